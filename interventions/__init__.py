@@ -1,0 +1,1 @@
+"""The intervention queue: failures that wait for a person."""

@@ -1,0 +1,1 @@
+"""The terminal monitor over the intervention queue."""
