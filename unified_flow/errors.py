@@ -1,0 +1,181 @@
+"""Every error the flow raises on purpose.
+
+UnifiedFlowError
+├── InputError                what the caller sent cannot be a question (no intervention)
+├── ConfigError               settings, a recipe or a tool name that does not exist
+│   ├── RecipeError
+│   └── ToolNotFoundError
+├── ModelError                a language model answered, and the answer is no use
+│   ├── EmptyReplyError
+│   ├── CutReplyError
+│   ├── NotJSONError          also a json.JSONDecodeError
+│   └── SchemaMismatchError
+├── RetrievalError            the document index or another store cannot be read
+├── ToolError
+│   ├── ToolArgumentError
+│   ├── ToolTimeoutError
+│   └── PathRefusedError      also a PermissionError
+└── PhaseError                a phase failed: the turn has halted
+    ├── QueryAnalyzerError … SaveError (one for each phase)
+    └── LoopLimitError
+
+What the network does (httpx errors) is not wrapped: the boundary knows at which
+stage it happened and `classify.py` says what that means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+class UnifiedFlowError(Exception):
+    """What happened, with its values; `hint` says what a person can do about it."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class InputError(UnifiedFlowError):
+    """The question or a parameter is unusable; `field` names it (rag-error-model.md, 1)."""
+
+    def __init__(self, message: str, *, field: str = "query", hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+
+
+class ConfigError(UnifiedFlowError):
+    pass
+
+
+class RecipeError(ConfigError):
+    pass
+
+
+class ToolNotFoundError(ConfigError):
+    pass
+
+
+class ModelError(UnifiedFlowError):
+    pass
+
+
+class EmptyReplyError(ModelError):
+    pass
+
+
+class CutReplyError(ModelError):
+    """The reply ended before it was complete (token limit, or a stream without its end)."""
+
+
+class NotJSONError(ModelError, json.JSONDecodeError):
+    """The reply holds no JSON object. `doc` is the reply, `pos` where reading stopped."""
+
+    def __init__(self, message: str, doc: str, pos: int, *, hint: str | None = None) -> None:
+        json.JSONDecodeError.__init__(self, message, doc, pos)
+        self.hint = hint
+
+
+class SchemaMismatchError(ModelError):
+    pass
+
+
+class RetrievalError(UnifiedFlowError):
+    pass
+
+
+class ToolError(UnifiedFlowError):
+    pass
+
+
+class ToolArgumentError(ToolError):
+    pass
+
+
+class ToolTimeoutError(ToolError):
+    pass
+
+
+class PathRefusedError(ToolError, PermissionError):
+    pass
+
+
+class PhaseError(UnifiedFlowError):
+    """A phase failed and the turn has halted; the original exception is `__cause__`.
+
+    `intervention_id` is None if nobody could be told (then `admission` says why);
+    `partial` is what the turn had so far, by section name.
+    """
+
+    phase: str
+    severity: str
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        phase: str,
+        severity: str,
+        turn_id: int,
+        request_id: str,
+        session_id: str,
+        category: str = "unknown_error",
+        code: str = "INTERNAL_ERROR",
+        stage: str = "answer_pipeline",
+        intervention_id: str | None = None,
+        admission: str = "dropped",
+        user_safe_message: str = "",
+        partial: Mapping[str, Any] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.phase = phase
+        self.severity = severity
+        self.turn_id = turn_id
+        self.request_id = request_id
+        self.session_id = session_id
+        self.category = category
+        self.code = code
+        self.stage = stage
+        self.intervention_id = intervention_id
+        self.admission = admission
+        self.user_safe_message = user_safe_message
+        self.partial = dict(partial or {})
+
+
+class QueryAnalyzerError(PhaseError):
+    pass
+
+
+class ReflectionError(PhaseError):
+    pass
+
+
+class ContextGathererError(PhaseError):
+    pass
+
+
+class PlannerError(PhaseError):
+    pass
+
+
+class CoordinatorError(PhaseError):
+    pass
+
+
+class SynthesisError(PhaseError):
+    pass
+
+
+class ValidationError(PhaseError):
+    pass
+
+
+class SaveError(PhaseError):
+    pass
+
+
+class LoopLimitError(PhaseError):
+    """A loop ran to its limit; the cause is the `LimitReached` that says which."""

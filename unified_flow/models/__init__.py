@@ -1,0 +1,46 @@
+"""The one interface of every model: embedded rules, a server over HTTP, a script for tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from unified_flow.sections import Sections
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """One question to a model.
+
+    `output` is the pydantic model that the reply, a JSON object, must fit. `prompt` is the
+    recipe's instruction; `query` the user's own words, whatever the phases made of them;
+    `sections` what the recipe lets the phase read.
+    """
+
+    phase: str
+    output: type[BaseModel]
+    prompt: str
+    query: str
+    sections: Sections
+    temperature: float
+    max_tokens: int
+
+
+@dataclass(frozen=True)
+class ModelReply:
+    """The reply's text as it came; token counts where the server gives them."""
+
+    text: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Model(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, call: ModelCall) -> ModelReply: ...
+
+    async def aclose(self) -> None: ...

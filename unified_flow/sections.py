@@ -1,0 +1,56 @@
+"""The turn as a document: what the phases have written so far, and what a phase may read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from unified_flow.results import (
+    Draft,
+    GatheredContext,
+    Plan,
+    PriorTurn,
+    QueryAnalysis,
+    Reflection,
+    Saved,
+    ToolResult,
+    Verdict,
+)
+
+
+@dataclass(frozen=True)
+class ToolDescription:
+    """What a planner needs to know of a tool; `parameters` is a JSON schema."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Sections 0 to 7, each under the name of its phase, and two inputs.
+
+    `history` holds the session's recent turns, oldest first. A section that is not written
+    yet, or that the recipe does not read, is None (or empty). In a loop the latest stands:
+    the planner's last plan, the last draft, the last verdict; `coordinator` grows.
+    """
+
+    history: tuple[PriorTurn, ...] = ()
+    tools: tuple[ToolDescription, ...] = ()
+    query_analyzer: QueryAnalysis | None = None
+    reflection: Reflection | None = None
+    context_gatherer: GatheredContext | None = None
+    planner: Plan | None = None
+    coordinator: tuple[ToolResult, ...] = ()
+    synthesis: Draft | None = None
+    validation: Verdict | None = None
+    save: Saved | None = None
+
+    def only(self, names: frozenset[str]) -> Sections:
+        """The same with every section emptied that is not in `names`."""
+        empty = {f.name: f.default for f in fields(self) if f.name not in names}
+        return replace(self, **empty)  # type: ignore[arg-type]
+
+
+NAMES = frozenset(f.name for f in fields(Sections))

@@ -1,0 +1,38 @@
+"""The contract of a tool: a name, typed arguments, what it touches, and a coroutine."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel
+
+from unified_flow.results import Claim
+
+
+class Access(StrEnum):
+    READS = "reads"
+    WRITES = "writes"
+    NETWORK = "network"
+
+
+@dataclass(frozen=True)
+class ToolOutput:
+    """`result` is JSON-able and is journalled as it is; `claims` carry their sources."""
+
+    result: Any
+    claims: list[Claim] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """`stage` is the client-facing stage of its failures (system.md, "By stage")."""
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    access: frozenset[Access]
+    run: Callable[[Any], Awaitable[ToolOutput]]
+    stage: str = "answer_pipeline"
