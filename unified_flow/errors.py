@@ -8,6 +8,7 @@ UnifiedFlowError
 ├── ModelError                a language model answered, and the answer is no use
 │   ├── EmptyReplyError
 │   ├── CutReplyError
+│   ├── ReplyTooLargeError
 │   ├── NotJSONError          also a json.JSONDecodeError
 │   └── SchemaMismatchError
 ├── RetrievalError            the document index or another store cannot be read
@@ -68,6 +69,10 @@ class EmptyReplyError(ModelError):
 
 class CutReplyError(ModelError):
     """The reply ended before it was complete (token limit, or a stream without its end)."""
+
+
+class ReplyTooLargeError(ModelError):
+    """The server sent more than any answer can hold; reading stopped at the bound."""
 
 
 class NotJSONError(ModelError, json.JSONDecodeError):
