@@ -16,6 +16,8 @@ UnifiedFlowError
 │   ├── ToolArgumentError
 │   ├── ToolTimeoutError
 │   └── PathRefusedError      also a PermissionError
+├── LimitReachedError         a loop of the turn has run to its limit
+├── DraftRejectedError        the verdict is FAIL
 └── PhaseError                a phase failed: the turn has halted
     ├── QueryAnalyzerError … SaveError (one for each phase)
     └── LoopLimitError
@@ -28,7 +30,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
+
+Loop = Literal["planning_loop", "retry", "revise", "model_calls"]
 
 
 class UnifiedFlowError(Exception):
@@ -107,6 +111,23 @@ class PathRefusedError(ToolError, PermissionError):
     pass
 
 
+class LimitReachedError(UnifiedFlowError):
+    """`loop` turned `iterations` times, and `limit` allows no more."""
+
+    def __init__(self, loop: Loop, iterations: int, limit: int) -> None:
+        super().__init__(
+            f"{loop} reached its limit of {limit} after {iterations} iterations",
+            hint=f"find out why it does not come to an end; the setting is limits.{loop}",
+        )
+        self.loop = loop
+        self.iterations = iterations
+        self.limit = limit
+
+
+class DraftRejectedError(UnifiedFlowError):
+    """Validation says FAIL: neither other words nor another search would help."""
+
+
 class PhaseError(UnifiedFlowError):
     """A phase failed and the turn has halted; the original exception is `__cause__`.
 
@@ -183,4 +204,4 @@ class SaveError(PhaseError):
 
 
 class LoopLimitError(PhaseError):
-    """A loop ran to its limit; the cause is the `LimitReached` that says which."""
+    """A loop ran to its limit; the cause is the `LimitReachedError` that says which."""

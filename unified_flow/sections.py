@@ -52,5 +52,27 @@ class Sections:
         empty = {f.name: f.default for f in fields(self) if f.name not in names}
         return replace(self, **empty)  # type: ignore[arg-type]
 
+    def with_inputs(
+        self,
+        history: tuple[PriorTurn, ...],
+        tools: tuple[ToolDescription, ...],
+        context_gatherer: GatheredContext | None,
+    ) -> Sections:
+        """The same with the inputs of one model call that no phase has written."""
+        gathered = context_gatherer or self.context_gatherer
+        return replace(self, history=history, tools=tools, context_gatherer=gathered)
+
 
 NAMES = frozenset(f.name for f in fields(Sections))
+
+
+def written(sections: Sections) -> dict[str, Any]:
+    """The sections that have content, JSON-able, by name."""
+    values = {own.name: getattr(sections, own.name) for own in fields(sections)}
+    return {
+        name: [item.model_dump(mode="json") for item in value]
+        if isinstance(value, tuple)
+        else value.model_dump(mode="json")
+        for name, value in values.items()
+        if value
+    }

@@ -1,0 +1,71 @@
+"""The turn as a page that a person reads: what each event adds to `context.md`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import BaseModel
+
+from unified_flow.events import (
+    AnyEvent,
+    PhaseCompleted,
+    PhaseFailed,
+    TurnCompleted,
+    TurnInterrupted,
+    TurnStarted,
+)
+from unified_flow.turn import OUTPUT
+
+NUMBER = {phase: number for number, phase in enumerate(OUTPUT)}
+
+
+def markdown(event: AnyEvent) -> str:
+    match event:
+        case TurnStarted():
+            return (
+                f"# Turn {event.turn_id}\n\n{_quoted(event.question)}\n\n"
+                f"session {event.session_id}, request {event.request_id}, {event.at:%F %T} UTC\n"
+            )
+        case PhaseCompleted():
+            again = f", visit {event.visit}" if event.visit > 1 else ""
+            head = f"\n## {NUMBER[event.phase]}. {event.phase}{again} ({event.duration_ms:.1f} ms)\n"
+            return head + _body(event.output)
+        case PhaseFailed():
+            waits = f"\nintervention {event.intervention_id}" if event.intervention_id else ""
+            return (
+                f"\n## {NUMBER[event.phase]}. {event.phase} failed ({event.category})\n\n"
+                f"{_quoted(f'{event.error_type}: {event.error_message}')}\n{waits}\n"
+            )
+        case TurnInterrupted():
+            return f"\nInterrupted in {event.phase or 'no phase'}: {event.reason}\n"
+        case TurnCompleted():
+            kept = "" if event.saved or event.status == "clarify" else ", not saved"
+            return f"\n{event.status.capitalize()}{kept} after {event.duration_ms:.0f} ms.\n"
+        case _:
+            return ""
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.splitlines())
+
+
+def _body(output: Any) -> str:
+    items = output if isinstance(output, tuple) else (output,)
+    return "".join(f"\n{_fields(_plain(item))}" for item in items)
+
+
+def _plain(item: Any) -> Any:
+    return item.model_dump(mode="json") if isinstance(item, BaseModel) else item
+
+
+def _fields(item: Any) -> str:
+    if not isinstance(item, dict):
+        return f"{item}\n"
+    return "".join(f"- {key}: {_value(value)}\n" for key, value in item.items() if value)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return value.replace("\n", "\n  ")
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,218 @@
+"""The flow: one question, eight phases, one loop that follows what routing says comes next."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from interventions import InterventionRequest
+from unified_flow.boundary import run_phase
+from unified_flow.catalogue import safe_message
+from unified_flow.errors import ConfigError, InputError, PhaseError, SaveError
+from unified_flow.events import TurnCompleted, TurnInterrupted, TurnStarted, now
+from unified_flow.ledger import Ledger, Observer
+from unified_flow.question import checked_id, checked_question
+from unified_flow.routing import Step, next_step
+from unified_flow.services import Services
+from unified_flow.turn import Turn
+
+logger = logging.getLogger("unified_flow")
+
+
+class UnifiedFlow:
+    """Answers questions, turn by turn. One instance serves many turns at once, on one loop."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+
+    @classmethod
+    def from_config(
+        cls,
+        home: Path | str | None = None,
+        *,
+        docs: Sequence[Path | str] | None = None,
+        model: str | None = None,
+        policy: str | None = None,
+        **settings: Any,
+    ) -> Self:
+        """A flow over `home` (see `interventions.home.find_home`); None means: as configured.
+
+        `settings` are those of `unified_flow.toml`. Raises ConfigError or InputError.
+        """
+        from unified_flow.wiring import wire
+
+        return cls(wire(home, docs=docs, model=model, policy=policy, **settings))
+
+    async def process(
+        self,
+        session_id: str,
+        message: str,
+        *,
+        user_id: str = "default",
+        channel: str | None = None,
+        request_id: str | None = None,
+        observer: Observer | None = None,
+    ) -> Turn:
+        """The turn, answered or with a question back (`status`).
+
+        Raises InputError for what cannot be asked, ConfigError if no turn can be begun at all,
+        and the phase's PhaseError once a failure is recorded and the turn has halted.
+        `observer` sees every journal event as it happens.
+        """
+        question = checked_question(message)
+        checked_id(session_id, "session_id")
+        checked_id(user_id, "user_id")
+        request_id = checked_id(request_id or new_request_id(), "request_id")
+        ledger = self._begin(observer)
+        with ledger:
+            started = TurnStarted(
+                turn_id=int(ledger.folder.name.removeprefix("turn_")),
+                session_id=session_id,
+                request_id=request_id,
+                user_id=user_id,
+                channel=channel,
+                question=question,
+                policy=self.services.policy.name,
+                config_digest=self.services.config_digest,
+            )
+            ledger.record(started)
+            return await self._run(ledger)
+
+    def _begin(self, observer: Observer | None) -> Ledger:
+        if self.services.settings.queue.refuse_when_full:
+            self.services.refuse_when_full()
+        try:
+            _, folder = self.services.folders.create()
+            return Ledger(folder, observer)
+        except OSError as exc:
+            raise ConfigError(
+                f"no turn can be begun in {self.services.folders.root}: {exc.strerror}",
+                hint="make that folder writable, or name another home with --home",
+            ) from exc
+
+    async def _run(self, ledger: Ledger) -> Turn:
+        started = perf_counter()
+        error: BaseException | None = None
+        try:
+            while isinstance(step := next_step(ledger.turn, self.services.settings.limits), Step):
+                await run_phase(step, ledger, self.services)
+            self._complete(ledger, step.status, saved=step.status == "answered", started=started)
+        except SaveError as exc:
+            # The answer stands: a failed save must not cost the user what the turn found.
+            error = exc
+            self._complete(ledger, "answered", saved=False, started=started)
+        except (asyncio.CancelledError, KeyboardInterrupt) as exc:
+            error = exc
+            running = ledger.turn.visits[-1].phase if ledger.turn.visits else None
+            ledger.record(TurnInterrupted(phase=running, reason=type(exc).__name__))
+            raise
+        except BaseException as exc:
+            error = exc
+            raise
+        finally:
+            self._log_request(ledger.turn, error)
+        return ledger.turn
+
+    def _complete(
+        self, ledger: Ledger, status: Literal["answered", "clarify"], *, saved: bool, started: float
+    ) -> None:
+        took = round((perf_counter() - started) * 1000, 3)
+        ledger.record(TurnCompleted(status=status, saved=saved, duration_ms=took))
+
+    def _log_request(self, turn: Turn, error: BaseException | None) -> None:
+        phase_error = error if isinstance(error, PhaseError) else None
+        try:
+            self.services.query_log.write(
+                turn,
+                error_type=type(error).__name__ if error else None,
+                code=phase_error.code if phase_error else None,
+            )
+        except OSError as exc:
+            # A full disk must not turn an answer into a failure, nor mask the failure at hand.
+            logger.critical("%s cannot be written: %s", self.services.query_log.path, exc)
+
+    async def process_request(
+        self, session_id: str, message: str, **options: Any
+    ) -> dict[str, Any]:
+        """The top-level handler: the same as `process`, but as a dict that never raises.
+
+        {"response", "error", "error_type", "phase", "intervention_id", "turn_id", "request_id"},
+        and "partial" where a failed turn had got somewhere (error-handling-architecture.md,
+        "Top-Level Error Handler"). Cancellation goes through.
+        """
+        request_id = options.pop("request_id", None) or new_request_id()
+        try:
+            turn = await self.process(session_id, message, request_id=request_id, **options)
+        except PhaseError as exc:
+            return _answer(exc.user_safe_message, request_id, exc, turn_id=exc.turn_id)
+        except InputError as exc:
+            return _answer(str(exc), request_id, exc)
+        except Exception as exc:  # noqa: BLE001 - the document's last line: nothing else may pass
+            return self._unexpected(exc, session_id, request_id)
+        return _answer(turn.response or "", request_id, turn_id=turn.turn_id)
+
+    def _unexpected(self, exc: Exception, session_id: str, request_id: str) -> dict[str, Any]:
+        """A failure of the flow itself, outside any phase."""
+        logger.error("[unified_flow] %s", type(exc).__name__)
+        admission = self.services.queue.put(
+            InterventionRequest.from_exception(
+                exc,
+                severity="critical",
+                phase="unknown",
+                session_id=session_id,
+                turn_id=0,
+                request_id=request_id,
+                error_category="unknown_error",
+                home=self.services.home,
+            )
+        )
+        told = admission.intervention_id is not None
+        text = safe_message("UNEXPECTED", told=told, language=self.services.settings.language)
+        return _answer(text, request_id, exc) | {
+            "phase": "unknown",
+            "intervention_id": admission.intervention_id,
+        }
+
+    async def aclose(self) -> None:
+        """Close the models' connections and the stores."""
+        await self.services.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+def new_request_id() -> str:
+    """`2026-01-04-1f9c0a3e5b7d`: the date, so that a log is quickly found, and chance."""
+    return f"{now():%Y-%m-%d}-{secrets.token_hex(6)}"
+
+
+def _answer(
+    response: str, request_id: str, error: Exception | None = None, *, turn_id: int | None = None
+) -> dict[str, Any]:
+    failed = error if isinstance(error, PhaseError) else None
+    answer: dict[str, Any] = {
+        "response": response,
+        "error": error is not None,
+        "error_type": type(error).__name__ if error else None,
+        "phase": failed.phase if failed else None,
+        "intervention_id": failed.intervention_id if failed else None,
+        "turn_id": turn_id,
+        "request_id": request_id,
+    }
+    if failed and failed.partial:
+        answer["partial"] = failed.partial
+    return answer

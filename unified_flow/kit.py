@@ -1,0 +1,144 @@
+"""The doors through which a phase reaches the world: models, tools, stores.
+
+Each door notes where the turn is while it is open, so that the boundary knows at which stage
+an exception came up, and journals what came back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from unified_flow.classify import Stage
+from unified_flow.errors import LimitReachedError
+from unified_flow.events import ModelCalled, ToolCompleted, ToolStarted
+from unified_flow.journal import digest
+from unified_flow.ledger import Ledger
+from unified_flow.models import ModelCall
+from unified_flow.models.reply import parse_reply
+from unified_flow.recipe import Recipe
+from unified_flow.results import GatheredContext, PriorTurn, ToolRequest, ToolResult
+from unified_flow.sections import Sections, ToolDescription
+from unified_flow.services import Services
+
+T = TypeVar("T", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Where:
+    """What was going on when an exception came up."""
+
+    stage: Stage = "answer_pipeline"
+    model: str | None = None
+    tool: str | None = None
+    tool_args: dict[str, Any] | None = None
+
+
+class Kit:
+    """What one visit of one phase works with. `where` is for the boundary."""
+
+    def __init__(self, phase: str, recipe: Recipe, ledger: Ledger, services: Services) -> None:
+        self.phase = phase
+        self.recipe = recipe
+        self.sessions = services.sessions
+        self.memory = services.memory
+        self.where = Where()
+        self._ledger = ledger
+        self._services = services
+
+    @property
+    def tools(self) -> tuple[ToolDescription, ...]:
+        return self._services.toolbox.describe()
+
+    @property
+    def sections(self) -> Sections:
+        """What the recipe lets this phase read."""
+        return self._ledger.turn.sections.only(self.recipe.head.reads)
+
+    async def ask(
+        self,
+        output: type[T],
+        *,
+        history: tuple[PriorTurn, ...] = (),
+        tools: tuple[ToolDescription, ...] = (),
+        context_gatherer: GatheredContext | None = None,
+    ) -> T:
+        """The model's answer as `output`; the keywords add inputs that are no section yet.
+
+        Raises what the model raises, NotJSONError or SchemaMismatchError for an answer that
+        does not fit, LimitReachedError before one call too many.
+        """
+        turn = self._ledger.turn
+        limit = self._services.settings.limits.model_calls
+        if turn.counters.model_calls >= limit:
+            raise LimitReachedError("model_calls", turn.counters.model_calls, limit)
+        model = self._services.models.of_phase(self.recipe)
+        sections = self.sections.with_inputs(history, tools, context_gatherer)
+        call = ModelCall(
+            phase=self.phase,
+            output=output,
+            prompt=self.recipe.prompt,
+            query=turn.question,
+            sections=sections,
+            temperature=self.recipe.head.temperature,
+            max_tokens=self.recipe.head.token_budget,
+        )
+        self.where = Where(stage="llm", model=model.name)
+        started = perf_counter()
+        reply = await model.complete(call)
+        self._ledger.record(
+            ModelCalled(
+                phase=self.phase,
+                model=model.name,
+                request_digest=digest([call.prompt, call.query, sections, call.max_tokens]),
+                reply=reply.text,
+                prompt_tokens=reply.prompt_tokens,
+                completion_tokens=reply.completion_tokens,
+                duration_ms=_since(started),
+            )
+        )
+        answer = parse_reply(reply.text, output)
+        self.where = Where()
+        return answer
+
+    async def call(self, place: int, request: ToolRequest) -> ToolResult:
+        """The result of the plan's request number `place`; one that is done is not done again."""
+        if place in self._ledger.turn.tools_done:
+            return self._ledger.turn.tools_done[place]
+        self.where = Where(tool=request.tool, tool_args=request.args)
+        tool, args = self._services.toolbox.check(request)
+        self.where = Where(stage=tool.stage, tool=request.tool, tool_args=request.args)
+        self._ledger.record(
+            ToolStarted(
+                phase=self.phase,
+                call=place,
+                tool=request.tool,
+                goal_id=request.goal_id,
+                args=request.args,
+                access=sorted(tool.access),
+            )
+        )
+        started = perf_counter()
+        output = await self._services.toolbox.call(tool, args)
+        result = ToolResult(
+            tool=request.tool,
+            goal_id=request.goal_id,
+            success=True,
+            result=output.result,
+            claims=output.claims,
+            duration_ms=_since(started),
+        )
+        self._ledger.record(
+            ToolCompleted(
+                phase=self.phase, call=place, output=result, duration_ms=result.duration_ms
+            )
+        )
+        self.where = Where()
+        return result
+
+
+def _since(started: float) -> float:
+    return round((perf_counter() - started) * 1000, 3)

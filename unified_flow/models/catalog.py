@@ -1,0 +1,53 @@
+"""Which model plays which role, and one instance of each for the process."""
+
+from __future__ import annotations
+
+
+from unified_flow.config import EMBEDDED, Settings
+from unified_flow.models import Model
+from unified_flow.recipe import Recipe
+
+
+class ModelCatalog:
+    """Models are made on first use, so a flow that never calls a server never loads its client."""
+
+    def __init__(self, settings: Settings, models: dict[str, Model] | None = None) -> None:
+        self._settings = settings
+        self._models: dict[str, Model] = dict(models or {})
+
+    def name_of(self, recipe: Recipe) -> str | None:
+        """The recipe's own model, else its role's, else the configured one; None for no role."""
+        role = recipe.head.role
+        if role == "none":
+            return None
+        roles = self._settings.roles
+        mapped = {"reflex": roles.reflex, "mind": roles.mind, "voice": roles.voice}[role]
+        return recipe.head.model or mapped or self._settings.model
+
+    def of_phase(self, recipe: Recipe) -> Model:
+        """Raises ConfigError if the model is not configured or its key cannot be had."""
+        name = self.name_of(recipe) or self._settings.model
+        if name not in self._models:
+            self._models[name] = self._make(name)
+        return self._models[name]
+
+    async def aclose(self) -> None:
+        for model in self._models.values():
+            await model.aclose()
+
+    def _make(self, name: str) -> Model:
+        if name == EMBEDDED:
+            from unified_flow.models.embedded import EmbeddedModel
+
+            return EmbeddedModel()
+        from unified_flow.models.keys import read_key
+        from unified_flow.models.openai import OpenAIModel
+
+        own = self._settings.endpoint(name)
+        return OpenAIModel(
+            name=name,
+            base_url=own.base_url,
+            model=own.model,
+            api_key=read_key(own.api_key_env, own.api_key_file),
+            timeout_s=own.timeout_s,
+        )

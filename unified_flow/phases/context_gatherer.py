@@ -1,0 +1,37 @@
+"""Phase 2: what do we know already? Earlier turns of the session and memories, by search.
+
+"Nothing known" is an honest result; a store that cannot be read is a failure. A model is asked
+only to condense what would not fit the recipe's token budget.
+"""
+
+from unified_flow.errors import ContextGathererError
+from unified_flow.kit import Kit
+from unified_flow.results import GatheredContext
+from unified_flow.tokens import estimate_tokens
+from unified_flow.turn import Turn
+
+NAME = "context_gatherer"
+ERROR = ContextGathererError
+SEVERITY = "high"
+
+PRIOR_TURNS = 3
+MEMORIES = 5
+
+
+async def run(turn: Turn, kit: Kit) -> GatheredContext:
+    analysis = turn.sections.query_analyzer
+    assert analysis is not None
+    query = analysis.resolved_query
+    prior = kit.sessions.search(
+        turn.session_id, query, before=turn.turn_id, limit=PRIOR_TURNS
+    )
+    memories = kit.memory.search(turn.user_id, query, limit=MEMORIES)
+    gathered = GatheredContext(
+        prior_turns=prior,
+        memories=memories,
+        source_references=[f"turn:{p.turn_id}" for p in prior] + [f"memory:{m.id}" for m in memories],
+        reasoning=f"{len(prior)} earlier turns and {len(memories)} memories bear on the question",
+    )
+    if estimate_tokens(gathered.model_dump_json()) <= kit.recipe.head.token_budget:
+        return gathered
+    return await kit.ask(GatheredContext, context_gatherer=gathered)

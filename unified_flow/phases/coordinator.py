@@ -1,0 +1,17 @@
+"""Phase 4: do it. The plan's tool requests in order; the first failure ends the phase."""
+
+from unified_flow.errors import CoordinatorError
+from unified_flow.kit import Kit
+from unified_flow.results import ToolResult
+from unified_flow.turn import Turn
+
+NAME = "coordinator"
+ERROR = CoordinatorError
+SEVERITY = "high"
+
+
+async def run(turn: Turn, kit: Kit) -> tuple[ToolResult, ...]:
+    plan = turn.sections.planner
+    assert plan is not None
+    results = [await kit.call(place, asked) for place, asked in enumerate(plan.tool_requests)]
+    return tuple(results)

@@ -1,0 +1,14 @@
+"""Phase 3: which way? The sole routing authority; no keyword or default tool stands in for it."""
+
+from unified_flow.errors import PlannerError
+from unified_flow.kit import Kit
+from unified_flow.results import Plan
+from unified_flow.turn import Turn
+
+NAME = "planner"
+ERROR = PlannerError
+SEVERITY = "critical"
+
+
+async def run(turn: Turn, kit: Kit) -> Plan:
+    return await kit.ask(Plan, tools=kit.tools)

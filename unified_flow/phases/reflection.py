@@ -1,0 +1,14 @@
+"""Phase 1: clear enough to go on? CLARIFY ends the turn with a question; no default."""
+
+from unified_flow.errors import ReflectionError
+from unified_flow.kit import Kit
+from unified_flow.results import Reflection
+from unified_flow.turn import Turn
+
+NAME = "reflection"
+ERROR = ReflectionError
+SEVERITY = "high"
+
+
+async def run(turn: Turn, kit: Kit) -> Reflection:
+    return await kit.ask(Reflection)

@@ -1,0 +1,21 @@
+"""Phase 6: is it true and does it answer? No default verdict; FAIL is a failure of the turn."""
+
+from unified_flow.errors import DraftRejectedError, ValidationError
+from unified_flow.kit import Kit
+from unified_flow.results import Verdict
+from unified_flow.turn import Turn
+
+NAME = "validation"
+ERROR = ValidationError
+SEVERITY = "medium"
+
+
+async def run(turn: Turn, kit: Kit) -> Verdict:
+    verdict = await kit.ask(Verdict)
+    if verdict.decision == "FAIL":
+        issues = "; ".join(verdict.issues) or "no issue named"
+        raise DraftRejectedError(
+            f"the verdict on the draft is FAIL: {issues}",
+            hint="compare the draft with the evidence; mend the documents, the recipe or the model",
+        )
+    return verdict

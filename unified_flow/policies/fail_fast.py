@@ -1,0 +1,12 @@
+"""The default policy: every failure halts the turn. No retry, no fallback."""
+
+from __future__ import annotations
+
+from unified_flow.policies import Action, Failure, Stop
+
+
+class FailFast:
+    name = "fail_fast"
+
+    def decide(self, failure: Failure) -> Action:
+        return Stop("halt")

@@ -1,0 +1,49 @@
+"""`logs/rag_queries.jsonl`: one line for every request, failed or not (rag-error-model.md).
+
+It holds what links a request to its turn and its failure, and nothing that was said.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from interventions.home import open_private
+from unified_flow.events import now
+from unified_flow.journal import encode
+from unified_flow.turn import Turn
+
+
+class QueryLog:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, turn: Turn, *, error_type: str | None, code: str | None) -> None:
+        """One line, appended in one write. Raises OSError."""
+        line = {
+            "timestamp": now().isoformat(),
+            "request_id": turn.request_id,
+            "session_id": turn.session_id,
+            "turn_id": turn.turn_id,
+            "channel": turn.channel,
+            "policy": turn.policy,
+            "status": turn.status,
+            "abstained": turn.abstained,
+            "saved": turn.saved,
+            "question_chars": len(turn.question),
+            "sources": len(turn.citations),
+            "model_calls": turn.counters.model_calls,
+            "phases": [
+                {"name": v.phase, "status": v.status, "duration_ms": v.duration_ms}
+                for v in turn.visits
+            ],
+            "error": turn.failure is not None,
+            "type": error_type,
+            "code": code,
+            "intervention_id": turn.failure.intervention_id if turn.failure else None,
+        }
+        descriptor = open_private(self.path, os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(descriptor, encode(line) + b"\n")
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,45 @@
+"""What may be asked: bad input is the caller's mistake, not a failure of the flow."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from unified_flow.errors import InputError
+
+MAX_QUESTION_CHARS = 2000
+MAX_ID_CHARS = 200
+ALLOWED_CONTROLS = "\n\r\t"
+
+
+def checked_question(message: str) -> str:
+    """The question without surrounding space. Raises InputError."""
+    question = message.strip()
+    if not question:
+        raise InputError("the question must not be empty", hint="ask something")
+    if len(question) > MAX_QUESTION_CHARS:
+        raise InputError(
+            f"the question has {len(question):,} characters; at most {MAX_QUESTION_CHARS:,} are allowed",
+            hint="put the material into a document and ask about it with --docs",
+        )
+    _refuse_unreadable(question, "query", "the question")
+    return question
+
+
+def checked_id(value: str, field: str) -> str:
+    """A session, user or request id: any short readable text. Raises InputError."""
+    if not value.strip() or len(value) > MAX_ID_CHARS:
+        raise InputError(f"{field} must have 1 to {MAX_ID_CHARS} characters", field=field)
+    _refuse_unreadable(value, field, field)
+    return value
+
+
+def _refuse_unreadable(text: str, field: str, what: str) -> None:
+    for place, character in enumerate(text):
+        kind = unicodedata.category(character)
+        if kind == "Cs" or (kind == "Cc" and character not in ALLOWED_CONTROLS):
+            name = "half a surrogate pair" if kind == "Cs" else "a control character"
+            raise InputError(
+                f"{what} holds {name} (U+{ord(character):04X}) at character {place + 1}",
+                field=field,
+                hint="binary data cannot be asked; send text in UTF-8",
+            )

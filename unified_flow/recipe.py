@@ -1,0 +1,110 @@
+"""Recipes: one file a phase, with its prompt, role, token budget and the sections it reads.
+
+A recipe is TOML between two `+++` lines, then the prompt. `<home>/recipes/NAME.md` (or the
+folder that the setting `recipes` names) stands in for the one in the package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from unified_flow import sections
+from unified_flow.errors import RecipeError
+
+PACKAGED = Path(__file__).with_name("recipes")
+FENCE = "+++"
+
+Role = Literal["reflex", "mind", "voice", "none"]
+
+
+class Head(BaseModel):
+    """`token_budget` bounds the reply, in tokens; `model` overrides the role's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Role
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)]
+    token_budget: Annotated[int, Field(ge=1)]
+    reads: frozenset[str]
+    model: str | None = None
+
+    @field_validator("reads")
+    @classmethod
+    def _sections_exist(cls, reads: frozenset[str]) -> frozenset[str]:
+        if unknown := sorted(reads - sections.NAMES):
+            raise ValueError(f"no section is called {', '.join(unknown)}")
+        return reads
+
+
+@dataclass(frozen=True)
+class Recipe:
+    path: Path
+    digest: str
+    head: Head
+    prompt: str
+
+
+def load(phase: str, override: Path | None) -> Recipe:
+    """The recipe of `phase`. Raises RecipeError naming the file and the line."""
+    path = PACKAGED / f"{phase}.md"
+    if override is not None and (own := override / f"{phase}.md").exists():
+        path = own
+    try:
+        stat = path.stat()
+        return _read(path, stat.st_mtime_ns, stat.st_size)
+    except FileNotFoundError as exc:
+        raise RecipeError(
+            f"{path}:1: there is no recipe for {phase}",
+            hint="restore the file, or reinstall the package",
+        ) from exc
+    except (OSError, UnicodeDecodeError) as exc:
+        raise RecipeError(f"{path}:1: the recipe cannot be read: {exc}") from exc
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, mtime_ns: int, size: int) -> Recipe:
+    text = path.read_text(encoding="utf-8")
+    head, prompt = _split(path, text)
+    try:
+        parsed = Head.model_validate(tomllib.loads(head))
+    except tomllib.TOMLDecodeError as exc:
+        line = int(found[1]) if (found := re.search(r"at line (\d+)", str(exc))) else _end(head)
+        raise RecipeError(f"{path}:{line + 1}: {exc}", hint="mend that line") from exc
+    except ValidationError as exc:
+        raise _misfit(path, head, exc) from exc
+    if not prompt.strip() and parsed.role != "none":
+        raise RecipeError(f"{path}:{_end(text)}: the prompt after the second {FENCE} is empty")
+    return Recipe(path, hashlib.sha256(text.encode()).hexdigest(), parsed, prompt.strip())
+
+
+def _split(path: Path, text: str) -> tuple[str, str]:
+    lines = text.splitlines(keepends=True)
+    fences = [number for number, line in enumerate(lines) if line.rstrip() == FENCE]
+    if len(fences) < 2 or fences[0] != 0:
+        raise RecipeError(
+            f"{path}:1: a recipe begins with settings between two {FENCE} lines",
+            hint=f"compare it with {PACKAGED / path.name}",
+        )
+    return "".join(lines[1 : fences[1]]), "".join(lines[fences[1] + 1 :])
+
+
+def _misfit(path: Path, head: str, exc: ValidationError) -> RecipeError:
+    first = exc.errors(include_url=False)[0]
+    key = str(first["loc"][0])
+    line = next(
+        (n for n, text in enumerate(head.splitlines(), 2) if re.match(rf"\s*{key}\s*=", text)), 1
+    )
+    allowed = f"settings are {', '.join(Head.model_fields)}"
+    return RecipeError(f"{path}:{line}: {key}: {first['msg'].lower()}", hint=allowed)
+
+
+def _end(text: str) -> int:
+    return max(1, text.count("\n"))

@@ -1,0 +1,107 @@
+"""Telling a person what failed: the log record, the intervention, the words for the user."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from interventions import InterventionRequest
+from interventions.redaction import redact, redact_text
+from unified_flow.catalogue import safe_message
+from unified_flow.errors import LimitReachedError, LoopLimitError
+from unified_flow.evidence import recipe_and_model, turn_context
+from unified_flow.kit import Kit
+from unified_flow.phases import BY_NAME
+from unified_flow.policies import Failure
+from unified_flow.services import Services
+from unified_flow.turn import Turn
+
+logger = logging.getLogger("unified_flow")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of a failure report; `intervention_id` is None if the queue refused it."""
+
+    intervention_id: str | None
+    admission: str
+    severity: str
+    user_safe_message: str
+
+
+def redacted_message(error: BaseException) -> str:
+    return redact_text(str(error))
+
+
+def tell(failure: Failure, kit: Kit | None, turn: Turn, services: Services) -> Told:
+    """Log the failure and put it in the queue. Never raises: the queue keeps its own trouble."""
+    request = _request(failure, kit, turn, services)
+    _log(failure, request, turn)
+    admission = services.queue.put(request)
+    return Told(
+        intervention_id=admission.intervention_id,
+        admission=str(admission.kind),
+        severity=str(request.severity),
+        user_safe_message=safe_message(
+            failure.meaning.code,
+            told=admission.intervention_id is not None,
+            language=services.settings.language,
+        ),
+    )
+
+
+def _request(
+    failure: Failure, kit: Kit | None, turn: Turn, services: Services
+) -> InterventionRequest:
+    limit = failure.error if isinstance(failure.error, LimitReachedError) else None
+    context: dict[str, Any] = {
+        "query": turn.question,
+        "turn": turn_context(failure.phase, kit, turn),
+    }
+    if kit is not None and kit.where.tool_args is not None:
+        context["tool_args"] = kit.where.tool_args
+    if limit is not None:
+        context |= {"loop": limit.loop, "iterations": limit.iterations, "limit": limit.limit}
+    if hint := getattr(failure.error, "hint", None):
+        context["hint"] = hint
+    request = InterventionRequest.from_exception(
+        failure.error,
+        type="limit_exceeded" if limit else failure.meaning.intervention_type,
+        severity="high" if limit else BY_NAME[failure.phase].SEVERITY,
+        phase=failure.phase,
+        tool=failure.tool,
+        session_id=turn.session_id,
+        turn_id=turn.turn_id,
+        request_id=turn.request_id,
+        error_category=failure.meaning.category,
+        context=context,
+        environment={"config_digest": services.config_digest, **recipe_and_model(kit)},
+        home=services.home,
+    )
+    return request.model_copy(update={"error_type": LoopLimitError.__name__}) if limit else request
+
+
+def _log(failure: Failure, request: InterventionRequest, turn: Turn) -> None:
+    """One error record with the fields of both documents' logging standards."""
+    error = failure.error
+    status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
+    logger.error(
+        "[%s] %s",
+        failure.phase,
+        request.error_type,
+        extra={
+            "component": failure.phase,
+            "operation": failure.tool or "run",
+            "service": failure.meaning.stage,
+            "error_type": request.error_type,
+            "error_message": redacted_message(error),
+            "session_id": turn.session_id,
+            "turn_id": turn.turn_id,
+            "request_id": turn.request_id,
+            "status_code": status,
+            "traceback": redact_text(request.traceback or ""),
+        },
+    )

@@ -1,0 +1,154 @@
+"""What phase 7 keeps and phases 0 and 2 read: finished turns, their messages, and an index.
+
+One SQLite file, one transaction a turn. Everything is keyed by turn and message id, so saving
+the same turn again changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from interventions.home import open_private
+from unified_flow.errors import RetrievalError
+from unified_flow.results import PriorTurn, Saved
+from unified_flow.text import terms
+from unified_flow.turn import Turn
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS turns (
+    turn_id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, request_id TEXT NOT NULL,
+    user_id TEXT NOT NULL, question TEXT NOT NULL, resolved_query TEXT NOT NULL,
+    response TEXT NOT NULL, citations TEXT NOT NULL, abstained INTEGER NOT NULL,
+    started_at TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS turns_of_session ON turns (session_id, turn_id);
+CREATE TABLE IF NOT EXISTS messages (
+    id TEXT PRIMARY KEY, session_id TEXT NOT NULL, turn_id INTEGER NOT NULL, role TEXT NOT NULL,
+    content TEXT NOT NULL, sources TEXT, timestamp TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS messages_of_session ON messages (session_id, turn_id);
+CREATE VIRTUAL TABLE IF NOT EXISTS turn_terms USING fts5 (terms, session_id UNINDEXED);
+"""
+BUSY_TIMEOUT_S = 5.0
+
+
+class SessionStore:
+    """Opened on first use. Safe among processes; one lock among the threads of one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection: sqlite3.Connection | None = None
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def save(self, turn: Turn) -> Saved:
+        """Keep an answered turn. Raises RetrievalError if the store cannot take it."""
+        draft = turn.sections.synthesis
+        analysis = turn.sections.query_analyzer
+        assert draft is not None
+        assert analysis is not None
+        assert turn.started_at is not None
+        at = turn.started_at.isoformat()
+        sources = json.dumps([c.source for c in draft.citations]) if draft.citations else None
+        spoken = [
+            (_message_id(turn, role), turn.session_id, turn.turn_id, role, content, cited, at)
+            for role, content, cited in (
+                ("user", turn.question, None),
+                ("assistant", draft.response, sources),
+            )
+        ]
+        citations = json.dumps([c.model_dump(mode="json") for c in draft.citations])
+        row = (
+            *(turn.turn_id, turn.session_id, turn.request_id, turn.user_id, turn.question),
+            *(analysis.resolved_query, draft.response, citations, draft.abstained, at),
+        )
+        index = " ".join(terms(f"{analysis.resolved_query} {draft.response}"))
+        with self._open() as connection, connection:
+            connection.execute("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+            connection.executemany("INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?)", spoken)
+            connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn.turn_id,))
+            connection.execute(
+                "INSERT INTO turn_terms (rowid, terms, session_id) VALUES (?,?,?)",
+                (turn.turn_id, index, turn.session_id),
+            )
+        return Saved(message_ids=[message[0] for message in spoken], store=self.path.name)
+
+    def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]:
+        """The session's last turns before turn `before`, oldest first."""
+        query = (
+            "SELECT turn_id, question, response FROM turns"
+            " WHERE session_id = ? AND turn_id < ? ORDER BY turn_id DESC LIMIT ?"
+        )
+        rows = self._read(query, (session_id, before, limit))
+        return [PriorTurn(turn_id=t, question=q, answer=a) for t, q, a in reversed(rows)]
+
+    def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
+        """Turns of the session that bear on `text`, best first; scores by BM25, mapped to 0..1."""
+        wanted = " OR ".join(f'"{term}"' for term in dict.fromkeys(terms(text)))
+        if not wanted:
+            return []
+        query = (
+            "SELECT t.turn_id, t.question, t.response, bm25(turn_terms) FROM turn_terms"
+            " JOIN turns t ON t.turn_id = turn_terms.rowid"
+            " WHERE turn_terms MATCH ? AND turn_terms.session_id = ? AND t.turn_id < ?"
+            " ORDER BY bm25(turn_terms) LIMIT ?"
+        )
+        rows = self._read(query, (f"terms : ({wanted})", session_id, before, limit))
+        return [
+            PriorTurn(turn_id=t, question=q, answer=a, score=_unit(-rank)) for t, q, a, rank in rows
+        ]
+
+    def _read(self, query: str, values: tuple[object, ...]) -> list[Any]:
+        if not self.path.exists():
+            return []  # nothing was ever saved here: nothing known, not an error
+        with self._open() as connection:
+            return connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._lock:
+                if self._connection is None:
+                    self._connection = _connect(self.path)
+                yield self._connection
+        except (sqlite3.Error, OSError) as exc:
+            raise RetrievalError(
+                f"the session store {self.path} cannot be used: {exc}",
+                hint="move the file aside to begin anew, or restore it from a copy",
+            ) from exc
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    os.close(open_private(path, os.O_RDWR))
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.executescript(SCHEMA)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _message_id(turn: Turn, role: str) -> str:
+    """A UUID that is the same whenever this turn is saved."""
+    seed = uuid.uuid5(uuid.NAMESPACE_URL, f"{turn.request_id}/{turn.turn_id}/{role}")
+    return str(uuid.UUID(bytes=seed.bytes, version=4))
+
+
+def _unit(weight: float) -> float:
+    """A BM25 weight (0 and up, greater is better) as 0..1, monotone."""
+    return max(0.0, weight) / (1.0 + max(0.0, weight))
