@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError
+from unified_flow.models.reply import ends_early
 
 _SHOWN = 300
 _MORE_TOKENS = "Raise the phase's token budget in its recipe."
@@ -98,7 +99,7 @@ def _loads(body: bytes) -> dict[str, Any]:
         raise NotJSONError("the server's response is nested too deeply", text[:_SHOWN], 0) from exc
     except json.JSONDecodeError as exc:
         # Without a Content-Length, HTTP itself cannot tell a cut body from a whole one.
-        if text.lstrip().startswith("{") and not text[exc.pos :].strip(' \n\r\t"'):
+        if text.strip() and ends_early(exc):
             raise CutReplyError("the server's response ends in the middle of its JSON") from exc
         raise NotJSONError(
             f"the server's response is not JSON (it begins {text[:60]!r})",

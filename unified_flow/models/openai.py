@@ -155,7 +155,7 @@ def _checked_url(base_url: str) -> httpx.URL:
             "the base URL of the model holds a user name or password",
             hint="Put the key into an environment variable or a file.",
         )
-    if url.scheme not in {"http", "https"} or not url.host:
+    if url.scheme not in {"http", "https"} or not url.host or (url.port or 1) > 65535:
         shown = str(url.copy_with(query=None))[:200]
         raise ConfigError(
             f"the base URL of the model is not an http address: {shown!r}",

@@ -46,6 +46,13 @@ def parse_reply(text: str, output: type[Output]) -> Output:
         raise SchemaMismatchError(_mismatch(exc, output), hint=_HINT) from exc
 
 
+def ends_early(exc: json.JSONDecodeError) -> bool:
+    """True if the JSON is fine as far as it goes, and goes not far enough."""
+    rest = exc.doc[exc.pos :].strip()
+    literal_begun = any(literal.startswith(rest) for literal in ("true", "false", "null"))
+    return literal_begun or exc.msg.startswith("Unterminated string")
+
+
 def _read(text: str) -> Any:
     text = text.removeprefix("\ufeff")
     if not text.strip():
@@ -112,8 +119,8 @@ def _decode_at(text: str, at: int) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as exc:
-        cut = not text[exc.pos :].strip() or exc.msg.startswith("Unterminated string")
-        what = "the JSON object is cut" if cut else f"the JSON object is broken: {exc.msg}"
+        what = "cut" if ends_early(exc) else f"broken: {exc.msg}"
+        what = f"the JSON object is {what}"
         raise NotJSONError(what, text, exc.pos, hint=_HINT) from exc
     except (ValueError, RecursionError) as exc:
         what = "nested too deeply" if isinstance(exc, RecursionError) else str(exc)

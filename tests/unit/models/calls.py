@@ -1,0 +1,22 @@
+"""A model call as the flow makes it, for the tests beside this file."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from unified_flow.models import ModelCall
+from unified_flow.results import Reflection
+from unified_flow.sections import Sections
+
+PROCEED = Reflection(decision="PROCEED", confidence=0.9)
+
+
+def call(
+    output: type[BaseModel] = Reflection,
+    *,
+    phase: str = "reflection",
+    prompt: str = "Is the question clear enough?",
+    query: str = "What is the queue for?",
+    sections: Sections | None = None,
+) -> ModelCall:
+    return ModelCall(phase, output, prompt, query, sections or Sections(), 0.3, 512)

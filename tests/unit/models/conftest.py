@@ -1,0 +1,1 @@
+from tests.servers.fixtures import model_server as model_server

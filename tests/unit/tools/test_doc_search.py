@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from unified_flow.errors import RetrievalError, ToolArgumentError, ToolTimeoutError
+from unified_flow.results import ToolRequest
+from unified_flow.retrieval import Passage
+from unified_flow.tools import ToolOutput
+from unified_flow.tools.doc_search import MAX_CLAIM_CHARS, doc_search
+from unified_flow.tools.toolbox import Toolbox
+
+
+class Shelf:
+    """A Retriever over a list, which is what the tool must not know."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+        self.release = threading.Event()
+        self.release.set()
+
+    def search(self, query: str, limit: int = 8) -> list[Passage]:
+        self.release.wait()
+        if query == "broken":
+            raise RetrievalError("the index is not a database")
+        found = [text for text in self.texts if query in text]
+        return [
+            Passage(chunk_id=str(n), path="docs/a.md", line=n, end_line=n, text=text, score=1 / n)
+            for n, text in enumerate(found[:limit], 1)
+        ]
+
+
+def search(shelf: Shelf, timeout_s: float = 30.0, **args: object) -> ToolOutput:
+    box = Toolbox([doc_search(shelf, timeout_s)])
+    return asyncio.run(box.call(*box.check(ToolRequest(tool="doc.search", args=args))))
+
+
+def test_passages_and_one_claim_for_each() -> None:
+    found = search(Shelf("a queue", "nothing", "the queue"), query="queue")
+    assert found.result["query"] == "queue"
+    assert [p["text"] for p in found.result["passages"]] == ["a queue", "the queue"]
+    assert [(c.claim, c.confidence, c.source) for c in found.claims] == [
+        ("a queue", 1.0, "docs/a.md:1"),
+        ("the queue", 0.5, "docs/a.md:2"),
+    ]
+    json.dumps(found.result)
+
+
+def test_nothing_found_is_a_result() -> None:
+    found = search(Shelf("a queue"), query="monitor")
+    assert (found.result["passages"], found.claims) == ([], [])
+
+
+def test_the_limit_is_kept_and_bounded() -> None:
+    shelf = Shelf(*["queue"] * 20)
+    assert len(search(shelf, query="queue").claims) == 8
+    assert len(search(shelf, query="queue", limit=3).claims) == 3
+    for limit in (0, 51):
+        with pytest.raises(ToolArgumentError, match="argument limit"):
+            search(shelf, query="queue", limit=limit)
+    with pytest.raises(ToolArgumentError, match="argument query"):
+        search(shelf, query="")
+
+
+def test_a_claim_is_bounded_and_the_passage_is_not() -> None:
+    long = "queue " * 2000
+    found = search(Shelf(long), query="queue")
+    assert found.result["passages"][0]["text"] == long
+    assert len(found.claims[0].claim) == MAX_CLAIM_CHARS
+    assert found.claims[0].claim.endswith("…")
+
+
+def test_a_broken_store_is_a_retrieval_error_and_never_nothing() -> None:
+    with pytest.raises(RetrievalError, match="not a database"):
+        search(Shelf(), query="broken")
+
+
+def test_a_store_that_hangs_does_not_hold_the_turn() -> None:
+    shelf = Shelf("queue")
+    shelf.release.clear()
+
+    async def run() -> None:
+        box = Toolbox([doc_search(shelf, timeout_s=0.02)])
+        try:
+            with pytest.raises(ToolTimeoutError):
+                await box.call(*box.check(ToolRequest(tool="doc.search", args={"query": "queue"})))
+        finally:
+            shelf.release.set()
+
+    asyncio.run(run())
+
+
+def test_its_failures_belong_to_the_retriever() -> None:
+    assert doc_search(Shelf()).stage == "retriever"
