@@ -1,0 +1,124 @@
+"""What becomes of a failure when it is put: pure decisions, no storage.
+
+Source: "Backpressure Behavior" of the core document; the two cases before its four are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from interventions.entry import Entry, is_open, is_snoozed
+
+
+class AdmissionKind(StrEnum):
+    ACCEPTED = "accepted"
+    MERGED = "merged"
+    COUNTED = "counted"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many open entries there may be."""
+
+    max_size: int = 50
+    max_per_session: int = 5
+    max_per_error_type: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("max_size", "max_per_session", "max_per_error_type"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What happened to a put; false only when the failure was dropped.
+
+    `reason` is why it is no entry of its own: `snoozed`, `retried`, `session`, `error_type`, or for
+    a drop `queue_full`, `lock_timeout`, `corrupt`, `storage`. `detail` says more in words.
+    """
+
+    kind: AdmissionKind
+    intervention_id: str | None
+    reason: str = ""
+    detail: str = ""
+
+    def __bool__(self) -> bool:
+        return self.kind is not AdmissionKind.DROPPED
+
+
+@dataclass(frozen=True)
+class Decision:
+    """`target` is the entry that takes the failure; `closes` the retried entry that got past it."""
+
+    kind: AdmissionKind
+    reason: str = ""
+    target: Entry | None = None
+    closes: Entry | None = None
+
+
+def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: datetime) -> Decision:
+    open_entries = [entry for entry in entries if is_open(entry)]
+
+    snoozed = [
+        entry
+        for entry in open_entries
+        if entry["fingerprint"] == failure["fingerprint"] and is_snoozed(entry, now)
+    ]
+    if snoozed:
+        return Decision(AdmissionKind.COUNTED, "snoozed", target=_newest(snoozed))
+
+    retried = _retried(open_entries, failure)
+    if retried is not None and retried["phase"] == failure["phase"]:
+        return Decision(AdmissionKind.COUNTED, "retried", target=retried)
+    if retried is not None:
+        open_entries = [entry for entry in open_entries if entry is not retried]
+
+    if len(open_entries) >= limits.max_size:
+        return Decision(AdmissionKind.DROPPED, "queue_full", closes=retried)
+
+    same_session = [e for e in open_entries if e["session_id"] == failure["session_id"]]
+    if len(same_session) >= limits.max_per_session:
+        same_type = [entry for entry in same_session if entry["type"] == failure["type"]]
+        target = _same_failure_or_newest(same_type or same_session, failure)
+        return Decision(AdmissionKind.MERGED, "session", target=target, closes=retried)
+
+    same_error = [e for e in open_entries if e["error_type"] == failure["error_type"]]
+    if len(same_error) >= limits.max_per_error_type:
+        target = _same_failure_or_newest(same_error, failure)
+        return Decision(AdmissionKind.COUNTED, "error_type", target=target, closes=retried)
+
+    return Decision(AdmissionKind.ACCEPTED, closes=retried)
+
+
+def limit_in_the_way(entries: Sequence[Entry], returning: Entry, limits: Limits) -> str:
+    """Which limit one more open entry would pass, in words; empty when there is room."""
+    others = [e for e in entries if is_open(e) and e["id"] != returning["id"]]
+    if len(others) >= limits.max_size:
+        return f"{len(others)} of {limits.max_size} entries are open"
+    session = sum(1 for e in others if e["session_id"] == returning["session_id"])
+    if session >= limits.max_per_session:
+        return f"session {returning['session_id']} has {session} of {limits.max_per_session} open"
+    error = sum(1 for e in others if e["error_type"] == returning["error_type"])
+    if error >= limits.max_per_error_type:
+        return f"{returning['error_type']} has {error} of {limits.max_per_error_type} open"
+    return ""
+
+
+def _retried(open_entries: Sequence[Entry], failure: Entry) -> Entry | None:
+    wanted = failure.get("retry_of")
+    return next((e for e in open_entries if e["id"] == wanted), None) if wanted else None
+
+
+def _same_failure_or_newest(candidates: Sequence[Entry], failure: Entry) -> Entry:
+    same = [e for e in candidates if e["fingerprint"] == failure["fingerprint"]]
+    return _newest(same or candidates)
+
+
+def _newest(entries: Sequence[Entry]) -> Entry:
+    """The last one in the queue's own order, which a clock that jumps back cannot change."""
+    return entries[-1]

@@ -1,0 +1,115 @@
+"""What the failure ran on: the commit, whether the tree was clean, the versions that matter.
+
+Git is asked once per process, and again when HEAD, its branch or the index changed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+GIT_TIMEOUT_S = 2.0
+DEFAULT_PACKAGES = ("unified-flow", "pydantic", "httpx")
+
+
+@dataclass(frozen=True)
+class GitState:
+    commit: str | None
+    dirty: bool | None
+
+
+_git_states: dict[Path, tuple[tuple[int, ...], GitState]] = {}
+
+
+def environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, Any]:
+    """`extra` is what only the caller knows: configuration, model and recipe hashes."""
+    git = git_state(folder)
+    return {
+        "git_commit": git.commit,
+        "git_dirty": git.dirty,
+        "packages": dict(_packages()),
+        "python": platform.python_version(),
+        "platform": _platform(),
+        **(extra or {}),
+    }
+
+
+def git_state(folder: Path) -> GitState:
+    git_folder = _git_folder(folder)
+    if git_folder is None:
+        return GitState(None, None)
+    marks = _marks(git_folder)
+    known = _git_states.get(folder)
+    if known is not None and known[0] == marks:
+        return known[1]
+    state = _ask_git(folder)
+    _git_states[folder] = (marks, state)
+    return state
+
+
+def _ask_git(folder: Path) -> GitState:
+    command = ["git", "-C", str(folder), "status", "--porcelain=v2", "--branch", "-uno"]
+    try:
+        answer = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=GIT_TIMEOUT_S,
+            check=True,
+            # Without this a status may rewrite the index of a repository somebody is working in.
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+        ).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return GitState(None, None)
+    commit = next((line[13:] for line in answer if line.startswith("# branch.oid ")), None)
+    dirty = any(line and not line.startswith("#") for line in answer)
+    return GitState(None if commit == "(initial)" else commit, dirty)
+
+
+@cache
+def _git_folder(folder: Path) -> Path | None:
+    for parent in (folder, *folder.parents):
+        mark = parent / ".git"
+        if mark.is_dir():
+            return mark
+        if mark.is_file():
+            try:
+                target = mark.read_text().removeprefix("gitdir:").strip()
+            except (OSError, UnicodeDecodeError):
+                return None
+            return (parent / target).resolve()
+    return None
+
+
+def _marks(git_folder: Path) -> tuple[int, ...]:
+    """`logs/HEAD` grows with every commit, checkout and reset, whatever the branch is called."""
+    return tuple(_changed_ns(git_folder / name) for name in ("HEAD", "index", "logs/HEAD"))
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@cache
+def _packages() -> tuple[tuple[str, str], ...]:
+    found = []
+    for name in DEFAULT_PACKAGES:
+        try:
+            found.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            continue
+    return tuple(found)
+
+
+@cache
+def _platform() -> str:
+    return f"{platform.system()} {platform.machine()}"

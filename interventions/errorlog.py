@@ -1,0 +1,70 @@
+"""Where a failure is written whole, whatever becomes of it in the queue.
+
+Three places, each the refuge of the one before: the day's error log, the day's emergency log, and
+stderr as one JSON line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from interventions import jsonl
+from interventions.admission import Admission
+from interventions.entry import Entry
+from interventions.home import emergency_log, error_log, error_log_folder
+from interventions.timestamps import to_text, utc_now
+
+
+def log_failure(home: Path, failure: Entry, admission: Admission) -> None:
+    """One line of `logs/errors/YYYY-MM-DD.jsonl`; never raises."""
+    now = utc_now()
+    try:
+        jsonl.append(error_log(home, now.date()), jsonl.encode(_line(failure, admission)))
+    except OSError as error:
+        detail = f"the error log cannot be written: {error.strerror or error}"
+        if not admission:
+            # The emergency line is written in any case, with the reason that matters.
+            return
+        log_emergency(
+            home, failure, Admission(admission.kind, admission.intervention_id, "storage", detail)
+        )
+
+
+def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
+    """One line of the emergency log, durable; failing that, of stderr. Never raises."""
+    line = _line(failure, admission)
+    try:
+        path = emergency_log(home, utc_now().date())
+        jsonl.append(path, jsonl.encode(line), durable=True)
+    except OSError as error:
+        line["detail"] = f"{line['detail']}; emergency log: {error.strerror or error}".lstrip("; ")
+        # A closed or full stderr leaves nobody to tell.
+        with suppress(OSError, ValueError):
+            sys.stderr.write(json.dumps(line, ensure_ascii=True) + "\n")
+            sys.stderr.flush()
+
+
+def emergency_lines(home: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(error_log_folder(home).glob("emergency_*.jsonl")):
+        yield from jsonl.read(path)
+
+
+def error_lines(home: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(error_log_folder(home).glob("[0-9]*.jsonl")):
+        yield from jsonl.read(path)
+
+
+def _line(failure: Entry, admission: Admission) -> dict[str, Any]:
+    return {
+        **failure,
+        "logged_at": to_text(utc_now()),
+        "admission": str(admission.kind),
+        "intervention_id": admission.intervention_id,
+        "reason": admission.reason,
+        "detail": admission.detail,
+    }

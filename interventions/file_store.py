@@ -1,0 +1,205 @@
+"""The queue as a JSON file, replaced whole and durably under the lock."""
+
+from __future__ import annotations
+
+import errno
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interventions import jsonl, queue_format
+from interventions.archive import ArchiveFile
+from interventions.entry import Entry
+from interventions.errors import CorruptQueueError, StorageError
+from interventions.home import (
+    PRIVATE_FILE_MODE,
+    archive_file,
+    lock_file,
+    queue_file,
+    transitions_file,
+)
+from interventions.lock import FairLock
+from interventions.store import QueueState, Transaction, Transition
+from interventions.timestamps import utc_now
+
+TEMPORARY_PREFIX = ".intervention_queue."
+CORRUPT_PREFIX = "intervention_queue.corrupt-"
+
+
+class FileStore:
+    def __init__(self, home: Path) -> None:
+        self._path = queue_file(home)
+        self._journal_path = transitions_file(home)
+        self._archive = ArchiveFile(archive_file(home))
+        self._lock = FairLock(lock_file(home))
+        self._seen = _Seen()
+        self._swept = False
+
+    def read(self) -> QueueState:
+        return read_state(self._path)
+
+    @contextmanager
+    def transaction(self, timeout_s: float) -> Iterator[Transaction]:
+        with self._lock.hold(timeout_s):
+            if not self._swept:
+                sweep(self._path.parent)
+                self._swept = True
+            before = self._current()
+            work = Transaction(before)
+            yield work
+            try:
+                jsonl.append(self._journal_path, *map(jsonl.encode, work.to_journal), durable=True)
+                self._archive.append(work.to_archive)
+                if work.state is not before:
+                    self._write(work.state)
+            except OSError as error:
+                self._seen = _Seen()
+                raise _storage_error("write", self._path, error) from error
+
+    def archived(self) -> Iterator[Entry]:
+        try:
+            yield from self._archive.entries()
+        except OSError as error:
+            raise _storage_error("read", self._archive.path, error) from error
+
+    def last_resolved(self, fingerprint: str) -> Entry | None:
+        try:
+            return self._archive.last_resolved(fingerprint)
+        except OSError as error:
+            raise _storage_error("read", self._archive.path, error) from error
+
+    def journal(self) -> Iterator[Transition]:
+        try:
+            yield from jsonl.read(self._journal_path)
+        except OSError as error:
+            raise _storage_error("read", self._journal_path, error) from error
+
+    def _current(self) -> QueueState:
+        """The state of the file, parsed only as far as it changed. The lock is held."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            self._seen = _Seen()
+            return QueueState()
+        except OSError as error:
+            raise _storage_error("read", self._path, error) from error
+        if self._seen.mark == _mark(found):
+            return self._seen.state
+        try:
+            data = self._path.read_bytes()
+        except OSError as error:
+            raise _storage_error("read", self._path, error) from error
+        try:
+            state, lines = queue_format.decode(data, self._seen.in_order())
+        except (ValueError, RecursionError) as error:
+            raise self._set_aside(error) from error
+        self._seen = _Seen(_mark(found), state, lines)
+        return state
+
+    def _write(self, state: QueueState) -> None:
+        data, lines = queue_format.encode(state, self._seen.lines)
+        folder = self._path.parent
+        # The process id makes left-overs recognisable: whoever holds the lock may sweep them all.
+        temporary = folder / f"{TEMPORARY_PREFIX}{os.getpid()}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        fd = os.open(temporary, flags, PRIVATE_FILE_MODE)
+        try:
+            _write_all(fd, data)
+            os.fsync(fd)
+            os.replace(temporary, self._path)  # noqa: PTH105 - a fifth of the cost of Path.replace
+        except BaseException:
+            os.close(fd)
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        # Kept open until the next write: an inode that is in use cannot be given to another file,
+        # so the same inode, size and time mean the same content.
+        self._seen = _Seen(_mark(os.fstat(fd)), state, lines, fd)
+        sync_folder(folder)
+
+    def _set_aside(self, error: Exception) -> CorruptQueueError:
+        stamp = utc_now().strftime("%Y%m%dT%H%M%S_%fZ")
+        aside = self._path.with_name(f"{CORRUPT_PREFIX}{stamp}.json")
+        self._seen = _Seen()
+        try:
+            self._path.rename(aside)
+        except OSError as trouble:
+            return CorruptQueueError(
+                f"{self._path} does not parse ({error}) and cannot be moved: {trouble.strerror}",
+                hint="move it away by hand, then run `interventions doctor`",
+            )
+        return CorruptQueueError(
+            f"{self._path.name} does not parse ({error}); it was moved to {aside}",
+            hint="run `interventions doctor`: it rebuilds the queue from the logs",
+            moved_to=aside,
+        )
+
+
+def read_state(path: Path) -> QueueState:
+    """The queue as last committed. No lock, no cache; nothing is moved or changed."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return QueueState()
+    except OSError as error:
+        raise _storage_error("read", path, error) from error
+    try:
+        return queue_format.decode(data)[0]
+    except (ValueError, RecursionError) as error:
+        raise CorruptQueueError(
+            f"{path} does not parse: {error}",
+            hint="run `interventions doctor`: it sets the file aside and rebuilds the queue",
+        ) from error
+
+
+def sweep(folder: Path) -> list[Path]:
+    """Remove what writers that were killed have left. The lock must be held."""
+    left = list(folder.glob(f"{TEMPORARY_PREFIX}*.tmp"))
+    for path in left:
+        with suppress(OSError):
+            path.unlink()
+    return left
+
+
+def sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@dataclass
+class _Seen:
+    """The file as this process last read or wrote it; `fd` keeps its inode from being reused."""
+
+    mark: tuple[int, int, int, int] | None = None
+    state: QueueState = field(default_factory=QueueState)
+    lines: queue_format.Lines = field(default_factory=dict)
+    fd: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.fd is not None:
+            weakref.finalize(self, os.close, self.fd)
+
+    def in_order(self) -> list[tuple[Entry, bytes]]:
+        return [self.lines[id(e)] for e in self.state.entries if id(e) in self.lines]
+
+
+def _mark(found: os.stat_result) -> tuple[int, int, int, int]:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    if os.write(fd, data) != len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _storage_error(verb: str, path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"cannot {verb} {path}: {error.strerror or error}",
+        hint="make room or mend the permissions; `interventions doctor` says which",
+    )

@@ -1,0 +1,67 @@
+"""Append-only files of one JSON object a line, shared by several writers.
+
+A writer that dies or runs out of disk may leave half a line. The next one starts on a fresh line,
+and readers skip what does not parse, so that one torn line costs one line.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from interventions.home import open_private
+
+
+def encode(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def append(path: Path, *lines: bytes, durable: bool = False) -> None:
+    """One write for all lines. Raises OSError when not all of it could be written."""
+    if not lines:
+        return
+    fd = open_private(path, os.O_RDWR | os.O_APPEND)
+    try:
+        size = os.fstat(fd).st_size
+        torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+        data = (b"\n" if torn else b"") + b"\n".join(lines) + b"\n"
+        if os.write(fd, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        if durable:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """Every object of the file in order; a missing file is empty, a torn line is skipped."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    for line in data.split(b"\n"):
+        record = parse_line(line)
+        if record is not None:
+            yield record
+
+
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    if not line.strip():
+        return None
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def torn_lines(path: Path) -> int:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return 0
+    return sum(1 for line in data.split(b"\n") if line.strip() and parse_line(line) is None)

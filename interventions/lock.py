@@ -1,0 +1,143 @@
+"""One writer at a time among processes and threads, fair, with a time-out.
+
+`filelock` is the lock proper, so that any program that takes the same file with plain `filelock`
+is safe. But it polls: whoever has just released it wins it again and others starve. So ours first
+pass a turnstile, a `flock` in which the kernel wakes waiters in the order in which they came, and
+hold it until they are done; then the lock proper is contended by foreign programs alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+from filelock import FileLock, Timeout
+
+from interventions.errors import LockTimeoutError, StorageError
+from interventions.home import PRIVATE_FILE_MODE, make_private_folder, open_private
+
+_POLL_S = 0.002
+
+
+class FairLock:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._turnstile_path = path.with_suffix(".turnstile")
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._threads = threading.Lock()
+        self._turnstile: int | None = None
+        self._file = FileLock(
+            self._path, mode=PRIVATE_FILE_MODE, poll_interval=_POLL_S, thread_local=False
+        )
+
+    @contextmanager
+    def hold(self, timeout_s: float) -> Iterator[None]:
+        """Raises LockTimeoutError, or StorageError when the lock file cannot be made."""
+        if self._pid != os.getpid():
+            # After a fork the descriptor is shared with the parent, and so would be its lock.
+            self.close()
+            self._start()
+        deadline = monotonic() + timeout_s
+        if not self._threads.acquire(timeout=max(timeout_s, 0)):
+            raise self._timed_out(timeout_s)
+        try:
+            turnstile = self._pass_turnstile(deadline, timeout_s)
+            try:
+                self._take_file(deadline, timeout_s)
+                try:
+                    yield
+                finally:
+                    self._file.release()
+            finally:
+                # Explicitly, because a child forked meanwhile keeps the descriptor open.
+                fcntl.flock(turnstile, fcntl.LOCK_UN)
+        finally:
+            self._threads.release()
+
+    def close(self) -> None:
+        if self._turnstile is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._turnstile)
+            self._turnstile = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_turnstile", None) is not None:
+            self.close()
+
+    def _take_file(self, deadline: float, timeout_s: float) -> None:
+        try:
+            self._file.acquire(timeout=max(deadline - monotonic(), 0))
+        except Timeout as error:
+            raise self._timed_out(timeout_s) from error
+        except OSError as error:
+            raise _cannot_lock(self._path, error) from error
+
+    def _pass_turnstile(self, deadline: float, timeout_s: float) -> int:
+        turnstile = self._turnstile
+        try:
+            if turnstile is None:
+                make_private_folder(self._path.parent)
+                turnstile = self._turnstile = open_private(self._turnstile_path, os.O_RDWR)
+            fcntl.flock(turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self._queue_up(deadline, timeout_s)
+        except OSError as error:
+            raise _cannot_lock(self._turnstile_path, error) from error
+        return turnstile
+
+    def _queue_up(self, deadline: float, timeout_s: float) -> int:
+        """A blocking flock has no time-out, so another thread waits and we wait for that thread."""
+        waiter = _Waiter(open_private(self._turnstile_path, os.O_RDWR))
+        if not waiter.wait(max(deadline - monotonic(), 0)):
+            raise self._timed_out(timeout_s)
+        self.close()
+        self._turnstile = waiter.descriptor
+        return waiter.descriptor
+
+    def _timed_out(self, timeout_s: float) -> LockTimeoutError:
+        return LockTimeoutError(
+            f"{self._path} was held by somebody else for longer than {timeout_s:g} s",
+            hint="find the holder with `interventions doctor`, or raise lock_timeout_s",
+        )
+
+
+class _Waiter:
+    """Waits for the turnstile on its own thread; gives it back when nobody waits any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._through = threading.Event()
+        self._guard = threading.Lock()
+        self._given_up = False
+        threading.Thread(target=self._run, name="intervention-turnstile", daemon=True).start()
+
+    def wait(self, timeout_s: float) -> bool:
+        if self._through.wait(timeout_s):
+            return True
+        with self._guard:
+            self._given_up = not self._through.is_set()
+            return not self._given_up
+
+    def _run(self) -> None:
+        fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+        with self._guard:
+            if not self._given_up:
+                self._through.set()
+                return
+        os.close(self.descriptor)
+
+
+def _cannot_lock(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"cannot lock {path}: {error.strerror or error}",
+        hint="the folder must be writable; `interventions doctor` says what is wrong",
+    )

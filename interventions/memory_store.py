@@ -1,0 +1,58 @@
+"""The queue in memory: for tests, and for a program that wants the rules without the files."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+from interventions.entry import Entry, complete, fingerprints
+from interventions.errors import LockTimeoutError
+from interventions.store import QueueState, Transaction, Transition
+
+
+class MemoryStore:
+    """Shared by the threads of one process; gone with it."""
+
+    def __init__(self, state: QueueState | None = None) -> None:
+        self._state = state or QueueState()
+        self._archive: dict[str, Entry] = {}
+        self._journal: list[Transition] = []
+        self._lock = Lock()
+
+    def read(self) -> QueueState:
+        return self._state
+
+    @contextmanager
+    def transaction(self, timeout_s: float) -> Iterator[Transaction]:
+        if not self._lock.acquire(timeout=timeout_s):
+            raise LockTimeoutError(f"the queue was locked for longer than {timeout_s:g} s")
+        try:
+            work = Transaction(self._state)
+            yield work
+            self._journal += copy.deepcopy(work.to_journal)
+            for entry in work.to_archive:
+                self._archive.pop(entry["id"], None)
+                self._archive[entry["id"]] = copy.deepcopy(entry)
+            self._state = QueueState(
+                tuple(complete(entry) for entry in work.state.entries),
+                dict(work.state.dropped),
+                dict(work.state.admitted),
+                dict(work.state.extra),
+            )
+        finally:
+            self._lock.release()
+
+    def archived(self) -> Iterator[Entry]:
+        yield from list(self._archive.values())
+
+    def last_resolved(self, fingerprint: str) -> Entry | None:
+        found = None
+        for entry in self._archive.values():
+            if entry.get("resolved_at") and fingerprint in fingerprints(entry):
+                found = entry
+        return found
+
+    def journal(self) -> Iterator[Transition]:
+        yield from list(self._journal)

@@ -1,0 +1,103 @@
+"""From a request to what is stored: redacted, bounded, complete, plain JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from interventions.entry import Entry, complete
+from interventions.environment import environment
+from interventions.fingerprint import FP_VERSION, fingerprint
+from interventions.ids import new_id
+from interventions.redaction import redact, redact_text
+from interventions.timestamps import to_text, utc_now
+
+if TYPE_CHECKING:
+    from interventions.request import InterventionRequest
+
+MAX_MESSAGE = 4_000
+MAX_TRACEBACK = 16_000
+MAX_NAME = 200
+
+_TIMES = ("created_at", "resolved_at", "dismissed_at", "snoozed_until", "first_seen", "last_seen")
+_ABSENT_WHEN_NONE = (
+    "retry_of",
+    "regression_note",
+    "latest_sample",
+    "snoozed_until_occurrences",
+    "exception_type",
+    "culprit",
+    "location",
+)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A failure ready to be written; `put` takes it as it is."""
+
+    entry: Entry
+
+
+def prepare(request: InterventionRequest, home: Path | None = None) -> Prepared:
+    entry: dict[str, Any] = dict(request.__dict__)
+    for name, value in (request.model_extra or {}).items():
+        entry[redact_text(name, MAX_NAME)] = redact({name: value}).popitem()[1]
+    entry["type"] = str(request.type)
+    entry["severity"] = str(request.severity)
+    for name in _TIMES:
+        if entry[name] is not None:
+            entry[name] = to_text(entry[name])
+    entry["error_message"] = redact_text(request.error_message, MAX_MESSAGE)
+    entry["traceback"] = (
+        redact_text(request.traceback, MAX_TRACEBACK) if request.traceback else None
+    )
+    for name in ("phase", "tool", "error_type", "culprit", "location", "request_id", "owner"):
+        if entry[name] is not None:
+            entry[name] = redact_text(entry[name], MAX_NAME)
+    entry["session_id"] = request.session_id[:MAX_NAME]
+    if request.resolution is not None:
+        entry["resolution"] = redact_text(request.resolution, MAX_MESSAGE)
+    for name in ("context", "latest_sample", "merged", "resolutions"):
+        if entry[name]:
+            entry[name] = redact(entry[name])
+    entry["environment"] = redact(request.environment or environment(home or Path.cwd()))
+    if not entry["fingerprint"]:
+        entry["fp_version"] = FP_VERSION
+        entry["fingerprint"] = fingerprint(
+            phase=request.phase,
+            tool=request.tool,
+            exception_type=request.exception_type or request.error_type,
+            message=entry["error_message"],
+            culprit=request.culprit or "",
+        )
+    for name in _ABSENT_WHEN_NONE:
+        if entry[name] is None:
+            del entry[name]
+    return Prepared(entry)
+
+
+def prepare_anything(request: object, trouble: Exception) -> Entry:
+    """What can be said of a request that could not be prepared: never nothing."""
+    now = utc_now()
+    known = {}
+    for name in ("type", "severity", "phase", "error_type", "error_message", "session_id"):
+        known[name] = redact_text(str(getattr(request, name, "unknown")), MAX_MESSAGE)
+    turn_id = getattr(request, "turn_id", 0)
+    note = f"the rest could not be prepared: {type(trouble).__name__}: {trouble}"
+    bare = {
+        **known,
+        "id": str(getattr(request, "id", "") or new_id(now)),
+        "created_at": to_text(now),
+        "turn_id": turn_id if isinstance(turn_id, int) else 0,
+        "context": {"preparation": redact_text(note, MAX_MESSAGE)},
+        "fingerprint": fingerprint(
+            phase=known["phase"],
+            tool=None,
+            exception_type=known["error_type"],
+            message=known["error_message"],
+            culprit="",
+        ),
+        "fp_version": FP_VERSION,
+    }
+    return complete(bare)

@@ -1,0 +1,451 @@
+"""The queue as a program uses it: put failures, read them, and close them.
+
+Every change is one transaction of the storage; what changes is decided by pure functions
+(`admission`, `occurrences`, `transitions`, `retention`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from interventions import lookup, transitions
+from interventions.admission import (
+    Admission,
+    AdmissionKind,
+    Decision,
+    Limits,
+    decide,
+    limit_in_the_way,
+)
+from interventions.entry import Entry, closed_at, fingerprints, is_open
+from interventions.errorlog import log_emergency, log_failure
+from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
+from interventions.health import Health, health
+from interventions.home import find_home
+from interventions.occurrences import count_onto
+from interventions.prepare import MAX_MESSAGE, Prepared, prepare, prepare_anything
+from interventions.putlog import log_admission
+from interventions.redaction import redact_text
+from interventions.retention import make_room
+from interventions.store import QueueState, Store, Transaction, Transition
+from interventions.timestamps import utc_now
+from interventions.transitions import Actor, Fields
+
+if TYPE_CHECKING:
+    from interventions.request import InterventionRequest
+
+WARN_FROM_OPEN = 30
+
+
+@dataclass(frozen=True)
+class Put:
+    """A finished put: what was put, what became of it, and the entry that holds it now."""
+
+    failure: Entry
+    admission: Admission
+    entry: Entry | None
+
+
+class InterventionQueue:
+    """`put` never raises for the queue's own trouble; every other method does (StorageError).
+
+    `home` is the folder that holds `shared_state/` and `logs/`; without it the nearest one is
+    found. `lock_timeout_s` is how long one call waits for others. `store` replaces the JSON file.
+    `after_put` is told of every put once the lock is released.
+    """
+
+    def __init__(
+        self,
+        home: Path | str | None = None,
+        *,
+        max_size: int = 50,
+        max_per_session: int = 5,
+        max_per_error_type: int = 10,
+        lock_timeout_s: float = 5.0,
+        store: Store | None = None,
+        after_put: Callable[[Put], None] | None = None,
+    ) -> None:
+        self.home = find_home(home)
+        self.limits = Limits(max_size, max_per_session, max_per_error_type)
+        self.lock_timeout_s = lock_timeout_s
+        self.store: Store = store if store is not None else _file_store(self.home)
+        self._after_put = after_put
+
+    # -- putting ---------------------------------------------------------------------------------
+
+    def put(self, request: InterventionRequest | Prepared) -> Admission:
+        """Admit one failure. What cannot be stored goes to the emergency log, else to stderr."""
+        failure = self._prepared(request)
+        entry: Entry | None = None
+        try:
+            failure, admission, entry = self._admit(failure)
+        except StorageError as error:
+            admission = Admission(AdmissionKind.DROPPED, None, error.reason, str(error))
+        except Exception as error:  # noqa: BLE001 - the caller is failing already; its error must win
+            detail = f"{type(error).__name__}: {error}"
+            admission = Admission(AdmissionKind.DROPPED, None, "internal", detail)
+        log_failure(self.home, failure, admission)
+        if not admission:
+            log_emergency(self.home, failure, admission)
+        log_admission(failure, admission, self.limits)
+        if self._after_put is not None:
+            self._after_put(Put(failure, admission, entry))
+        return admission
+
+    def put_back(self, failure: Entry) -> Admission:
+        """Put what is already in the emergency log; a failure that still finds no room stays there.
+
+        Raises StorageError. Nothing is logged a second time.
+        """
+        return self._admit(failure, keep_id=True)[1]
+
+    def is_full(self) -> bool:
+        """Whether the next new failure would be dropped (`refuse_when_full` asks this)."""
+        return self.open_count() >= self.limits.max_size
+
+    def open_count(self) -> int:
+        return sum(1 for entry in self.entries() if is_open(entry))
+
+    def _prepared(self, request: InterventionRequest | Prepared) -> Entry:
+        if isinstance(request, Prepared):
+            return request.entry
+        try:
+            return prepare(request, self.home).entry
+        except Exception as error:  # noqa: BLE001 - the caller is failing already; its error must win
+            return prepare_anything(request, error)
+
+    def _admit(
+        self, failure: Entry, *, keep_id: bool = False
+    ) -> tuple[Entry, Admission, Entry | None]:
+        now = utc_now()
+        with self.store.transaction(self.lock_timeout_s) as work:
+            if not keep_id:
+                failure = _with_unique_id(failure, work.state)
+            elif _holds(work.state, failure["id"]):
+                held = Admission(AdmissionKind.COUNTED, failure["id"], "already_there")
+                return failure, held, None
+            decision = decide(work.state.entries, failure, self.limits, now)
+            if decision.closes is not None:
+                _close_retried(work, decision.closes, failure, now)
+            if decision.kind is AdmissionKind.DROPPED:
+                if not keep_id:
+                    work.state = _counted_drop(work.state, decision.reason)
+                return failure, _dropped(decision, self.limits), None
+            failure = self._marked_as_regression(failure, work.state)
+            entry = failure if decision.target is None else count_onto(decision.target, failure)
+            entries, archived = make_room(_with(work.state.entries, entry), self.limits.max_size)
+            work.to_archive += archived
+            counts = work.state.admitted
+            name = str(decision.kind)
+            counts = {**counts, name: counts.get(name, 0) + 1}
+            work.state = replace(work.state, entries=entries, admitted=counts)
+        return failure, Admission(decision.kind, entry["id"], decision.reason), entry
+
+    def _marked_as_regression(self, failure: Entry, state: QueueState) -> Entry:
+        known = failure["fingerprint"]
+        resolved = [e for e in state.entries if e.get("resolved_at") and known in fingerprints(e)]
+        before = max(resolved, key=closed_at) if resolved else self.store.last_resolved(known)
+        if before is None:
+            return failure
+        return {**failure, "regression_of": before["id"], "regression_note": before["resolution"]}
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def entries(self) -> tuple[Entry, ...]:
+        """What is in the queue now: open entries and the latest closed ones."""
+        return self.store.read().entries
+
+    def history(self) -> list[Entry]:
+        """Every closed entry, those of the archive included, the latest first."""
+        current = {entry["id"]: entry for entry in self.entries()}
+        past = [entry for entry in self.store.archived() if entry["id"] not in current]
+        closed = [entry for entry in (*past, *current.values()) if not is_open(entry)]
+        return sorted(closed, key=closed_at, reverse=True)
+
+    def find(self, intervention_id: str) -> Entry:
+        """By id or unique prefix, in the queue and then in the archive.
+
+        Raises NotFoundError or AmbiguousIdError.
+        """
+        return lookup.find_anywhere(self.entries(), self.store, intervention_id)
+
+    def get(self, intervention_id: str) -> InterventionRequest:
+        """`find`, as a request."""
+        from interventions.request import InterventionRequest
+
+        return InterventionRequest.model_validate(self.find(intervention_id))
+
+    def similar(self, intervention_id: str) -> list[Entry]:
+        """Entries resolved before whose fingerprint is one of this entry's, the latest first.
+
+        An entry that was resolved and reopened is its own past, and is among them.
+        """
+        entry = self.find(intervention_id)
+        wanted = fingerprints(entry)
+        past = [
+            other
+            for other in (*self.history(), *(e for e in self.entries() if is_open(e)))
+            if wanted & fingerprints(other)
+            and any(row.get("kind") == "resolved" for row in other["resolutions"])
+            and (other["id"] != entry["id"] or is_open(entry))
+        ]
+        return sorted(past, key=lambda other: str(other["resolutions"][-1].get("at")), reverse=True)
+
+    def journal(self, intervention_id: str | None = None) -> list[Transition]:
+        """Who did what when, oldest first."""
+        return [
+            line
+            for line in self.store.journal()
+            if intervention_id is None or line.get("id") == intervention_id
+        ]
+
+    def health(self) -> Health:
+        return health(self.store.read(), self.store.archived(), self.home, self.limits, utc_now())
+
+    # -- transitions -----------------------------------------------------------------------------
+
+    def resolve(
+        self,
+        intervention_id: str,
+        note: str,
+        *,
+        expected_version: int | None = None,
+        by: str | None = None,
+        via: str = "library",
+    ) -> Entry:
+        """Close it as solved. ConflictError when it is closed or is not `expected_version`."""
+        actor = Actor.current(by=by, via=via)
+        clean = _note(note, needed=True)
+        return self._change(
+            "resolve",
+            intervention_id,
+            lambda entry, now: transitions.resolve(entry, note=clean, actor=actor, now=now),
+            actor,
+            expected_version,
+        )
+
+    def dismiss(
+        self,
+        intervention_id: str,
+        note: str = "",
+        *,
+        expected_version: int | None = None,
+        by: str | None = None,
+        via: str = "library",
+    ) -> Entry:
+        """Close it as not worth fixing; it never counts as solved."""
+        actor = Actor.current(by=by, via=via)
+        clean = _note(note, needed=False)
+        return self._change(
+            "dismiss",
+            intervention_id,
+            lambda entry, now: transitions.dismiss(entry, note=clean, actor=actor, now=now),
+            actor,
+            expected_version,
+        )
+
+    def snooze(
+        self,
+        intervention_id: str,
+        *,
+        until: datetime | None = None,
+        duration: timedelta | None = None,
+        until_n_more: int | None = None,
+        expected_version: int | None = None,
+        by: str | None = None,
+        via: str = "library",
+    ) -> Entry:
+        """Exactly one of the three. It stays open; more of the same are counted on it."""
+        if until is not None and until.tzinfo is None:
+            raise ValueError(f"{until.isoformat()} has no time zone")
+        actor = Actor.current(by=by, via=via)
+        return self._change(
+            "snooze",
+            intervention_id,
+            lambda entry, now: transitions.snooze(
+                entry,
+                until=now + duration if duration is not None else until,
+                until_n_more=until_n_more,
+                now=now,
+            ),
+            actor,
+            expected_version,
+        )
+
+    def reopen(
+        self,
+        intervention_id: str,
+        *,
+        expected_version: int | None = None,
+        by: str | None = None,
+        via: str = "library",
+    ) -> Entry:
+        """Raises ConflictError when it is open, LimitError when it would pass a limit."""
+        actor = Actor.current(by=by, via=via)
+        return self._change(
+            "reopen",
+            intervention_id,
+            lambda entry, now: transitions.reopen(entry, now=now),
+            actor,
+            expected_version,
+        )
+
+    def assign(
+        self,
+        intervention_id: str,
+        owner: str | None,
+        *,
+        expected_version: int | None = None,
+        by: str | None = None,
+        via: str = "library",
+    ) -> Entry:
+        """`owner=None` takes it from whoever has it."""
+        actor = Actor.current(by=by, via=via)
+        name = redact_text(owner, 100) if owner else None
+        return self._change(
+            "assign",
+            intervention_id,
+            lambda entry, now: transitions.assign(entry, owner=name),
+            actor,
+            expected_version,
+        )
+
+    def undo(
+        self, intervention_id: str | None = None, *, by: str | None = None, via: str = "library"
+    ) -> tuple[Transition, Entry]:
+        """Take back the last transition, of this entry or of all: (what was undone, the entry now).
+
+        Raises NotFoundError when there is none, ConflictError when the entry changed since.
+        """
+        actor = Actor.current(by=by, via=via)
+        now = utc_now()
+        with self.store.transaction(self.lock_timeout_s) as work:
+            everything = self._everything(work.state)
+            wanted = (
+                lookup.find(everything.values(), intervention_id)["id"] if intervention_id else None
+            )
+            line = transitions.last_undoable(self.store.journal(), everything, wanted)
+            if line is None:
+                raise NotFoundError(
+                    "there is nothing to undo", hint="history: interventions history"
+                )
+            before = everything[line["id"]]
+            after = self._write(work, "undo", before, transitions.undo(before, line), actor, now)
+            work.to_journal[-1]["undoes"] = line["transition_id"]
+        return line, after
+
+    def _change(
+        self,
+        action: str,
+        intervention_id: str,
+        fields_of: Callable[[Entry, datetime], Fields],
+        actor: Actor,
+        expected_version: int | None,
+    ) -> Entry:
+        now = utc_now()
+        with self.store.transaction(self.lock_timeout_s) as work:
+            before = lookup.find_anywhere(work.state.entries, self.store, intervention_id)
+            if expected_version is not None and before["version"] != expected_version:
+                raise self._changed_meanwhile(before, expected_version)
+            return self._write(work, action, before, fields_of(before, now), actor, now)
+
+    def _write(
+        self,
+        work: Transaction,
+        action: str,
+        before: Entry,
+        fields: Fields,
+        actor: Actor,
+        now: datetime,
+    ) -> Entry:
+        after = transitions.apply(before, fields)
+        if is_open(after) and not is_open(before):
+            obstacle = limit_in_the_way(work.state.entries, after, self.limits)
+            if obstacle:
+                raise LimitError(
+                    f"cannot {action} {after['id']}: {obstacle}", hint="resolve others first"
+                )
+        entries, archived = make_room(_with(work.state.entries, after), self.limits.max_size)
+        work.state = replace(work.state, entries=entries)
+        work.to_archive += archived
+        work.to_journal.append(transitions.record(action, before, after, fields, actor, now))
+        return after
+
+    def _changed_meanwhile(self, entry: Entry, expected_version: int) -> ConflictError:
+        lines = self.journal(entry["id"])
+        last = f": {lines[-1]['action']} by {lines[-1]['by']} at {lines[-1]['at']}" if lines else ""
+        return ConflictError(
+            f"{entry['id']} is version {entry['version']}, not {expected_version}{last}",
+            hint=f"look again: interventions show {entry['id']}",
+        )
+
+    def _everything(self, state: QueueState) -> dict[str, Entry]:
+        found = {entry["id"]: entry for entry in self.store.archived()}
+        return found | {entry["id"]: entry for entry in state.entries}
+
+
+def _file_store(home: Path) -> Store:
+    from interventions.file_store import FileStore
+
+    return FileStore(home)
+
+
+def _with(entries: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
+    """The entry in the place of the one with its id, or at the end."""
+    for number, other in enumerate(entries):
+        if other["id"] == entry["id"]:
+            return (*entries[:number], entry, *entries[number + 1 :])
+    return (*entries, entry)
+
+
+def _with_unique_id(failure: Entry, state: QueueState) -> Entry:
+    from interventions.ids import new_id
+    from interventions.timestamps import from_text
+
+    taken = {entry["id"] for entry in state.entries}
+    while failure["id"] in taken:
+        failure = {**failure, "id": new_id(from_text(failure["created_at"]))}
+    return failure
+
+
+def _holds(state: QueueState, failure_id: str) -> bool:
+    """Whether this very failure is in the queue, as an entry or as a sample of one."""
+    for entry in state.entries:
+        samples: Iterable[dict[str, Any]] = (
+            entry,
+            entry.get("latest_sample") or {},
+            *(row.get("sample") or {} for row in entry["merged"]),
+        )
+        if any(sample.get("id") == failure_id for sample in samples):
+            return True
+    return False
+
+
+def _close_retried(work: Transaction, retried: Entry, failure: Entry, now: datetime) -> None:
+    """The retry got past the phase that had failed, which is what the entry was about."""
+    note = f"a retry got past {retried['phase']}; the turn then failed in {failure['phase']}"
+    actor = Actor.current(via="retry")
+    fields = transitions.resolve(retried, note=note, actor=actor, now=now)
+    after = transitions.apply(retried, fields)
+    work.state = replace(work.state, entries=_with(work.state.entries, after))
+    work.to_journal.append(transitions.record("resolve", retried, after, fields, actor, now))
+
+
+def _counted_drop(state: QueueState, reason: str) -> QueueState:
+    return replace(state, dropped={**state.dropped, reason: state.dropped.get(reason, 0) + 1})
+
+
+def _dropped(decision: Decision, limits: Limits) -> Admission:
+    detail = f"{limits.max_size} entries are open"
+    return Admission(AdmissionKind.DROPPED, None, decision.reason, detail)
+
+
+def _note(note: str, *, needed: bool) -> str:
+    clean = redact_text(note.strip(), MAX_MESSAGE)
+    if needed and not clean:
+        raise ValueError("a resolution needs a note")
+    return clean

@@ -1,0 +1,102 @@
+"""What a secret looks like inside text, whatever it is called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+MASK = "[redacted]"
+_MASK_START = MASK[:-1]
+
+_PEM = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}(?:KEY|CERTIFICATE|MESSAGE)[A-Z0-9 ]{0,20}-----"
+    r".*?(?:-----END [A-Z0-9 ]{1,60}-----|\Z)",
+    re.DOTALL,
+)
+_URL_CREDENTIALS = re.compile(r"(?<=://)[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)")
+_URL_TOKEN_USER = re.compile(r"(?<=://)[A-Za-z0-9_\-]{20,200}(?=@)")
+_BEARER = re.compile(r"\b(Bearer|Basic|Digest|Token)(\s+)[A-Za-z0-9._~+/\-]{8,}=*", re.IGNORECASE)
+
+# Issued tokens carry their issuer's prefix; one alternation, each branch starting with a literal.
+_TOKENS = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"sk-[A-Za-z0-9_\-]{8,}"
+    r"|(?:sk|pk|rk|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,}"
+    r"|eyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]{5,}(?:\.[A-Za-z0-9_\-]*){1,3}"
+    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
+    r"|gh[pousr]_[A-Za-z0-9]{16,}"
+    r"|github_pat_[A-Za-z0-9_]{20,}"
+    r"|glpat-[A-Za-z0-9_\-]{16,}"
+    r"|xox[abeoprs]-[A-Za-z0-9\-]{10,}"
+    r"|xapp-[A-Za-z0-9\-]{10,}"
+    r"|AIza[A-Za-z0-9_\-]{30,}"
+    r"|ya29\.[A-Za-z0-9_\-]{10,}"
+    r"|hf_[A-Za-z0-9]{20,}"
+    r"|npm_[A-Za-z0-9]{30,}"
+    r"|pypi-[A-Za-z0-9_\-]{20,}"
+    r"|dop_v1_[a-f0-9]{32,}"
+    r"|SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}"
+    r"|[0-9]{8,10}:[A-Za-z0-9_\-]{35}"
+    r")"
+)
+
+_ASSIGNMENT = re.compile(
+    r"(?P<key>[A-Za-z][A-Za-z0-9_.\-]{1,80})(?P<join>[\"']?[ \t]{0,3}(?P<sign>:=|=>|=|:)[ \t]{0,3})"
+    r"(?P<value>[bfru]?\"(?:[^\"\\\n]|\\.){0,2000}(?:\"|\Z)|[bfru]?'(?:[^'\\\n]|\\.){0,2000}(?:'|\Z)"
+    r"|[^\s\"'&,;)}\]]{1,2000})"
+)
+_HEADER = re.compile(
+    r"(?P<key>\b(?:proxy-)?authorization|\b(?:set-)?cookie)"
+    r"(?P<join>[\"']?[ \t]{0,3}[:=][ \t]{0,3})(?P<value>\"[^\"\n]*\"?|'[^'\n]*'?|[^\n\"']+)",
+    re.IGNORECASE,
+)
+# An expression in a line of source code shows where a secret comes from, not the secret.
+_EXPRESSION = re.compile(r"[A-Za-z_][\w.]*[(\[]|[A-Za-z_]\w*(?:\.\w+)+|None\b|True\b|False\b")
+_PLAIN_WORD = re.compile(r"[A-Za-z]+\Z|[^\w]+\Z")
+
+
+def scrub(text: str, is_secret_key: Callable[[str], bool]) -> str:
+    if len(text) < 6:
+        return text
+    if "-----BEGIN" in text:
+        text = _PEM.sub(MASK, text)
+    if "://" in text and "@" in text:
+        text = _URL_CREDENTIALS.sub(MASK, text)
+        text = _URL_TOKEN_USER.sub(MASK, text)
+    lowered = text.lower()
+    if "authorization" in lowered or "cookie" in lowered:
+        text = _HEADER.sub(_mask_value, text)
+    if any(word in lowered for word in ("bearer", "basic", "digest", "token")):
+        text = _BEARER.sub(_mask_scheme, text)
+    text = _TOKENS.sub(MASK, text)
+    if "=" in text or ":" in text:
+        text = _ASSIGNMENT.sub(lambda match: _assignment(match, is_secret_key), text)
+    return text
+
+
+def _mask_value(match: re.Match[str]) -> str:
+    return f"{match['key']}{match['join']}{MASK}"
+
+
+def _mask_scheme(match: re.Match[str]) -> str:
+    secret = match[0][len(match[1]) + len(match[2]) :]
+    prose = match[1].lower() != "bearer" and secret.isalpha()
+    return match[0] if prose else f"{match[1]}{match[2]}{MASK}"
+
+
+def _assignment(match: re.Match[str], is_secret_key: Callable[[str], bool]) -> str:
+    key, value = match["key"], match["value"]
+    bare = value.strip("\"'")
+    if bare in ("", "***") or bare.startswith(_MASK_START) or not is_secret_key(key):
+        return match[0]
+    quoted = value[0] in "\"'" or value[1:2] in ("'", '"')
+    if not quoted:
+        spaced = match["join"][0].isspace() or match["join"][-1].isspace()
+        if spaced and _EXPRESSION.match(value):
+            return match[0]
+        # "unexpected token: comma" is prose; "password: hunter2" is not.
+        if match["sign"] == ":" and _PLAIN_WORD.match(value) and "token" in key.lower():
+            return match[0]
+        return f"{key}{match['join']}{MASK}"
+    quote = value[0] if value[0] in "\"'" else value[1]
+    return f"{key}{match['join']}{quote}{MASK}{quote}"

@@ -1,0 +1,63 @@
+"""The queue's storage, narrow enough that a table of a database can stand in for the JSON file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from interventions.entry import Entry
+
+Transition = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """All that is in the queue, in the order in which it was accepted.
+
+    `dropped` counts by reason, `admitted` by kind. `extra` is what a newer version wrote beside
+    them. Nothing in it may be changed in place.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    dropped: dict[str, int] = field(default_factory=dict)
+    admitted: dict[str, int] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Transaction:
+    """What one holder of the lock reads and wants written.
+
+    Leaving the `with` block without an exception writes, in this order, the journal, the archive
+    and the new state; a state left as it was is not written.
+    """
+
+    state: QueueState
+    to_archive: list[Entry] = field(default_factory=list)
+    to_journal: list[Transition] = field(default_factory=list)
+
+
+class Store(Protocol):
+    """Raises StorageError and its kinds, and nothing else of its own."""
+
+    def read(self) -> QueueState:
+        """The last committed state. Takes no lock."""
+        ...
+
+    def transaction(self, timeout_s: float) -> AbstractContextManager[Transaction]:
+        """Exclusive among all threads and processes; LockTimeoutError after `timeout_s`."""
+        ...
+
+    def archived(self) -> Iterator[Entry]:
+        """Closed entries that had to leave the queue, oldest first, each id once."""
+        ...
+
+    def last_resolved(self, fingerprint: str) -> Entry | None:
+        """The latest resolved entry of the archive with this fingerprint (merged ones included)."""
+        ...
+
+    def journal(self) -> Iterator[Transition]:
+        """Every transition, oldest first."""
+        ...
