@@ -1,0 +1,151 @@
+"""Sections of a document cut into chunks that a search can return.
+
+A chunk's `text` keeps the lines of the file, so that the line of anything in it is
+`line` plus the newlines before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+TARGET = 1_600  # characters of a chunk that is put together from paragraphs
+LARGEST = 2_400  # a paragraph up to this stays whole
+SMALLEST = 100  # a section below this is joined with its neighbour
+
+_SENTENCE_END = re.compile(r"[.!?…][\"')\]]*\s+|[。！？]")  # noqa: RUF001 -- Chinese marks
+
+
+@dataclass(frozen=True)
+class Section:
+    """Lines of a file under one heading.
+
+    `trail` holds the headings above, outermost first; `line` is the 1-based number of
+    `lines[0]`; `lead` holds the source lines of the heading, which end right before it.
+    """
+
+    trail: tuple[str, ...]
+    line: int
+    lines: Sequence[str]
+    lead: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Chunk:
+    heading: str
+    line: int
+    end_line: int
+    text: str
+
+
+def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
+    for section in _joined(filter(None, map(_trimmed, sections))):
+        heading = " > ".join(section.trail)
+        for line, text in _pieces(section):
+            yield Chunk(heading, line, line + text.count("\n"), text)
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(map(len, lines)) + len(lines)
+
+
+def _trimmed(section: Section) -> Section | None:
+    """Without blank lines at its ends; None if nothing is left."""
+    first, last = 0, len(section.lines)
+    while first < last and not section.lines[first].strip():
+        first += 1
+    while last > first and not section.lines[last - 1].strip():
+        last -= 1
+    if first == last:
+        return None
+    lead = (*section.lead, *section.lines[:first])
+    return Section(section.trail, section.line + first, section.lines[first:last], lead)
+
+
+def _joined(sections: Iterable[Section]) -> Iterator[Section]:
+    """Tiny sections go together with the next one under the same parent."""
+    held: Section | None = None
+    for section in sections:
+        if held is None:
+            held = section
+        elif (both := _together(held, section)) is not None:
+            held = both
+        else:
+            yield held
+            held = section
+    if held is not None:
+        yield held
+
+
+def _together(first: Section, second: Section) -> Section | None:
+    if _size(first.lines) >= SMALLEST and _size(second.lines) >= SMALLEST:
+        return None
+    parent = first.trail[:-1]
+    if second.trail[: len(parent)] != parent or _size(second.lines) > TARGET:
+        return None
+    if _size(first.lines) > TARGET:
+        return None
+    gap = second.line - len(second.lead) - (first.line + len(first.lines))
+    if gap < 0:  # another section of the same line (HTML without line breaks)
+        return None
+    below = second.trail[: len(first.trail)] == first.trail
+    lines = (*first.lines, *[""] * gap, *second.lead, *second.lines)
+    return Section(first.trail if below else parent or first.trail, first.line, lines, first.lead)
+
+
+def _pieces(section: Section) -> Iterator[tuple[int, str]]:
+    """(line, text) of each chunk: whole paragraphs, up to TARGET characters together."""
+    if _size(section.lines) <= LARGEST:
+        yield section.line, "\n".join(section.lines)
+        return
+    held: list[str] = []
+    line = section.line
+    for start, paragraph in _paragraphs(section):
+        if held and _size(held) + _size(paragraph) > TARGET:
+            yield from _emit(line, held)
+            held, line = [], start
+        held += paragraph
+    yield from _emit(line, held)
+
+
+def _paragraphs(section: Section) -> Iterator[tuple[int, list[str]]]:
+    """(line, lines with the blank lines that follow); one that is too large, line by line."""
+    found: list[str] = []
+    for offset, text in enumerate([*section.lines, ""]):
+        begins = found and text.strip() and not found[-1].strip()
+        at_end = offset == len(section.lines)
+        if begins or at_end:
+            start = section.line + offset - len(found)
+            if _size(found) > LARGEST:
+                yield from ((start + i, [single]) for i, single in enumerate(found))
+            elif found:
+                yield start, found
+            found = []
+        found.append(text)
+
+
+def _emit(line: int, held: list[str]) -> Iterator[tuple[int, str]]:
+    first, last = 0, len(held)
+    while first < last and not held[first].strip():
+        first += 1
+    while last > first and not held[last - 1].strip():
+        last -= 1
+    if first == last:
+        return
+    if last - first == 1 and len(held[first]) > LARGEST:
+        yield from ((line + first, part) for part in _cut(held[first]))
+    else:
+        yield line + first, "\n".join(held[first:last])
+
+
+def _cut(text: str) -> Iterator[str]:
+    """A line that is too long, cut after a sentence, else at a space, else anywhere."""
+    while len(text) > LARGEST:
+        ends = [m.end() for m in _SENTENCE_END.finditer(text, TARGET // 2, TARGET)]
+        at = ends[-1] if ends else text.rfind(" ", TARGET // 2, TARGET) + 1
+        at = at or TARGET
+        yield text[:at].strip()
+        text = text[at:]
+    if text.strip():
+        yield text.strip()

@@ -1,0 +1,103 @@
+"""Markdown (CommonMark): ATX and setext headings, outside fences, comments and front matter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from unified_flow.retrieval.chunk import Section
+from unified_flow.retrieval.formats.outline import Heading, outlined
+
+EXTENSIONS = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"})
+
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*\Z")
+_SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
+# What a setext underline cannot make a heading of: another block, or indented code.
+_NOT_PARAGRAPH = re.compile(r"( {4}|\t)| {0,3}(#{1,6}([ \t]|\Z)|>|[-+*][ \t]|\d{1,9}[.)][ \t]|\|)")
+_INTERRUPTS = re.compile(r" {0,3}(>|[-+*][ \t]+\S|1[.)][ \t]+\S)")
+_TITLE = re.compile(r"title\s*:\s*(?P<quote>[\"']?)(?P<title>.+?)(?P=quote)\s*\Z")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_ATTRIBUTES = re.compile(r"\s*\{#[^}]*\}\s*\Z")
+
+
+def sections(text: str) -> Iterator[Section]:
+    lines = text.split("\n")
+    title = _take_front_matter(lines)
+    _blank_comments(lines)
+    yield from outlined(lines, _headings(lines), root=title)
+
+
+def _take_front_matter(lines: list[str]) -> str | None:
+    """Blanks a YAML or TOML head and returns the title that it gives."""
+    fence = lines[0].rstrip()
+    if fence not in ("---", "+++"):
+        return None
+    closing = ("---", "...") if fence == "---" else ("+++",)
+    end = next((i for i in range(1, len(lines)) if lines[i].rstrip() in closing), None)
+    if end is None:
+        return None
+    head = lines[1:end]
+    lines[: end + 1] = [""] * (end + 1)
+    if not any(re.match(r"[\w-]+\s*[:=]", line) for line in head):
+        return None
+    found = (_TITLE.match(line.replace("=", ":", 1) if fence == "+++" else line) for line in head)
+    return next((match["title"] for match in found if match), None)
+
+
+def _blank_comments(lines: list[str]) -> None:
+    """Replaces HTML comments by nothing; the lines stay."""
+    commented = fenced = False
+    marker = ""
+    for number, line in enumerate(lines):
+        if (
+            not commented
+            and (match := _FENCE.match(line))
+            and (not fenced or _closes(line, marker))
+        ):
+            fenced, marker = not fenced, match[1]
+        if fenced or not (commented or "<!--" in line):
+            continue
+        kept = ""
+        while line:
+            mark = "-->" if commented else "<!--"
+            before, found, line = line.partition(mark)
+            kept += "" if commented else before
+            commented ^= bool(found)
+        lines[number] = kept
+
+
+def _closes(line: str, marker: str) -> bool:
+    bare = line.strip()
+    return len(bare) >= len(marker) and not bare.strip(marker[0])
+
+
+def _headings(lines: list[str]) -> Iterator[Heading]:
+    marker = ""
+    paragraph: int | None = None  # the first line of what a setext underline would make a title
+    other = False  # inside a list item, quotation or table, up to the next blank line
+    for number, line in enumerate(lines):
+        if marker:
+            marker = "" if _FENCE.match(line) and _closes(line, marker) else marker
+        elif fence := _FENCE.match(line):
+            marker, paragraph, other = fence[1], None, False
+        elif not line.strip():
+            paragraph, other = None, False
+        elif atx := _ATX.match(line):
+            yield Heading(_plain(atx[2] or ""), len(atx[1]), number, number + 1)
+            paragraph, other = None, False
+        elif paragraph is not None and (under := _SETEXT.match(line)):
+            title = " ".join(each.strip() for each in lines[paragraph:number])
+            yield Heading(_plain(title), 1 if under[1][0] == "=" else 2, paragraph, number + 1)
+            paragraph = None
+        elif paragraph is None and not other and not _SETEXT.match(line):
+            other = _NOT_PARAGRAPH.match(line) is not None
+            paragraph = None if other else number
+        elif paragraph is not None and _INTERRUPTS.match(line):
+            paragraph, other = None, True
+
+
+def _plain(title: str) -> str:
+    """A heading without its links, code marks, emphasis and anchor."""
+    title = _ATTRIBUTES.sub("", _LINK.sub(r"\1", title))
+    return re.sub(r"[`]|\*\*|__|(?<!\w)[*_]|[*_](?!\w)", "", title).strip()

@@ -1,0 +1,458 @@
+"""The document index: SQLite FTS5 over chunks, kept in step with the files.
+
+One `Index` may be used from several threads: its reading connection is used under a lock, and
+every update opens a connection of its own. Do not take one across a fork.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from unified_flow.errors import RetrievalError
+from unified_flow.retrieval import Passage, store
+from unified_flow.retrieval.discover import discover, printable, resolved
+from unified_flow.retrieval.document import MAX_BYTES
+from unified_flow.retrieval.ranking import Corpus, score
+from unified_flow.retrieval.report import IndexReport
+from unified_flow.retrieval.update import (
+    Progress,
+    bring_up_to_date,
+    forget_roots,
+    is_current,
+    writing,
+)
+from unified_flow.text import terms
+
+_CANDIDATES = 48  # chunks that FTS5 proposes for each question
+_QUERY_TERMS = 32  # of a long question only the rarest select candidates
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """`condition` is SQL on file.id, empty if every file satisfies it; `clash` says that two
+    roots have one name, so that only absolute paths tell their files apart."""
+
+    condition: str
+    clash: bool
+
+
+@dataclass
+class _Reader:
+    """A connection with what it has learnt of the index at its present state."""
+
+    connection: sqlite3.Connection
+    inode: int
+    data_version: int = -1
+    corpus: Corpus = field(default_factory=lambda: Corpus(0, 0.0))
+    languages: tuple[str, ...] = ()
+    scope: _Scope = field(default_factory=lambda: _Scope("", False))
+    frequencies: dict[str, int] = field(default_factory=dict)
+
+
+class Index:
+    """`Index.open(folder)` is the collection `documents` in that folder.
+
+    A collection is one SQLite file with any number of roots. A search sees the roots of the
+    index object only: those that the last `update(paths)` named or `within(paths)` chose, else
+    all that the collection remembers.
+    """
+
+    def __init__(
+        self, path: Path, roots: Sequence[Path] | None, *, busy_timeout_s: float = 30.0
+    ) -> None:
+        self.path = path
+        self._roots = None if roots is None else list(roots)
+        self._busy_timeout_s = busy_timeout_s
+        self._lock = threading.RLock()
+        self._reader: _Reader | None = None
+
+    @classmethod
+    def open(
+        cls, folder: Path, collection: str = "documents", *, busy_timeout_s: float = 30.0
+    ) -> Self:
+        """Touches nothing yet: `update` creates the file, `search` needs it."""
+        return cls(folder / f"{collection}.sqlite3", None, busy_timeout_s=busy_timeout_s)
+
+    def within(self, paths: Iterable[Path | str]) -> Index:
+        """The same collection seen through some of its roots. InputError if one is not there."""
+        return Index(self.path, resolved(paths), busy_timeout_s=self._busy_timeout_s)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._reader is not None:
+                self._reader.connection.close()
+                self._reader = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # Writing
+
+    def update(
+        self,
+        paths: Iterable[Path | str] | None = None,
+        *,
+        progress: Progress | None = None,
+        rebuild: bool = False,
+        exclude: Iterable[Path] = (),
+        max_bytes: int = MAX_BYTES,
+    ) -> IndexReport:
+        """Reads what changed under `paths` (None: under the roots of this index) and no more.
+
+        All or nothing: one transaction, so that a search sees the old index or the new one.
+        `exclude` names files and folders to leave out besides the index itself. Raises
+        InputError for a path that does not exist, and RetrievalError.
+        """
+        started = time.perf_counter()
+        roots = None if paths is None else resolved(paths)
+        with store.failures(self.path, self._hint(roots)):
+            store.create_file(self.path)
+            try:
+                report = self._update(roots, progress, rebuild, set(exclude), max_bytes, started)
+            except sqlite3.DatabaseError as exc:
+                if not (rebuild and _is_broken(exc)):
+                    raise
+                self.close()
+                store.delete_files(self.path)
+                store.create_file(self.path)
+                report = self._update(roots, progress, False, set(exclude), max_bytes, started)
+        if roots is not None:
+            with self._lock:
+                self._roots = roots
+        self._forget_statistics()
+        return report
+
+    def _update(
+        self,
+        roots: list[Path] | None,
+        progress: Progress | None,
+        rebuild: bool,
+        exclude: set[Path],
+        max_bytes: int,
+        started: float,
+    ) -> IndexReport:
+        connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
+        try:
+            anew = rebuild or _outdated(connection)
+            remembered = [] if store.is_new(connection) else _remembered(connection)
+            wanted = roots if roots is not None else (self._roots or remembered)
+            gone = [root for root in wanted if roots is None and not root.exists()]
+            everything = [root for root in wanted if root not in gone]
+            if anew:  # what the other roots held goes as well, so it has to come back
+                everything = list(dict.fromkeys([*everything, *filter(Path.exists, remembered)]))
+            left_out = exclude | _own_folders(self.path)
+            found = [(root, discover(root, left_out)) for root in everything]
+            counts = None if anew or gone else is_current(connection, found)
+            if counts is None:
+                with writing(connection):
+                    if rebuild or _outdated(connection):
+                        store.create_tables(connection)
+                    removed = forget_roots(connection, gone)
+                    counts = bring_up_to_date(
+                        connection, found, max_bytes=max_bytes, progress=progress
+                    )
+                    counts.removed += removed
+            elif progress is not None:
+                files = sum(len(each.files) for _, each in found)
+                progress(files, files)
+            counts.skipped += [(printable(str(root)), "does not exist any more") for root in gone]
+            return IndexReport(
+                roots=tuple(printable(str(root)) for root in wanted),
+                added=counts.added,
+                changed=counts.changed,
+                removed=counts.removed,
+                unchanged=counts.unchanged,
+                chunks=_totals(
+                    connection, _scope(connection, [r for r in wanted if r not in gone])
+                )[0],
+                skipped=tuple(sorted(set(counts.skipped))),
+                guessed=tuple(sorted(set(counts.guessed))),
+                duration_ms=(time.perf_counter() - started) * 1000,
+            )
+        finally:
+            connection.close()
+
+    # Reading
+
+    def search(self, query: str, limit: int = 8) -> list[Passage]:
+        """The passages that share most with the question, best first; [] if none shares a term.
+
+        `score` is what ranking.score says. Raises RetrievalError for an index that is missing,
+        broken, locked or unreadable, or was made by another version.
+        """
+        with self._reading() as reader:
+            weights = {
+                language: self._weights(reader, terms(query, language))
+                for language in reader.languages
+            }
+            selecting = _selective({t for each in weights.values() for t in each}, reader)
+            if not selecting or limit < 1:
+                return []
+            rows = reader.connection.execute(
+                "SELECT term.rowid, term.heading, term.body, file.language "
+                "FROM term CROSS JOIN chunk ON chunk.id = term.rowid "
+                "CROSS JOIN file ON file.id = chunk.file_id "
+                f"WHERE term MATCH ? {_and(reader.scope)} ORDER BY term.rank LIMIT ?",
+                (" OR ".join(f'"{term}"' for term in selecting), max(_CANDIDATES, 3 * limit)),
+            ).fetchall()
+            scored = [
+                (score(weights[language], heading.split(), body.split(), reader.corpus), rowid)
+                for rowid, heading, body, language in rows
+            ]
+            scored.sort(key=lambda each: (-each[0], each[1]))
+            return self._passages(reader, scored, limit)
+
+    def document_frequency(self, wanted: Iterable[str]) -> dict[str, int]:
+        """In how many chunks each term (as `text.terms` gives it) stands; 0 if in none."""
+        with self._reading() as reader:
+            return {term: self._frequency(reader, term) for term in wanted}
+
+    def size(self) -> int:
+        """The number of chunks that a search can return."""
+        with self._reading() as reader:
+            return reader.corpus.size
+
+    def languages(self) -> tuple[str, ...]:
+        """Languages of the documents, the commonest first: what to analyse a question in."""
+        with self._reading() as reader:
+            return reader.languages
+
+    def roots(self) -> list[Path]:
+        """What this index searches: its own roots, or all that the collection remembers."""
+        with self._lock:
+            if self._roots is not None:
+                return list(self._roots)
+        if not self.path.exists():
+            return []
+        with self._reading() as reader:
+            return _remembered(reader.connection)
+
+    def check(self) -> None:
+        """Reads the whole index; RetrievalError if any of it is damaged. Takes its time."""
+        with self._reading() as reader:
+            found = reader.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise sqlite3.DatabaseError(found)
+            for row in reader.connection.execute("SELECT text, checksum FROM chunk"):
+                _checked(*row)
+        with store.failures(self.path, self._hint(None)):
+            connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
+            try:
+                connection.execute("INSERT INTO term (term) VALUES ('integrity-check')")
+            finally:
+                connection.close()
+
+    def _passages(
+        self, reader: _Reader, scored: list[tuple[float, int]], limit: int
+    ) -> list[Passage]:
+        found: list[Passage] = []
+        texts: set[str] = set()
+        for value, rowid in scored:
+            line, end_line, heading, text, checksum, file_id, path = reader.connection.execute(
+                "SELECT line, end_line, heading, text, checksum, file_id, path "
+                "FROM chunk JOIN file ON file.id = file_id WHERE chunk.id = ?",
+                (rowid,),
+            ).fetchone()
+            if text in texts:  # the same passage in a copy of the file
+                continue
+            texts.add(_checked(text, checksum))
+            shown = printable(os.fsdecode(path))
+            if not reader.scope.clash:
+                shown = reader.connection.execute(
+                    f"SELECT min(shown) FROM member, file WHERE file_id = ? AND file.id = file_id "
+                    f"{_and(reader.scope)}",
+                    (file_id,),
+                ).fetchone()[0]
+            name = f"{shown}\0{line}\0{text}".encode()
+            found.append(
+                Passage(
+                    chunk_id=hashlib.blake2b(name, digest_size=8).hexdigest(),
+                    path=shown,
+                    line=line,
+                    end_line=end_line,
+                    heading=heading,
+                    text=text,
+                    score=round(value, 6),
+                )
+            )
+            if len(found) == limit:
+                break
+        return found
+
+    def _weights(self, reader: _Reader, wanted: list[str]) -> dict[str, float]:
+        return {
+            term: reader.corpus.weight(self._frequency(reader, term))
+            for term in dict.fromkeys(wanted)
+        }
+
+    def _frequency(self, reader: _Reader, term: str) -> int:
+        known = reader.frequencies.get(term)
+        if known is None:
+            known = reader.frequencies[term] = _document_frequency(reader, term)
+        return known
+
+    @contextmanager
+    def _reading(self) -> Iterator[_Reader]:
+        """The reader, within one transaction, so that all it reads is of one state."""
+        with self._lock, store.failures(self.path, self._hint(None)):
+            reader = self._connected()
+            reader.connection.execute("BEGIN")
+            try:
+                self._refresh(reader)
+                yield reader
+            finally:
+                reader.connection.rollback()
+
+    def _connected(self) -> _Reader:
+        try:
+            inode = self.path.stat().st_ino
+        except FileNotFoundError as exc:
+            self.close()
+            raise RetrievalError(
+                f"There is no document index at {self.path}",
+                hint=f"Make one: unified-flow index {self._shell_roots(None)}",
+            ) from exc
+        if self._reader is not None and self._reader.inode != inode:
+            self.close()  # built anew by another process
+        if self._reader is None:
+            connection = store.connect(self.path, self._busy_timeout_s, read_only=True)
+            self._reader = _Reader(connection, inode)
+        return self._reader
+
+    def _refresh(self, reader: _Reader) -> None:
+        now = reader.connection.execute("PRAGMA data_version").fetchone()[0]
+        if now == reader.data_version:
+            return
+        if store.is_new(reader.connection):
+            raise RetrievalError(
+                f"The document index {self.path} is empty: indexing never completed",
+                hint=self._hint(None),
+            )
+        if store.stored_version(reader.connection) != store.version():
+            raise RetrievalError(
+                f"The document index {self.path} was made by another version of unified-flow",
+                hint=f"Build it anew: unified-flow index {self._shell_roots(None)}",
+            )
+        reader.scope = _scope(reader.connection, self._roots)
+        chunks, length = _totals(reader.connection, reader.scope)
+        reader.corpus = Corpus(chunks, length / chunks if chunks else 0.0)
+        reader.languages = tuple(
+            row[0]
+            for row in reader.connection.execute(
+                f"SELECT language FROM file WHERE chunks > 0 {_and(reader.scope)} "
+                "GROUP BY language ORDER BY count(*) DESC, language"
+            )
+        )
+        reader.frequencies.clear()
+        reader.data_version = now
+
+    def _forget_statistics(self) -> None:
+        with self._lock:
+            if self._reader is not None:
+                self._reader.data_version = -1
+
+    def _hint(self, roots: Sequence[Path] | None) -> str:
+        return f"Build it anew: unified-flow index --rebuild {self._shell_roots(roots)}"
+
+    def _shell_roots(self, roots: Sequence[Path] | None) -> str:
+        named = roots or self._roots
+        return shlex.join(printable(str(root)) for root in named) if named else "PATH"
+
+
+def _is_broken(exc: sqlite3.DatabaseError) -> bool:
+    """Whether the file itself is at fault, not the access to it."""
+    name = getattr(exc, "sqlite_errorname", "SQLITE_CORRUPT")
+    others = ("BUSY", "LOCKED", "CANTOPEN", "READONLY", "PERM", "FULL", "IOERR")
+    return not name.startswith(tuple(f"SQLITE_{other}" for other in others))
+
+
+def _own_folders(path: Path) -> set[Path]:
+    """The index's folder, and the run-time state around it, are no documents."""
+    folder = path.parent.resolve()
+    state = folder.parent
+    return {folder, state, state.parent / "logs"} if state.name == "shared_state" else {folder}
+
+
+def _outdated(connection: sqlite3.Connection) -> bool:
+    return store.is_new(connection) or store.stored_version(connection) != store.version()
+
+
+def _remembered(connection: sqlite3.Connection) -> list[Path]:
+    rows = connection.execute("SELECT path FROM root ORDER BY id")
+    return [Path(os.fsdecode(path)) for (path,) in rows]
+
+
+def _scope(connection: sqlite3.Connection, roots: Sequence[Path] | None) -> _Scope:
+    known = {Path(os.fsdecode(path)): id for id, path in connection.execute("SELECT * FROM root")}
+    if roots is None:
+        roots = list(known)
+    for root in roots:
+        if root not in known:
+            shown = printable(str(root))
+            raise RetrievalError(
+                f"{shown} is not in the document index",
+                hint=f"Add it: unified-flow index {shlex.quote(shown)}",
+            )
+    names = [root.name for root in roots]
+    clash = len(set(names)) < len(names)
+    if set(roots) == known.keys():
+        return _Scope("", clash)
+    ids = ", ".join(str(known[root]) for root in roots)
+    return _Scope(f"file.id IN (SELECT file_id FROM member WHERE root_id IN ({ids}))", clash)
+
+
+def _and(scope: _Scope) -> str:
+    return f"AND {scope.condition}" if scope.condition else ""
+
+
+def _totals(connection: sqlite3.Connection, scope: _Scope) -> tuple[int, int]:
+    """(chunks, terms) that are in scope."""
+    chunks, length = connection.execute(
+        f"SELECT total(chunks), total(terms) FROM file WHERE 1 {_and(scope)}"
+    ).fetchone()
+    return int(chunks), int(length)
+
+
+def _document_frequency(reader: _Reader, term: str) -> int:
+    if not reader.scope.condition:
+        row = reader.connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,))
+        return int((row.fetchone() or (0,))[0])
+    row = reader.connection.execute(
+        "SELECT count(*) FROM term CROSS JOIN chunk ON chunk.id = term.rowid "
+        "CROSS JOIN file ON file.id = chunk.file_id "
+        f"WHERE term MATCH ? {_and(reader.scope)}",
+        (f'"{term}"',),
+    )
+    return int(row.fetchone()[0])
+
+
+def _selective(wanted: Collection[str], reader: _Reader) -> list[str]:
+    """The terms that are to select candidates, rarest first."""
+    known = [(reader.frequencies[term], term) for term in wanted if reader.frequencies[term]]
+    return [term for _, term in sorted(known)[:_QUERY_TERMS]]
+
+
+def _checked(text: str, checksum: int) -> str:
+    if zlib.crc32(text.encode()) != checksum:
+        raise sqlite3.DatabaseError("a passage is not as it was written")
+    return text

@@ -1,0 +1,161 @@
+"""The SQLite file of the index: schema, connections, and what its failures mean."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+import snowballstemmer
+import stopwordsiso
+
+from unified_flow.errors import RetrievalError
+
+SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE root (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE);
+CREATE TABLE file (
+    id INTEGER PRIMARY KEY,
+    path BLOB NOT NULL UNIQUE,          -- absolute, as the system spells it
+    mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    language TEXT NOT NULL,
+    guessed TEXT,                       -- an encoding that nothing declares
+    skipped TEXT,                       -- why it has no chunks
+    chunks INTEGER NOT NULL,
+    terms INTEGER NOT NULL
+);
+-- A file belongs to every root that it was found under; without one it is deleted.
+CREATE TABLE member (
+    root_id INTEGER NOT NULL, file_id INTEGER NOT NULL, shown TEXT NOT NULL,
+    PRIMARY KEY (root_id, file_id)
+) WITHOUT ROWID;
+CREATE INDEX member_file ON member (file_id);
+CREATE TABLE chunk (
+    id INTEGER PRIMARY KEY,             -- the rowid of `term`
+    file_id INTEGER NOT NULL,
+    line INTEGER NOT NULL, end_line INTEGER NOT NULL,
+    heading TEXT NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL
+);
+CREATE INDEX chunk_file ON chunk (file_id);
+-- Terms, not text: stemmed and without stop words, separated by spaces.
+CREATE VIRTUAL TABLE term USING fts5(
+    heading, body, detail = column, tokenize = "ascii tokenchars '_.'"
+);
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab('term', 'row');
+"""
+TABLES = ("vocabulary", "term", "chunk", "member", "file", "root", "meta")
+
+
+@cache
+def version() -> str:
+    """Changes with everything that decides what the index holds: an old one is built anew."""
+    package = Path(__file__).parent
+    files = [package / name for name in ("chunk.py", "decode.py", "document.py", "store.py")]
+    files += [*(package / "formats").glob("*.py"), *(package.parent / "text").glob("*.py")]
+    found = hashlib.blake2b(digest_size=16)
+    for file in sorted(files):
+        found.update(file.read_bytes())
+    # Their versions could be asked of importlib.metadata, which takes longer than a search.
+    for library in (snowballstemmer, stopwordsiso):
+        with os.scandir(Path(str(library.__file__)).parent) as entries:
+            sizes = sorted((entry.name, entry.stat().st_size) for entry in entries)
+        found.update(repr([each for each in sizes if not each[0].startswith("__py")]).encode())
+    return found.hexdigest()
+
+
+@contextmanager
+def failures(path: Path, hint: str) -> Iterator[None]:
+    """Turns what SQLite and the system say of `path` into a RetrievalError."""
+    try:
+        yield
+    except sqlite3.Error as exc:
+        name = getattr(exc, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise RetrievalError(
+                f"The document index {path} is locked by another process",
+                hint="Wait until the other process has finished indexing, then try again.",
+            ) from exc
+        if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
+            raise RetrievalError(
+                f"The document index {path} cannot be opened: {exc}",
+                hint=f"Give yourself read and write access to {path.parent} and what is in it.",
+            ) from exc
+        if name.startswith("SQLITE_FULL"):
+            raise RetrievalError(
+                f"There is no room on the disk for the document index {path}",
+                hint="Free some space, then try again; the old index is untouched.",
+            ) from exc
+        raise RetrievalError(f"The document index {path} is broken: {exc}", hint=hint) from exc
+    except OSError as exc:
+        raise RetrievalError(
+            f"The document index {path} cannot be opened: {exc.strerror or exc}",
+            hint=f"Give yourself read and write access to {path.parent} and what is in it.",
+        ) from exc
+
+
+def connect(path: Path, busy_timeout_s: float, *, read_only: bool) -> sqlite3.Connection:
+    """A connection to an existing file. Used under a lock, it may go from thread to thread."""
+    connection = sqlite3.connect(
+        f"file:{_quoted(path)}?mode=rw",
+        uri=True,
+        timeout=busy_timeout_s,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        if read_only:
+            connection.execute("PRAGMA query_only = 1")
+        else:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _quoted(path: Path) -> str:
+    return quote(os.fsencode(path))
+
+
+def create_file(path: Path) -> None:
+    """The folder (0700) and an empty file (0600) if they are not there."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.parent.chmod(0o700)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+
+def delete_files(path: Path) -> None:
+    """The log first: it must never meet a new database of the same name."""
+    for suffix in ("-wal", "-shm", ""):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def stored_version(connection: sqlite3.Connection) -> str:
+    """Raises sqlite3.Error for a file without our tables, which is a broken index."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+    return str(row[0]) if row else ""
+
+
+def is_new(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Inside the caller's transaction, so not with executescript."""
+    for table in TABLES:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    statement = ""
+    for line in SCHEMA.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+    connection.execute("INSERT INTO meta VALUES ('version', ?)", (version(),))
+    connection.execute("INSERT INTO term (term, rank) VALUES ('rank', 'bm25(2.0, 1.0)')")
