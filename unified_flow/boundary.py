@@ -44,7 +44,7 @@ async def run_phase(step: Step, ledger: Ledger, services: Services) -> None:
                 PhaseCompleted(phase=step.phase, visit=visit, output=output, duration_ms=took)
             )
             return
-        except Exception as exc:  # noqa: BLE001 - whatever a phase raises is a failure of the phase
+        except Exception as exc:  # whatever a phase raises is its failure
             where = kit.where if kit else Where()
             meaning = classify(exc, where.stage)
             failure = Failure(step.phase, where.tool, attempt, meaning, exc)

@@ -25,6 +25,7 @@ from unified_flow.errors import ConfigError
 
 FILE = "unified_flow.toml"
 EMBEDDED = "embedded"
+NOT_OURS = ("queue", "notifications")  # tables that interventions/settings.py reads
 
 
 class Section(BaseModel):
@@ -58,16 +59,6 @@ class Limits(Section):
     model_calls: int = Field(default=25, ge=1)
 
 
-class Queue(Section):
-    """Bounds of the intervention queue (error-handling-architecture.md, Queue Limits)."""
-
-    max_size: int = Field(default=50, ge=1)
-    max_per_session: int = Field(default=5, ge=1)
-    max_per_error_type: int = Field(default=10, ge=1)
-    lock_timeout_s: float = Field(default=5.0, gt=0)
-    refuse_when_full: bool = False
-
-
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         frozen=True,
@@ -92,7 +83,6 @@ class Settings(BaseSettings):
     )
     recipes: Path | None = None
     limits: Limits = Limits()
-    queue: Queue = Queue()
 
     @classmethod
     def settings_customise_sources(
@@ -155,6 +145,7 @@ def _read_file(home: Path) -> tuple[Path | None, dict[str, Any]]:
             raise ConfigError(f"{path} cannot be read: {exc}", hint="mend that line") from exc
         for key in table:
             data = data.get(key, {})
+        data = {key: value for key, value in data.items() if key not in NOT_OURS}
         if data or path.name == FILE:
             return path, _resolve(data, home)
     return None, {}
@@ -185,6 +176,6 @@ def _explain(exc: ValidationError, where: Path | None) -> ConfigError:
 
 
 def _known(loc: tuple[int | str, ...]) -> list[str]:
-    tables: dict[str, type[BaseModel]] = {"roles": Roles, "limits": Limits, "queue": Queue}
+    tables: dict[str, type[BaseModel]] = {"roles": Roles, "limits": Limits}
     table = tables.get(str(loc[0]), ModelSettings) if len(loc) > 1 else Settings
     return list(table.model_fields)

@@ -29,7 +29,9 @@ def markdown(event: AnyEvent) -> str:
             )
         case PhaseCompleted():
             again = f", visit {event.visit}" if event.visit > 1 else ""
-            head = f"\n## {NUMBER[event.phase]}. {event.phase}{again} ({event.duration_ms:.1f} ms)\n"
+            head = (
+                f"\n## {NUMBER[event.phase]}. {event.phase}{again} ({event.duration_ms:.1f} ms)\n"
+            )
             return head + _body(event.output)
         case PhaseFailed():
             waits = f"\nintervention {event.intervention_id}" if event.intervention_id else ""

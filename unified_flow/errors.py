@@ -16,6 +16,7 @@ UnifiedFlowError
 │   ├── ToolArgumentError
 │   ├── ToolTimeoutError
 │   └── PathRefusedError      also a PermissionError
+├── QueueFullError            the intervention queue is full and new turns are refused
 ├── LimitReachedError         a loop of the turn has run to its limit
 ├── DraftRejectedError        the verdict is FAIL
 └── PhaseError                a phase failed: the turn has halted
@@ -109,6 +110,10 @@ class ToolTimeoutError(ToolError):
 
 class PathRefusedError(ToolError, PermissionError):
     pass
+
+
+class QueueFullError(UnifiedFlowError):
+    """Refused before it began: a failure of this turn would be seen by nobody."""
 
 
 class LimitReachedError(UnifiedFlowError):

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from interventions import InterventionRequest
 from unified_flow.boundary import run_phase
 from unified_flow.catalogue import safe_message
-from unified_flow.errors import ConfigError, InputError, PhaseError, SaveError
+from unified_flow.errors import ConfigError, InputError, PhaseError, QueueFullError, SaveError
 from unified_flow.events import TurnCompleted, TurnInterrupted, TurnStarted, now
 from unified_flow.ledger import Ledger, Observer
 from unified_flow.question import checked_id, checked_question
@@ -23,6 +23,7 @@ from unified_flow.services import Services
 from unified_flow.turn import Turn
 
 logger = logging.getLogger("unified_flow")
+logger.addHandler(logging.NullHandler())
 
 
 class UnifiedFlow:
@@ -61,8 +62,8 @@ class UnifiedFlow:
     ) -> Turn:
         """The turn, answered or with a question back (`status`).
 
-        Raises InputError for what cannot be asked, ConfigError if no turn can be begun at all,
-        and the phase's PhaseError once a failure is recorded and the turn has halted.
+        Raises InputError for what cannot be asked, ConfigError or QueueFullError if no turn can
+        be begun, and the phase's PhaseError once a failure is recorded and the turn has halted.
         `observer` sees every journal event as it happens.
         """
         question = checked_question(message)
@@ -85,8 +86,11 @@ class UnifiedFlow:
             return await self._run(ledger)
 
     def _begin(self, observer: Observer | None) -> Ledger:
-        if self.services.settings.queue.refuse_when_full:
-            self.services.refuse_when_full()
+        if self.services.refuse_when_full and self.services.queue.is_full():
+            raise QueueFullError(
+                "the intervention queue is full, and refuse_when_full is set",
+                hint="resolve or dismiss some first: interventions list",
+            )
         try:
             _, folder = self.services.folders.create()
             return Ledger(folder, observer)

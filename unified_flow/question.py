@@ -18,7 +18,7 @@ def checked_question(message: str) -> str:
         raise InputError("the question must not be empty", hint="ask something")
     if len(question) > MAX_QUESTION_CHARS:
         raise InputError(
-            f"the question has {len(question):,} characters; at most {MAX_QUESTION_CHARS:,} are allowed",
+            f"the question has {len(question):,} characters, {MAX_QUESTION_CHARS:,} at most",
             hint="put the material into a document and ask about it with --docs",
         )
     _refuse_unreadable(question, "query", "the question")

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from interventions import InterventionRequest
-from interventions.redaction import redact, redact_text
+from interventions.redaction import redact_text
 from unified_flow.catalogue import safe_message
 from unified_flow.errors import LimitReachedError, LoopLimitError
 from unified_flow.evidence import recipe_and_model, turn_context

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from interventions import InterventionQueue
 from unified_flow.config import Settings
+from unified_flow.documents import Documents
 from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
 from unified_flow.models.catalog import ModelCatalog
@@ -14,9 +15,6 @@ from unified_flow.policies import Policy
 from unified_flow.querylog import QueryLog
 from unified_flow.sessions import SessionStore
 from unified_flow.tools.toolbox import Toolbox
-
-if TYPE_CHECKING:
-    from interventions import InterventionQueue
 
 
 @dataclass(frozen=True)
@@ -27,8 +25,21 @@ class Services:
     folders: TurnFolders
     models: ModelCatalog
     toolbox: Toolbox
+    documents: Documents | None
     sessions: SessionStore
     memory: MemoryStore
     queue: InterventionQueue
+    refuse_when_full: bool
     query_log: QueryLog
     policy: Policy
+
+    @property
+    def recipes(self) -> Path:
+        """Where the project's own recipes are, if it has any."""
+        return self.settings.recipes or self.home / "recipes"
+
+    async def aclose(self) -> None:
+        await self.models.aclose()
+        self.sessions.close()
+        if self.documents is not None:
+            self.documents.close()

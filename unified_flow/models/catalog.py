@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from unified_flow.config import EMBEDDED, Settings
 from unified_flow.models import Model
 from unified_flow.recipe import Recipe
@@ -26,7 +25,10 @@ class ModelCatalog:
 
     def of_phase(self, recipe: Recipe) -> Model:
         """Raises ConfigError if the model is not configured or its key cannot be had."""
-        name = self.name_of(recipe) or self._settings.model
+        return self.named(self.name_of(recipe) or self._settings.model)
+
+    def named(self, name: str) -> Model:
+        """Raises ConfigError as `of_phase` does."""
         if name not in self._models:
             self._models[name] = self._make(name)
         return self._models[name]

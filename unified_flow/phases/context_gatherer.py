@@ -22,14 +22,13 @@ async def run(turn: Turn, kit: Kit) -> GatheredContext:
     analysis = turn.sections.query_analyzer
     assert analysis is not None
     query = analysis.resolved_query
-    prior = kit.sessions.search(
-        turn.session_id, query, before=turn.turn_id, limit=PRIOR_TURNS
-    )
+    prior = kit.sessions.search(turn.session_id, query, before=turn.turn_id, limit=PRIOR_TURNS)
     memories = kit.memory.search(turn.user_id, query, limit=MEMORIES)
     gathered = GatheredContext(
         prior_turns=prior,
         memories=memories,
-        source_references=[f"turn:{p.turn_id}" for p in prior] + [f"memory:{m.id}" for m in memories],
+        source_references=[f"turn:{p.turn_id}" for p in prior]
+        + [f"memory:{m.id}" for m in memories],
         reasoning=f"{len(prior)} earlier turns and {len(memories)} memories bear on the question",
     )
     if estimate_tokens(gathered.model_dump_json()) <= kit.recipe.head.token_budget:

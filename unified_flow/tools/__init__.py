@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from unified_flow.classify import Stage
 from unified_flow.results import Claim
 
 
@@ -44,5 +45,5 @@ class Tool:
     arguments: type[BaseModel]
     access: frozenset[Access]
     run: Callable[[Any], Awaitable[ToolOutput]]
-    stage: str = "answer_pipeline"
+    stage: Stage = "answer_pipeline"
     timeout_s: float = 30.0

@@ -1,0 +1,40 @@
+# Every target does its own set-up: it needs only Python 3.11 or later and a package index.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+Q ?= What happens when a phase fails?
+DOCS ?= architecture
+
+.DEFAULT_GOAL := help
+.PHONY: help ask test lint bench soak clean
+
+help: ## what can be done here
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOCS=folder
+	@$(RUN)/unified-flow ask "$(Q)" --docs $(DOCS)
+
+test: $(VENV)/dev.stamp ## run the test suite
+	@$(RUN)/pytest -n 2 -q
+
+lint: $(VENV)/dev.stamp ## ruff and mypy
+	@$(RUN)/ruff check . && $(RUN)/ruff format --check . && $(RUN)/mypy
+
+bench: $(VENV)/dev.stamp ## the benchmarks that need no data: see benchmarks/README.md for the rest
+	@$(RUN)/python benchmarks/turn.py
+
+soak: $(VENV)/dev.stamp ## the long forms of the tests (kills, contention)
+	@SOAK=1 $(RUN)/pytest -q tests/concurrency
+
+clean: ## remove the virtual environment and caches
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/run.stamp: pyproject.toml constraints.txt
+	@echo "setting up $(VENV) ..." >&2
+	@test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp
+	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

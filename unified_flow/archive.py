@@ -1,0 +1,57 @@
+"""Reading turns back from disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from interventions.home import find_home, state_folder
+from unified_flow.errors import RetrievalError
+from unified_flow.journal import TurnFolders, read
+from unified_flow.ledger import PAGE
+from unified_flow.turn import Turn, fold
+
+
+@dataclass(frozen=True)
+class TurnArchive:
+    folders: TurnFolders
+
+    @classmethod
+    def of(cls, home: Path | str | None) -> Self:
+        return cls(TurnFolders(state_folder(find_home(home)) / "turns"))
+
+    def load(self, turn_id: int) -> Turn | None:
+        """None if there is no such turn. Raises RetrievalError for a damaged journal."""
+        try:
+            return fold(read(self.folders.path(turn_id)))
+        except FileNotFoundError:
+            return None
+
+    def find(self, name: str) -> Turn | None:
+        """A turn by its number or its request id."""
+        if name.isdecimal():
+            return self.load(int(name))
+        turns, _ = self.latest(limit=None, session=None)
+        return next((turn for turn in turns if turn.request_id == name), None)
+
+    def latest(self, limit: int | None, session: str | None) -> tuple[list[Turn], list[str]]:
+        """The newest turns, and what is wrong with those that cannot be read."""
+        turns: list[Turn] = []
+        damaged: list[str] = []
+        for turn_id in reversed(self.folders.ids()):
+            if limit is not None and len(turns) >= limit:
+                break
+            try:
+                turn = self.load(turn_id)
+            except RetrievalError as exc:
+                damaged.append(str(exc))
+                continue
+            # A folder without a journal is a turn that is just being begun, or never was.
+            if turn is not None and turn.turn_id and session in (None, turn.session_id):
+                turns.append(turn)
+        return turns, damaged
+
+    def page(self, turn_id: int) -> str:
+        """`context.md` as far as it was written."""
+        return (self.folders.path(turn_id) / PAGE).read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,121 @@
+"""What `doctor` checks, one function a part; none changes anything but to try a write."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from interventions.errors import QueueError
+from interventions.home import make_private_folder, state_folder
+from unified_flow import recipe as recipes
+from unified_flow.config import EMBEDDED
+from unified_flow.errors import ConfigError, InputError, RecipeError, RetrievalError
+from unified_flow.phases import NAMES
+from unified_flow.services import Services
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`hint` says how to mend what is not `ok`."""
+
+    name: str
+    ok: bool
+    message: str
+    hint: str | None = None
+
+
+async def check_all(services: Services) -> list[Finding]:
+    findings = [
+        Finding(
+            "settings", True, f"policy {services.policy.name}, digest {services.config_digest}"
+        ),
+        *_folders(services.home),
+        *_recipes(services),
+        _documents(services),
+        _sessions(services),
+        _queue(services),
+        *[await _model(name, services) for name in sorted(_models(services))],
+    ]
+    await services.aclose()
+    return findings
+
+
+def _folders(home: Path) -> Iterator[Finding]:
+    for folder in (state_folder(home), home / "logs"):
+        try:
+            make_private_folder(folder)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as exc:
+            hint = f"make it writable, or name another home with --home (now {home})"
+            yield Finding(folder.name, False, f"{folder}: {exc.strerror}", hint)
+        else:
+            yield Finding(folder.name, True, f"{folder} can be written")
+
+
+def _recipes(services: Services) -> Iterator[Finding]:
+    own = 0
+    for phase in NAMES:
+        try:
+            own += recipes.load(phase, services.recipes).path.parent == services.recipes
+        except RecipeError as exc:
+            yield Finding("recipe", False, str(exc), exc.hint)
+    note = f"{own} of them from {services.recipes}" if own else "as packaged"
+    yield Finding("recipes", True, f"read for {len(NAMES)} phases, {note}")
+
+
+def _documents(services: Services) -> Finding:
+    if services.documents is None:
+        hint = "name a folder with --docs, or as docs = [...] in unified_flow.toml"
+        return Finding("documents", False, "none are named and none are indexed", hint)
+    try:
+        report = services.documents.refresh()
+    except (RetrievalError, InputError) as exc:
+        return Finding("documents", False, str(exc), exc.hint)
+    left_out = f", {len(report.skipped)} left out" if report.skipped else ""
+    return Finding("documents", True, f"{report.files} files, {report.chunks} chunks{left_out}")
+
+
+def _sessions(services: Services) -> Finding:
+    try:
+        services.sessions.recent("", before=0, limit=1)
+    except RetrievalError as exc:
+        return Finding("sessions", False, str(exc), exc.hint)
+    return Finding("sessions", True, f"{services.sessions.path} can be read")
+
+
+def _queue(services: Services) -> Finding:
+    try:
+        health = services.queue.health()
+    except QueueError as exc:
+        return Finding("queue", False, str(exc), getattr(exc, "hint", None))
+    state = f"{health['unresolved']} open, {health['queue_health']}"
+    return Finding("queue", True, state)
+
+
+def _models(services: Services) -> set[str]:
+    """The models that the phases would call."""
+    names = set()
+    for phase in NAMES:
+        try:
+            names.add(services.models.name_of(recipes.load(phase, services.recipes)))
+        except RecipeError:
+            continue  # reported above
+    return {name for name in names if name is not None}
+
+
+async def _model(name: str, services: Services) -> Finding:
+    if name == EMBEDDED:
+        return Finding("model embedded", True, "rules and quotes; needs no server")
+    from unified_flow.models.openai import OpenAIModel
+    from unified_flow.models.probe import probe
+
+    try:
+        model = services.models.named(name)
+    except ConfigError as exc:
+        return Finding(f"model {name}", False, str(exc), exc.hint)
+    assert isinstance(model, OpenAIModel)
+    found = await probe(model)
+    return Finding(f"model {name}", found.ok, found.message, found.hint)

@@ -1,0 +1,1 @@
+"""The command line. Each command loads what it needs when it runs, not before."""

@@ -1,0 +1,42 @@
+"""The commands of `unified-flow`, and what each says of itself."""
+
+from __future__ import annotations
+
+import typer
+
+from unified_flow.cli import ask, doctor, index, turns
+
+app = typer.Typer(
+    name="unified-flow",
+    help=(
+        "Ask your documents a question; when a phase fails the turn stops and a person is told.\n\n"
+        "Try:  unified-flow ask 'How do topics differ from services?' --docs docs/"
+    ),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from unified_flow import __version__
+
+        typer.echo(f"unified-flow {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: bool = typer.Option(
+        False, "--version", "-V", help="Print the version.", callback=_version, is_eager=True
+    ),
+) -> None:
+    """Ask your documents a question; when a phase fails the turn stops and a person is told."""
+
+
+app.command("ask")(ask.ask)
+app.command("index")(index.index)
+app.add_typer(turns.app, name="turns")
+app.command("doctor")(doctor.doctor)

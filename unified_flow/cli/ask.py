@@ -1,0 +1,145 @@
+"""`unified-flow ask`: one question, or a file of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import clean, note, say
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+from unified_flow.cli.screen import on_terminal
+
+if TYPE_CHECKING:
+    from unified_flow.errors import PhaseError
+    from unified_flow.flow import UnifiedFlow
+    from unified_flow.turn import Turn
+
+MAX_STDIN_BYTES = 1024 * 1024
+
+
+def ask(
+    question: Annotated[
+        str | None, typer.Argument(help="The question; '-' reads it from standard input.")
+    ] = None,
+    docs: options.Docs = None,
+    model: options.ModelName = None,
+    base_url: options.BaseUrl = None,
+    api_key_env: options.ApiKeyEnv = None,
+    api_key_file: options.ApiKeyFile = None,
+    session: Annotated[
+        str | None, typer.Option(help="Go on with this session, so that 'it' is understood.")
+    ] = None,
+    batch: Annotated[
+        Path | None,
+        typer.Option(help="Answer a file: a question a line, or {id?, question, session_id?}."),
+    ] = None,
+    as_json: options.AsJson = False,
+    as_jsonl: options.AsJsonl = False,
+    home: options.Home = None,
+) -> None:
+    """Answer a question from your documents, with sources.
+
+    \b
+    unified-flow ask "How do topics differ from services?" --docs docs/
+    unified-flow ask "And actions?" --docs docs/ --session ros
+    unified-flow ask "…" --model qwen2.5:1.5b --base-url http://127.0.0.1:11434/v1
+    unified-flow ask --batch questions.txt --jsonl --docs docs/
+
+    Exit codes: 0 answered (also: a question back, or an honest "the documents do not say"),
+    1 a phase failed and an intervention waits, 2 usage or configuration, 4 a phase failed and
+    nobody could be told, 130 interrupted.
+    """
+    with exits():
+        if (question is None) == (batch is None):
+            raise typer.BadParameter("give a question, or --batch FILE")
+        if as_json and batch is not None:
+            raise typer.BadParameter("a batch prints one object a line: use --jsonl")
+        import asyncio
+
+        from unified_flow.flow import UnifiedFlow
+
+        flow = UnifiedFlow.from_config(
+            home,
+            docs=docs,
+            model=model,
+            base_url=base_url,
+            api_key_env=api_key_env,
+            api_key_file=api_key_file,
+        )
+        machine = as_json or as_jsonl
+        if batch is not None:
+            from unified_flow.cli.batch import answer_all
+
+            code = asyncio.run(answer_all(flow, batch, as_jsonl))
+        else:
+            assert question is not None
+            text = _stdin() if question == "-" else question
+            code = asyncio.run(_answer(flow, text, session, machine, home))
+    raise typer.Exit(code)
+
+
+def _stdin() -> str:
+    from unified_flow.errors import InputError
+
+    data = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
+    if len(data) > MAX_STDIN_BYTES:
+        raise InputError(
+            f"standard input holds more than {MAX_STDIN_BYTES // 1024} KB; that is no question",
+            hint="put the material into a document and ask about it with --docs",
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise InputError("standard input is not UTF-8 text", hint="send text") from exc
+
+
+async def _answer(
+    flow: UnifiedFlow, question: str, session: str | None, machine: bool, home: Path | None
+) -> Code:
+    from unified_flow.cli.outcome import exit_code, of_refusal, of_turn
+    from unified_flow.cli.running import run_turn
+    from unified_flow.errors import ConfigError, InputError
+
+    try:
+        async with flow:
+            turn, error = await run_turn(
+                flow, session, question, live=not machine and on_terminal()
+            )
+    except (InputError, ConfigError) as exc:
+        if machine:
+            say(json.dumps(of_refusal(exc, session or ""), ensure_ascii=False))
+        raise
+    if machine:
+        say(json.dumps(of_turn(turn, error), ensure_ascii=False))
+    else:
+        _show(turn, error, home)
+    return exit_code(turn, error)
+
+
+def _show(turn: Turn, error: PhaseError | None, home: Path | None) -> None:
+    if error is not None:
+        from rich.console import Console
+
+        from unified_flow.cli.card import show_card
+
+        show_card(Console(stderr=True), turn, error, f" --home {home}" if home else "")
+        return
+    response = turn.response or ""
+    if on_terminal():
+        print()
+    say(clean(response))
+    rest = [c for c in turn.citations if c.source not in response]
+    if rest:
+        say("\nSources:")
+        for citation in rest:
+            say(clean(f"  {citation.source}  “{' '.join(citation.quote.split())}”"))
+    if turn.failure is not None:
+        waits = turn.failure.intervention_id
+        news = f"interventions show {waits.rsplit('_', 1)[-1]}" if waits else "nobody was told"
+        note(f"not saved: {turn.failure.error_message} ({news})")

@@ -1,0 +1,111 @@
+"""Answering a file of questions in one process; a turn that halts does not halt the file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import clean, note, say
+from unified_flow.cli.outcome import exit_code, of_refusal, of_turn
+from unified_flow.cli.progress import bar
+from unified_flow.cli.running import new_session_id, refresh_documents, run_turn
+from unified_flow.cli.screen import on_terminal
+from unified_flow.errors import InputError
+
+if TYPE_CHECKING:
+    from unified_flow.flow import UnifiedFlow
+
+
+class Asked(BaseModel):
+    """A line of a batch: the question itself, or this as JSON."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str
+    id: str | int | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    number: int
+    text: str
+
+    def read(self) -> Asked:
+        """Raises InputError."""
+        if not self.text.startswith("{"):
+            return Asked(question=self.text)
+        try:
+            return Asked.model_validate_json(self.text)
+        except ValidationError as exc:
+            first = exc.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "JSON"
+            raise InputError(
+                f"line {self.number}: {where}: {first['msg'].lower()}",
+                field="batch",
+                hint='a line is a question, or {"id"?, "question", "session_id"?}',
+            ) from exc
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The lines that ask something. Raises InputError if the file cannot be read as text."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
+        raise InputError(f"the batch {path} cannot be read: {reason}", field="batch") from exc
+    numbered = enumerate(text.split("\n"), 1)
+    return [Line(number, line.strip()) for number, line in numbered if line.strip()]
+
+
+async def answer_all(flow: UnifiedFlow, path: Path, as_jsonl: bool) -> Code:
+    """1 if any line failed, 4 if a failure reached nobody, else 0."""
+    lines = read_lines(path)
+    watched = on_terminal() or (as_jsonl and _stderr_is_terminal())
+    codes: set[Code] = set()
+    async with flow:
+        refresh_documents(flow, show=watched)
+        with bar("answering", show=watched) as progress:
+            for done, line in enumerate(lines, 1):
+                outcome, code = await _answer(flow, line)
+                codes.add(code)
+                _print(outcome, as_jsonl)
+                if progress is not None:
+                    progress(done, len(lines))
+    failed = sum(1 for code in codes if code is not Code.DONE)
+    if failed and not as_jsonl:
+        note("some questions failed: interventions list")
+    return max(codes, default=Code.DONE)
+
+
+def _stderr_is_terminal() -> bool:
+    import sys
+
+    return sys.stderr.isatty()
+
+
+async def _answer(flow: UnifiedFlow, line: Line) -> tuple[dict[str, Any], Code]:
+    session = new_session_id()
+    head: dict[str, Any] = {"line": line.number}
+    try:
+        asked = line.read()
+        if asked.id is not None:
+            head["id"] = asked.id
+        session = asked.session_id or session
+        turn, error = await run_turn(flow, session, asked.question, live=False)
+    except InputError as exc:
+        return head | of_refusal(exc, session), Code.FAILED
+    return head | {"question": turn.question} | of_turn(turn, error), exit_code(turn, error)
+
+
+def _print(outcome: dict[str, Any], as_jsonl: bool) -> None:
+    if as_jsonl:
+        say(json.dumps(outcome, ensure_ascii=False))
+        return
+    answer = outcome["response"] or f"failed: {outcome.get('message')}"
+    say(clean(f"{outcome['line']}. {outcome.get('question', '')}\n{answer}\n"))

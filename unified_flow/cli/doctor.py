@@ -1,0 +1,57 @@
+"""`unified-flow doctor`: is everything there that a turn needs, and how to mend what is not."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import clean, say
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+
+
+def doctor(
+    docs: options.Docs = None,
+    model: options.ModelName = None,
+    base_url: options.BaseUrl = None,
+    api_key_env: options.ApiKeyEnv = None,
+    api_key_file: options.ApiKeyFile = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Check settings, recipes, documents, the model's endpoint and the state folders.
+
+    \b
+    unified-flow doctor
+    unified-flow doctor --model qwen2.5:1.5b --base-url http://127.0.0.1:11434/v1
+
+    Exit code 0 if all is well, else 1; 2 if the settings themselves cannot be read.
+    """
+    with exits():
+        import asyncio
+        from dataclasses import asdict
+
+        from unified_flow.checkup import check_all
+        from unified_flow.wiring import wire
+
+        services = wire(
+            home,
+            docs=docs,
+            model=model,
+            base_url=base_url,
+            api_key_env=api_key_env,
+            api_key_file=api_key_file,
+        )
+        findings = asyncio.run(check_all(services))
+        if as_json:
+            well = all(finding.ok for finding in findings)
+            say(json.dumps({"ok": well, "checks": [asdict(f) for f in findings]}))
+        else:
+            for finding in findings:
+                say(clean(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.message}"))
+                if finding.hint and not finding.ok:
+                    say(clean(f"    {finding.hint}"))
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(Code.FAILED)

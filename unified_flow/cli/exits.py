@@ -1,0 +1,40 @@
+"""The one place where the commands catch; the codes are those of `interventions`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.exits import exits as queue_exits
+from interventions.cli.screen import note
+from unified_flow.errors import (
+    ConfigError,
+    InputError,
+    QueueFullError,
+    RetrievalError,
+    UnifiedFlowError,
+)
+
+CODES: tuple[tuple[type[UnifiedFlowError], Code], ...] = (
+    (InputError, Code.USAGE),
+    (ConfigError, Code.USAGE),
+    (QueueFullError, Code.QUEUE),
+    (RetrievalError, Code.FAILED),
+)
+
+
+@contextmanager
+def exits() -> Iterator[None]:
+    """Mistakes that a person can mend end in one line, a hint and a code, without a traceback."""
+    with queue_exits():
+        try:
+            yield
+        except UnifiedFlowError as exc:
+            code = next((code for kind, code in CODES if isinstance(exc, kind)), Code.FAILED)
+            note(f"error: {exc}")
+            if exc.hint:
+                note(f"  hint: {exc.hint}")
+            raise typer.Exit(code) from exc

@@ -1,0 +1,77 @@
+"""The eight phases as they happen, for a person at a terminal."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from unified_flow.events import AnyEvent, PhaseCompleted, PhaseFailed, PhaseStarted, ToolStarted
+from unified_flow.phases import NAMES
+
+MARK = {"completed": ("✓", "green"), "failed": ("✗", "bold red"), "waiting": ("·", "dim")}
+
+
+class LivePhases:
+    """An observer of a turn. Rows stay on the screen when the turn is over."""
+
+    def __init__(self, console: Console) -> None:
+        self._status = dict.fromkeys(NAMES, "waiting")
+        self._took = dict.fromkeys(NAMES, 0.0)
+        self._visits = dict.fromkeys(NAMES, 0)
+        self._doing = ""
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = Live(console=console, get_renderable=self._table, refresh_per_second=12)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._live.refresh()
+        self._live.stop()
+
+    def __call__(self, event: AnyEvent) -> None:
+        match event:
+            case PhaseStarted():
+                self._status[event.phase] = "running"
+                self._visits[event.phase] = event.visit
+                self._doing = event.model or ""
+            case ToolStarted():
+                self._doing = event.tool
+            case PhaseCompleted() | PhaseFailed():
+                done = "completed" if isinstance(event, PhaseCompleted) else "failed"
+                self._status[event.phase] = done
+                self._took[event.phase] += event.duration_ms
+
+    def _table(self) -> Table:
+        table = Table.grid(padding=(0, 1))
+        table.add_column(width=1)
+        table.add_column(min_width=16)
+        table.add_column(justify="right", min_width=9)
+        table.add_column()
+        for name in NAMES:
+            status = self._status[name]
+            symbol, style = MARK.get(status, ("", "cyan"))
+            again = f"x{self._visits[name]}" if self._visits[name] > 1 else ""
+            table.add_row(
+                self._spinner if status == "running" else Text(symbol, style),
+                Text(name, style if status in {"failed", "waiting"} else ""),
+                Text(_took(self._took[name]) if status in {"completed", "failed"} else "", "dim"),
+                Text(self._doing if status == "running" else again, "dim"),
+            )
+        return table
+
+
+def _took(duration_ms: float) -> str:
+    return f"{duration_ms / 1000:.1f} s" if duration_ms >= 1000 else f"{duration_ms:.1f} ms"

@@ -1,0 +1,34 @@
+"""Options that several commands share, with the same words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from interventions.cli.options import AsJson, AsJsonl, Home
+
+__all__ = ["ApiKeyEnv", "ApiKeyFile", "AsJson", "AsJsonl", "BaseUrl", "Docs", "Home", "ModelName"]
+
+Docs = Annotated[
+    list[Path] | None,
+    typer.Option(help="File or folder to answer from; may be given again.", show_default=False),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="'embedded', a [models.*] table, or a model of --base-url.",
+        show_default=False,
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(help="OpenAI-compatible endpoint, such as http://127.0.0.1:11434/v1."),
+]
+ApiKeyEnv = Annotated[
+    str | None,
+    typer.Option(help="Variable that holds the key [default: OPENAI_API_KEY]."),
+]
+ApiKeyFile = Annotated[Path | None, typer.Option(help="File that holds the key.")]

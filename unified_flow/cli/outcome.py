@@ -1,0 +1,74 @@
+"""What came of a turn, as the one JSON object that scripts read, and as an exit code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interventions.cli.exits import Code
+from unified_flow.errors import InputError, PhaseError, UnifiedFlowError
+from unified_flow.turn import Turn
+
+
+def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
+    """The object of `ask --json`; a failed turn adds what is known of the failure."""
+    status = "failed" if error else turn.status
+    outcome: dict[str, Any] = {
+        "response": None if error else turn.response,
+        "status": status,
+        "clarification_question": turn.clarification_question if status == "clarify" else None,
+        "citations": [] if error else [c.model_dump(mode="json") for c in turn.citations],
+        "abstained": turn.abstained and error is None,
+        "error": error is not None,
+        "session_id": turn.session_id,
+        "turn_id": turn.turn_id,
+        "request_id": turn.request_id,
+        "saved": turn.saved,
+        "phases": [
+            {"name": v.phase, "status": v.status, "duration_ms": v.duration_ms} for v in turn.visits
+        ],
+        "model_calls": turn.counters.model_calls,
+    }
+    if error is not None:
+        outcome |= {
+            "error_type": type(error).__name__,
+            "error_category": error.category,
+            "phase": error.phase,
+            "intervention_id": error.intervention_id,
+            "message": str(error),
+            "partial": error.partial,
+        }
+    elif turn.failure is not None:
+        outcome["intervention_id"] = turn.failure.intervention_id
+    return outcome
+
+
+def of_refusal(error: UnifiedFlowError, session_id: str) -> dict[str, Any]:
+    """The same for a question that was never a turn (bad input, bad configuration)."""
+    return {
+        "response": None,
+        "status": "failed",
+        "clarification_question": None,
+        "citations": [],
+        "abstained": False,
+        "error": True,
+        "session_id": session_id,
+        "turn_id": None,
+        "request_id": None,
+        "saved": False,
+        "phases": [],
+        "model_calls": 0,
+        "error_type": "ValidationError" if isinstance(error, InputError) else type(error).__name__,
+        "error_category": None,
+        "phase": None,
+        "intervention_id": None,
+        "message": str(error),
+        "partial": {},
+    }
+
+
+def exit_code(turn: Turn, error: PhaseError | None) -> Code:
+    """4 if a failure reached nobody, even where the user has the answer; else 1 or 0."""
+    told = turn.failure is None or turn.failure.intervention_id is not None
+    if error is not None:
+        return Code.FAILED if error.intervention_id is not None else Code.QUEUE
+    return Code.DONE if told else Code.QUEUE

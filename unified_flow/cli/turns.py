@@ -1,0 +1,124 @@
+"""`unified-flow turns`: what was asked, and how far each turn came."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import clean, note, one_line, say
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+from unified_flow.cli.screen import beginning, on_terminal
+
+if TYPE_CHECKING:
+    from unified_flow.turn import Turn
+
+app = typer.Typer(
+    help="What was asked, and how far each turn came.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command("list")
+def list_turns(
+    session: Annotated[str | None, typer.Option(help="Only this session's.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most, newest first.")] = 20,
+    as_json: options.AsJson = False,
+    as_jsonl: options.AsJsonl = False,
+    home: options.Home = None,
+) -> None:
+    """The latest turns, newest first.
+
+    \b
+    unified-flow turns list --session ros --limit 5
+    """
+    with exits():
+        from unified_flow.archive import TurnArchive
+
+        turns, damaged = TurnArchive.of(home).latest(limit, session)
+        for problem in damaged:
+            note(f"skipped: {problem}")
+        rows = [_row(turn) for turn in turns]
+        if as_json:
+            say(json.dumps({"turns": rows}, ensure_ascii=False))
+        elif as_jsonl:
+            for row in rows:
+                say(json.dumps(row, ensure_ascii=False))
+        elif not rows:
+            note("no turns yet: unified-flow ask '…' --docs FOLDER")
+        else:
+            _table(turns)
+
+
+@app.command("show")
+def show_turn(
+    turn: Annotated[str, typer.Argument(help="The turn's number, or its request id.")],
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """One turn, section by section, as far as it came.
+
+    \b
+    unified-flow turns show 12
+    """
+    with exits():
+        from unified_flow.archive import TurnArchive
+
+        archive = TurnArchive.of(home)
+        found = archive.find(turn)
+        if found is None:
+            note(f"error: there is no turn {turn} in {archive.folders.root}")
+            note("  hint: unified-flow turns list")
+            raise typer.Exit(Code.NOT_FOUND)
+        if as_json:
+            from unified_flow.sections import written
+
+            whole = _row(found) | {
+                "response": found.response,
+                "sections": written(found.sections),
+                "phases": [
+                    {
+                        "name": v.phase,
+                        "visit": v.number,
+                        "status": v.status,
+                        "duration_ms": v.duration_ms,
+                    }
+                    for v in found.visits
+                ],
+            }
+            say(json.dumps(whole, ensure_ascii=False))
+        else:
+            say(clean(archive.page(found.turn_id)))
+
+
+def _row(turn: Turn) -> dict[str, object]:
+    return {
+        "turn_id": turn.turn_id,
+        "status": turn.status,
+        "session_id": turn.session_id,
+        "request_id": turn.request_id,
+        "question": turn.question,
+        "started_at": turn.started_at.isoformat().replace("+00:00", "Z")
+        if turn.started_at
+        else None,
+        "duration_ms": turn.duration_ms,
+        "saved": turn.saved,
+        "failed_phase": turn.failure.phase if turn.failure else None,
+        "intervention_id": turn.failure.intervention_id if turn.failure else None,
+    }
+
+
+def _table(turns: list[Turn]) -> None:
+    import shutil
+
+    width = shutil.get_terminal_size((100, 24)).columns if on_terminal() else 200
+    for turn in turns:
+        started = f"{turn.started_at:%m-%d %H:%M}" if turn.started_at else ""
+        where = f" at {turn.failure.phase}" if turn.failure else ""
+        head = f"{turn.turn_id:>6}  {started}  {turn.status + where:<26} "
+        say(head + beginning(one_line(turn.question), max(20, width - len(head))))

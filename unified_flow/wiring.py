@@ -1,0 +1,90 @@
+"""Making a flow's services from its settings: the one place that knows all the parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from interventions.home import find_home, state_folder
+from interventions.settings import queue_at, queue_settings
+from unified_flow.config import Settings, load
+from unified_flow.documents import Documents
+from unified_flow.journal import TurnFolders
+from unified_flow.memory import MemoryStore
+from unified_flow.models import Model
+from unified_flow.models.catalog import ModelCatalog
+from unified_flow.policies import Policy
+from unified_flow.policies.fail_fast import FailFast
+from unified_flow.querylog import QueryLog
+from unified_flow.retrieval import Retriever
+from unified_flow.retrieval.discover import resolved
+from unified_flow.retrieval.index import Index
+from unified_flow.services import Services
+from unified_flow.sessions import SessionStore
+from unified_flow.tools import Tool
+from unified_flow.tools.doc_search import doc_search
+from unified_flow.tools.files import file_tools
+from unified_flow.tools.toolbox import Toolbox
+
+POLICIES: dict[str, type[Policy]] = {"fail_fast": FailFast}
+
+
+def wire(
+    home: Path | str | None = None,
+    *,
+    docs: Sequence[Path | str] | None = None,
+    models: dict[str, Model] | None = None,
+    tools: Sequence[Tool] | None = None,
+    retriever: Retriever | None = None,
+    **flags: Any,
+) -> Services:
+    """The services of a flow over `home`. A flag that is None means: as configured.
+
+    `models` adds models of one's own by name, `tools` replaces the tools, `retriever` stands in
+    for the document index. Raises ConfigError, and InputError for documents that are not there.
+    """
+    root = find_home(home)
+    settings = load(root, docs=[Path(d) for d in docs] if docs else None, **flags)
+    private = [state_folder(root), root / "logs"]
+    documents = _documents(root, settings, private)
+    if tools is None:
+        tools = _tools(retriever or documents, settings, private)
+    return Services(
+        home=root,
+        settings=settings,
+        config_digest=_digest(settings),
+        folders=TurnFolders(state_folder(root) / "turns"),
+        models=ModelCatalog(settings, models),
+        toolbox=Toolbox(tools),
+        documents=documents,
+        sessions=SessionStore(state_folder(root) / "sessions.sqlite3"),
+        memory=MemoryStore(state_folder(root) / "memory"),
+        queue=queue_at(root),
+        refuse_when_full=queue_settings(root).refuse_when_full,
+        query_log=QueryLog(root / "logs" / "rag_queries.jsonl"),
+        policy=POLICIES[settings.policy](),
+    )
+
+
+def _documents(home: Path, settings: Settings, private: list[Path]) -> Documents | None:
+    """None without documents: nothing configured, nothing named, nothing indexed before."""
+    index = Index.open(state_folder(home) / "index")
+    roots = resolved(settings.docs)
+    if not roots and not index.path.exists():
+        return None
+    return Documents(index, roots, exclude=private)
+
+
+def _tools(retriever: Retriever | None, settings: Settings, private: list[Path]) -> list[Tool]:
+    roots = resolved(settings.roots or settings.docs)
+    search = [doc_search(retriever)] if retriever is not None else []
+    return search + (list(file_tools(roots, exclude=private)) if roots else [])
+
+
+def _digest(settings: Settings) -> str:
+    """What the settings were, in 16 hex digits; settings hold no secrets."""
+    text = json.dumps(settings.model_dump(mode="json"), sort_keys=True)
+    return sha256(text.encode()).hexdigest()[:16]
