@@ -7,6 +7,7 @@ every update opens a connection of its own. Do not take one across a fork.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import shlex
 import sqlite3
@@ -24,7 +25,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.retrieval import Passage, store
 from unified_flow.retrieval.discover import discover, printable, resolved
 from unified_flow.retrieval.document import MAX_BYTES
-from unified_flow.retrieval.ranking import Corpus, score
+from unified_flow.retrieval.ranking import HEADING_WEIGHT, Corpus, score
 from unified_flow.retrieval.report import IndexReport
 from unified_flow.retrieval.update import (
     Progress,
@@ -37,6 +38,7 @@ from unified_flow.text import terms
 
 _CANDIDATES = 48  # chunks that FTS5 proposes for each question
 _QUERY_TERMS = 32  # of a long question only the rarest select candidates
+_POSTINGS = 30_000  # chunks that FTS5 is made to weigh for a question, about 15 ms
 
 
 @dataclass(frozen=True)
@@ -209,10 +211,12 @@ class Index:
             if not selecting or limit < 1:
                 return []
             rows = reader.connection.execute(
-                "SELECT term.rowid, term.heading, term.body, file.language "
-                "FROM term CROSS JOIN chunk ON chunk.id = term.rowid "
-                "CROSS JOIN file ON file.id = chunk.file_id "
-                f"WHERE term MATCH ? {_and(reader.scope)} ORDER BY term.rank LIMIT ?",
+                "SELECT term.rowid, term.heading, term.body, file.language FROM "
+                f"(SELECT term.rowid AS id, bm25(term, {HEADING_WEIGHT}, 1.0) AS rank "
+                f"FROM term {_join(reader.scope)} WHERE term MATCH ? {_and(reader.scope)} "
+                "ORDER BY rank LIMIT ?) AS best "
+                "CROSS JOIN term ON term.rowid = best.id CROSS JOIN chunk ON chunk.id = best.id "
+                "CROSS JOIN file ON file.id = chunk.file_id",
                 (" OR ".join(f'"{term}"' for term in selecting), max(_CANDIDATES, 3 * limit)),
             ).fetchall()
             scored = [
@@ -246,6 +250,15 @@ class Index:
             return []
         with self._reading() as reader:
             return _remembered(reader.connection)
+
+    def headings(self) -> list[str]:
+        """Every heading trail in the order of the documents, without repeats."""
+        with self._reading() as reader:
+            rows = reader.connection.execute(
+                "SELECT heading FROM chunk JOIN file ON file.id = file_id WHERE heading <> '' "
+                f"{_and(reader.scope)} GROUP BY heading ORDER BY min(chunk.id)"
+            )
+            return [heading for (heading,) in rows]
 
     def check(self) -> None:
         """Reads the whole index; RetrievalError if any of it is damaged. Takes its time."""
@@ -425,6 +438,13 @@ def _and(scope: _Scope) -> str:
     return f"AND {scope.condition}" if scope.condition else ""
 
 
+def _join(scope: _Scope) -> str:
+    """What a query of `term` needs for the condition of the scope."""
+    if not scope.condition:
+        return ""
+    return "CROSS JOIN chunk ON chunk.id = term.rowid CROSS JOIN file ON file.id = chunk.file_id"
+
+
 def _totals(connection: sqlite3.Connection, scope: _Scope) -> tuple[int, int]:
     """(chunks, terms) that are in scope."""
     chunks, length = connection.execute(
@@ -438,18 +458,21 @@ def _document_frequency(reader: _Reader, term: str) -> int:
         row = reader.connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,))
         return int((row.fetchone() or (0,))[0])
     row = reader.connection.execute(
-        "SELECT count(*) FROM term CROSS JOIN chunk ON chunk.id = term.rowid "
-        "CROSS JOIN file ON file.id = chunk.file_id "
-        f"WHERE term MATCH ? {_and(reader.scope)}",
+        f"SELECT count(*) FROM term {_join(reader.scope)} WHERE term MATCH ? {_and(reader.scope)}",
         (f'"{term}"',),
     )
     return int(row.fetchone()[0])
 
 
 def _selective(wanted: Collection[str], reader: _Reader) -> list[str]:
-    """The terms that are to select candidates, rarest first."""
-    known = [(reader.frequencies[term], term) for term in wanted if reader.frequencies[term]]
-    return [term for _, term in sorted(known)[:_QUERY_TERMS]]
+    """The terms that are to select candidates: the rarest, up to a bound on the work.
+
+    The commoner ones still count when the candidates are put in order.
+    """
+    known = sorted((reader.frequencies[term], term) for term in wanted if reader.frequencies[term])
+    work = itertools.accumulate(frequency for frequency, _ in known)
+    enough = sum(each <= _POSTINGS for each in work)
+    return [term for _, term in known[: max(2, min(enough, _QUERY_TERMS))]]
 
 
 def _checked(text: str, checksum: int) -> str:

@@ -226,7 +226,7 @@ def _insert(
     if document is None or not document.chunks:
         return file_id
     # A file is also found by its name: what is asked of often stands in nothing but that.
-    name = terms(PurePath(file.shown).stem, language)
+    name = [term for term in terms(PurePath(file.shown).stem, language) if not term.isdigit()]
     length = 0
     for chunk in document.chunks:
         heading = [*dict.fromkeys([*terms(chunk.heading, language), *name])]
