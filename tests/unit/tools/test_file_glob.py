@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.tools.running import run
+from unified_flow.errors import ToolArgumentError
+from unified_flow.tools.files import file_tools
+from unified_flow.tools.toolbox import Toolbox
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Toolbox:
+    docs = tmp_path / "docs"
+    for name in ("a.md", "deep/b.md", "deep/c.py", "build/d.md", ".git/e.md"):
+        (docs / name).parent.mkdir(parents=True, exist_ok=True)
+        (docs / name).write_text("text")
+    (docs / ".gitignore").write_text("build/\n")
+    (tmp_path / "secret.md").write_text("secret")
+    (docs / "out.md").symlink_to(tmp_path / "secret.md")
+    return Toolbox(file_tools([docs]))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "files"),
+    [
+        ("*.md", ["docs/a.md", "docs/deep/b.md"]),
+        ("docs/*.md", ["docs/a.md"]),
+        ("deep/*", ["docs/deep/b.md", "docs/deep/c.py"]),
+        ("docs/deep/", ["docs/deep/b.md", "docs/deep/c.py"]),
+        ("*.rst", []),
+    ],
+)
+def test_files_by_pattern_without_what_git_ignores(
+    box: Toolbox, pattern: str, files: list[str]
+) -> None:
+    found = run(box, "file.glob", pattern=pattern)
+    assert found.result["files"] == files
+    assert [claim.source for claim in found.claims] == [f"{file}:1" for file in files]
+
+
+def test_a_link_that_leads_out_is_left_out_aloud(box: Toolbox) -> None:
+    assert run(box, "file.glob", pattern="**").result["skipped"] == {
+        "link that leads out of the folder": 1
+    }
+
+
+def test_the_limit_says_what_it_hides(box: Toolbox) -> None:
+    found = run(box, "file.glob", pattern="*.md", limit=1)
+    assert found.result["files"] == ["docs/a.md"]
+    assert (found.result["total"], found.result["truncated"]) == (2, True)
+
+
+@pytest.mark.parametrize("pattern", ["/etc/*", "../*", "", "x" * 501])
+def test_a_bad_pattern_is_an_argument_error(box: Toolbox, pattern: str) -> None:
+    with pytest.raises(ToolArgumentError, match="argument pattern"):
+        run(box, "file.glob", pattern=pattern)
