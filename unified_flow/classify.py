@@ -59,7 +59,7 @@ def _status(*codes: int) -> Callable[[BaseException], bool]:
     return lambda exc: isinstance(exc, httpx.HTTPStatusError) and exc.response.status_code in codes
 
 
-HTTP = (httpx.HTTPStatusError, httpx.TransportError, httpx.StreamError, httpx.InvalidURL)
+HTTP = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 TOOL: tuple[Stage, ...] = ("retriever", "answer_pipeline")
 
 TABLE: tuple[Row, ...] = (

@@ -158,7 +158,7 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
             result = results.ToolResult.model_validate(event.output)
             return replace(turn, tools_done={**turn.tools_done, event.call: result})
         case PhaseCompleted():
-            return _complete(_end_visit(turn, "completed", event.duration_ms), event)
+            return _complete(_end_visit(turn, event, "completed"), event)
         case PhaseFailed():
             failure = Failure(
                 phase=event.phase,
@@ -169,7 +169,7 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
                 intervention_id=event.intervention_id,
                 admission=event.admission,
             )
-            failed = _end_visit(turn, "failed", event.duration_ms)
+            failed = _end_visit(turn, event, "failed")
             return replace(failed, status="failed", failure=failure)
         case TurnInterrupted():
             return replace(turn, status="interrupted")
@@ -181,9 +181,14 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
             assert_never(event)
 
 
-def _end_visit(turn: Turn, status: Literal["completed", "failed"], duration_ms: float) -> Turn:
-    *before, last = turn.visits
-    return replace(turn, visits=(*before, replace(last, status=status, duration_ms=duration_ms)))
+def _end_visit(
+    turn: Turn, event: PhaseCompleted | PhaseFailed, status: Literal["completed", "failed"]
+) -> Turn:
+    """The running visit ends. A phase whose recipe cannot be read fails before it has begun one."""
+    begun = bool(turn.visits) and turn.visits[-1].status == "running"
+    before = turn.visits[:-1] if begun else turn.visits
+    ended = Visit(event.phase, event.visit, status, event.duration_ms)
+    return replace(turn, visits=(*before, ended))
 
 
 def _complete(turn: Turn, event: PhaseCompleted) -> Turn:

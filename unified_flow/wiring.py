@@ -36,14 +36,14 @@ def wire(
     home: Path | str | None = None,
     *,
     docs: Sequence[Path | str] | None = None,
-    models: dict[str, Model] | None = None,
+    extra_models: dict[str, Model] | None = None,
     tools: Sequence[Tool] | None = None,
     retriever: Retriever | None = None,
     **flags: Any,
 ) -> Services:
     """The services of a flow over `home`. A flag that is None means: as configured.
 
-    `models` adds models of one's own by name, `tools` replaces the tools, `retriever` stands in
+    `extra_models` adds models of one's own by name, `tools` replaces the tools, `retriever` stands in
     for the document index. Raises ConfigError, and InputError for documents that are not there.
     """
     root = find_home(home)
@@ -57,7 +57,7 @@ def wire(
         settings=settings,
         config_digest=_digest(settings),
         folders=TurnFolders(state_folder(root) / "turns"),
-        models=ModelCatalog(settings, models),
+        models=ModelCatalog(settings, extra_models),
         toolbox=Toolbox(tools),
         documents=documents,
         sessions=SessionStore(state_folder(root) / "sessions.sqlite3"),

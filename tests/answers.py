@@ -1,0 +1,92 @@
+"""What a model that does its work well says in each phase, and ways to set up a flow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from interventions import InterventionQueue
+from unified_flow.flow import UnifiedFlow
+from unified_flow.models.scripted import ScriptedModel
+from unified_flow.results import (
+    Checks,
+    Citation,
+    Draft,
+    Plan,
+    QueryAnalysis,
+    ReferenceResolution,
+    Reflection,
+    ToolRequest,
+    Verdict,
+)
+from unified_flow.wiring import wire
+
+QUESTION = "What is a topic?"
+ANALYSIS = QueryAnalysis(
+    resolved_query=QUESTION,
+    reference_resolution=ReferenceResolution(status="not_needed"),
+    query_type="specific_content",
+)
+PROCEED = Reflection(decision="PROCEED", confidence=0.9)
+SEARCH = Plan(
+    decision="EXECUTE",
+    route="coordinator",
+    tool_requests=[ToolRequest(tool="doc.search", args={"query": "topic"}, goal_id="g1")],
+)
+COMPLETE = Plan(decision="COMPLETE", route="synthesis")
+DRAFT = Draft(
+    response="A topic is a named bus.",
+    citations=[Citation(source="docs/robots.md:5", quote="A topic is a named bus", score=0.9)],
+)
+ALL_WELL = Checks(
+    claims_supported=True, no_hallucinations=True, query_addressed=True, coherent_format=True
+)
+
+
+def verdict(decision: str) -> Verdict:
+    return Verdict(decision=decision, confidence=0.8, checks=ALL_WELL, issues=["an issue"])
+
+
+APPROVE = verdict("APPROVE")
+
+
+def script(**over: Any) -> dict[str, Any]:
+    """A good answer for each phase; the planner searches once. `over` replaces some."""
+    return {
+        "query_analyzer": ANALYSIS,
+        "reflection": PROCEED,
+        "planner": [SEARCH, COMPLETE],
+        "synthesis": DRAFT,
+        "validation": APPROVE,
+        **over,
+    }
+
+
+def scripted_flow(home: Path, docs: Path | None = None, **over: Any) -> UnifiedFlow:
+    """A flow whose model answers from a script, in this process."""
+    model = ScriptedModel(script(**over))
+    folders = [docs] if docs else None
+    return UnifiedFlow(wire(home, docs=folders, extra_models={"scripted": model}, model="scripted"))
+
+
+def served_flow(home: Path, url: str, docs: Path, **settings: Any) -> UnifiedFlow:
+    """A flow whose model is the server at `url`."""
+    return UnifiedFlow.from_config(
+        home, docs=[docs], model="test-model", base_url=url, timeout_s=2.0, **settings
+    )
+
+
+def open_entries(home: Path) -> list[Mapping[str, Any]]:
+    return list(InterventionQueue(home).entries())
+
+
+def journal_lines(home: Path, turn_id: int = 1) -> list[dict[str, Any]]:
+    path = home / f"shared_state/turns/turn_{turn_id:06d}/journal.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def started_phases(home: Path, turn_id: int = 1) -> list[str]:
+    lines = journal_lines(home, turn_id)
+    return [line["phase"] for line in lines if line["event"] == "phase_started"]

@@ -1,0 +1,44 @@
+"""What every test gets: a home of its own, and no settings or keys from outside."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.servers.fixtures import model_server
+
+__all__ = ["model_server"]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(("UNIFIED_FLOW_", "OPENAI_", "INTERVENTIONS_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    place = tmp_path / "home"
+    place.mkdir()
+    return place
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A small folder of real documents."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "robots.md").write_text(
+        "# Robots\n\n## Topics\n\nA topic is a named bus over which nodes exchange messages. "
+        "Topics are for continuous data streams such as sensor data.\n\n"
+        "## Services\n\nA service is a remote procedure call between two nodes. "
+        "Services must return quickly and are not for long-running work.\n\n"
+        "## History\n\nThe project was begun in 2007 at the Stanford laboratory by Ada Quist.\n"
+    )
+    (folder / "cooking.txt").write_text(
+        "Bread\n\nBread needs flour, water, salt and yeast. Let the dough rest for twelve hours.\n"
+    )
+    return folder

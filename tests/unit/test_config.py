@@ -1,0 +1,63 @@
+"""Settings: which source wins, and what a mistake looks like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unified_flow.config import load
+from unified_flow.errors import ConfigError
+
+
+def test_flag_over_environment_over_file_over_default(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load(home).model == "embedded"
+    (home / "unified_flow.toml").write_text('model = "file"\n[limits]\nrevise = 7\nretry = 3\n')
+    assert load(home).model == "file"
+    monkeypatch.setenv("UNIFIED_FLOW_MODEL", "environment")
+    monkeypatch.setenv("UNIFIED_FLOW_LIMITS__RETRY", "0")
+    assert load(home).model == "environment"
+    assert (load(home).limits.retry, load(home).limits.revise) == (0, 7)
+    assert load(home, model="flag").model == "flag"
+    assert load(home, model=None).model == "environment", "a flag that is not given says nothing"
+
+
+def test_pyproject_holds_the_same_under_tool(home: Path) -> None:
+    (home / "pyproject.toml").write_text('[tool.unified_flow]\nmodel = "m"\n')
+    assert load(home).model == "m"
+    (home / "unified_flow.toml").write_text('model = "own"\n')
+    assert load(home).model == "own"
+
+
+def test_paths_in_the_file_are_relative_to_it(home: Path) -> None:
+    (home / "unified_flow.toml").write_text('docs = ["docs"]\n')
+    assert load(home).docs == [home / "docs"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('polcy = "x"', "did you mean 'policy'"),
+        ("[limits]\nretri = 1", "did you mean 'retry'"),
+        ('[models.x]\nmodel = "a"\nbase_url = "u"\napi_key = "sk-1"', "unknown setting"),
+        ("[limits]\nretry = -1", "'limits.retry' is wrong"),
+        ("model = \n", "unified_flow.toml cannot be read: .*line 1"),
+    ],
+)
+def test_a_mistake_is_named(text: str, message: str, home: Path) -> None:
+    (home / "unified_flow.toml").write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load(home)
+
+
+def test_the_tables_of_the_queue_are_left_to_the_queue(home: Path) -> None:
+    (home / "unified_flow.toml").write_text("[queue]\nmax_size = 3\n")
+    assert load(home).model == "embedded"
+
+
+def test_a_model_without_a_server_is_refused_with_the_way_out(home: Path) -> None:
+    with pytest.raises(ConfigError, match="not configured") as raised:
+        load(home, model="gpt").endpoint("gpt")
+    assert "--base-url" in (raised.value.hint or "")
