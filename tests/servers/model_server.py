@@ -83,11 +83,11 @@ def hang() -> Behaviour:
     return lambda c: c.wait_for_the_end()
 
 
-def trickle(interval_s: float = 0.02) -> Behaviour:
+def trickle(interval_s: float = 0.02, code: int = 200) -> Behaviour:
     """A byte now and then, for ever: no single read is slow."""
 
     def run(c: Connection) -> None:
-        c.head(200, {"Content-Type": "application/json", "Connection": "close"})
+        c.head(code, {"Content-Type": "application/json", "Connection": "close"})
         while not c.server.closing.wait(interval_s):
             c.send(b" ")
 
@@ -105,7 +105,9 @@ def endless(content_type: str = "application/json") -> Behaviour:
     return run
 
 
-def cut_body(content: str = '{"decision": "PROCEED"}', announced: bool = True) -> Behaviour:
+def cut_body(
+    content: str = '{"decision": "PROCEED"}', announced: bool = True, code: int = 200
+) -> Behaviour:
     """Half of a completion, then the connection is closed.
 
     Not `announced`: without a Content-Length, so that only the JSON shows the cut.
@@ -114,7 +116,7 @@ def cut_body(content: str = '{"decision": "PROCEED"}', announced: bool = True) -
     def run(c: Connection) -> None:
         body = json.dumps(_completion(content, "stop", {})).encode()
         length = {"Content-Length": str(len(body))} if announced else {"Connection": "close"}
-        c.head(200, {"Content-Type": "application/json", **length})
+        c.head(code, {"Content-Type": "application/json", **length})
         c.send(body[: len(body) // 2])
         c.hang_up()
 
@@ -338,6 +340,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else every answer waits 40 ms for an acknowledgement
     server: _Server
 
     def do_GET(self) -> None:

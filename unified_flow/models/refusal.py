@@ -6,6 +6,7 @@ keeps the few headers that a policy or a person needs (Retry-After, the request 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import httpx
 
 _READ_BYTES = 64 * 1024
+_READ_S = 2.0
 _SHOWN = 300
 _KEPT_HEADERS = ("retry-after", "content-type", "x-request-id")
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|hf|xai|key)[-_][\w*.-]{6,}|(?<=[Bb]earer )[\w*.~+/=-]{6,}")
@@ -30,12 +32,7 @@ _HINTS = {
 async def status_error(
     response: httpx.Response, endpoint: str, secret: str | None
 ) -> httpx.HTTPStatusError:
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) >= _READ_BYTES:
-            break
-    said = _redacted(_said(bytes(body[:_READ_BYTES])), secret)[:_SHOWN]
+    said = _redacted(_said(await _beginning(response)), secret)[:_SHOWN]
     reason = f"{response.status_code} {response.reason_phrase}".strip()
     message = f"{reason} from the model server {endpoint}" + (f": {said}" if said else "")
     if response.is_redirect:
@@ -48,6 +45,20 @@ async def status_error(
     if (hint := status_hint(response.status_code)) is not None:
         error.add_note(hint)
     return error
+
+
+async def _beginning(response: httpx.Response) -> bytes:
+    """What comes of the body in a moment: the status is known, only its reason is wanted."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_READ_S):
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) >= _READ_BYTES:
+                    break
+    except (TimeoutError, httpx.TransportError):
+        pass  # half a reason, or none, is no reason to hide the status
+    return bytes(body[:_READ_BYTES])
 
 
 def status_hint(status: int) -> str | None:

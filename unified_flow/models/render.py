@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -50,7 +51,12 @@ def messages(call: ModelCall) -> list[dict[str, str]]:
 
 
 def system(call: ModelCall) -> str:
-    return f"{call.prompt.strip()}\n\n{_RULES}{_json(call.output.model_json_schema())}"
+    return f"{call.prompt.strip()}\n\n{_RULES}{_schema(call.output)}"
+
+
+@cache
+def _schema(output: type[BaseModel]) -> str:
+    return _json(output.model_json_schema())
 
 
 def blocks(call: ModelCall) -> tuple[Block, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -10,11 +11,12 @@ from pydantic import BaseModel
 _UNSUPPORTED = frozenset({"default", "title", "minLength", "maxLength"})
 
 
+@cache
 def response_format(name: str, output: type[BaseModel]) -> dict[str, Any]:
     """`strict` wherever strictness can express the model: objects whose keys are all known.
 
     A free-form object (a tool's arguments) has no strict schema; the server then gets the
-    schema as it is, with `strict` false.
+    schema as it is, with `strict` false. The result is shared: it is not to be changed.
     """
     schema = output.model_json_schema()
     strict = not _has_free_object(schema)

@@ -21,7 +21,7 @@ from unified_flow.errors import (
     ReplyTooLargeError,
     SchemaMismatchError,
 )
-from unified_flow.models import ModelReply
+from unified_flow.models import ModelReply, refusal
 from unified_flow.models.openai import MAX_REPLY_BYTES, OpenAIModel
 from unified_flow.models.reply import parse_reply
 from unified_flow.results import Plan, Reflection
@@ -173,6 +173,16 @@ def test_a_long_or_ugly_refusal_is_bounded_and_printable(model_server: ModelServ
 def test_an_endless_refusal_ends(model_server: ModelServer) -> None:
     model_server.script = [serve.raw(b'{"error": ' + b"[" * 500_000, code=500)]
     with pytest.raises(httpx.HTTPStatusError, match="500"):
+        ask(model_server.url)
+
+
+@pytest.mark.parametrize("behaviour", [serve.cut_body(code=503), serve.trickle(code=503)])
+def test_a_refusal_counts_though_its_reason_does_not_arrive(
+    model_server: ModelServer, behaviour: serve.Behaviour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusal, "_READ_S", 0.1)
+    model_server.script = [behaviour]
+    with pytest.raises(httpx.HTTPStatusError, match="^503 "):
         ask(model_server.url)
 
 
