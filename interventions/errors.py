@@ -9,6 +9,7 @@ QueueError
 ├── ConflictError         somebody else was first, or the entry is not in that state
 │   └── LimitError        reopening or undoing would pass a limit
 ├── QueryError            a query that cannot be meant
+├── SettingsError         a setting that cannot be used
 └── NoResumerError        nothing installed can continue a turn
 """
 
@@ -60,6 +61,10 @@ class LimitError(ConflictError):
 
 
 class QueryError(QueueError):
+    pass
+
+
+class SettingsError(QueueError):
     pass
 
 

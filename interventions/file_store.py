@@ -13,7 +13,8 @@ from pathlib import Path
 from interventions import jsonl, queue_format
 from interventions.archive import ArchiveFile
 from interventions.entry import Entry
-from interventions.errors import CorruptQueueError, StorageError
+from interventions.errors import CorruptQueueError
+from interventions.file_read import read_state, storage_error
 from interventions.home import (
     PRIVATE_FILE_MODE,
     archive_file,
@@ -51,31 +52,35 @@ class FileStore:
             work = Transaction(before)
             yield work
             try:
-                jsonl.append(self._journal_path, *map(jsonl.encode, work.to_journal), durable=True)
+                self._note(work.to_journal)
                 self._archive.append(work.to_archive)
                 if work.state is not before:
                     self._write(work.state)
+                self._note(work.to_journal_after)
             except OSError as error:
                 self._seen = _Seen()
-                raise _storage_error("write", self._path, error) from error
+                raise storage_error("write", self._path, error) from error
 
     def archived(self) -> Iterator[Entry]:
         try:
             yield from self._archive.entries()
         except OSError as error:
-            raise _storage_error("read", self._archive.path, error) from error
+            raise storage_error("read", self._archive.path, error) from error
 
     def last_resolved(self, fingerprint: str) -> Entry | None:
         try:
             return self._archive.last_resolved(fingerprint)
         except OSError as error:
-            raise _storage_error("read", self._archive.path, error) from error
+            raise storage_error("read", self._archive.path, error) from error
 
     def journal(self) -> Iterator[Transition]:
         try:
             yield from jsonl.read(self._journal_path)
         except OSError as error:
-            raise _storage_error("read", self._journal_path, error) from error
+            raise storage_error("read", self._journal_path, error) from error
+
+    def _note(self, lines: list[Transition]) -> None:
+        jsonl.append(self._journal_path, *map(jsonl.encode, lines), durable=True)
 
     def _current(self) -> QueueState:
         """The state of the file, parsed only as far as it changed. The lock is held."""
@@ -85,13 +90,13 @@ class FileStore:
             self._seen = _Seen()
             return QueueState()
         except OSError as error:
-            raise _storage_error("read", self._path, error) from error
+            raise storage_error("read", self._path, error) from error
         if self._seen.mark == _mark(found):
             return self._seen.state
         try:
             data = self._path.read_bytes()
         except OSError as error:
-            raise _storage_error("read", self._path, error) from error
+            raise storage_error("read", self._path, error) from error
         try:
             state, lines = queue_format.decode(data, self._seen.in_order())
         except (ValueError, RecursionError) as error:
@@ -138,23 +143,6 @@ class FileStore:
         )
 
 
-def read_state(path: Path) -> QueueState:
-    """The queue as last committed. No lock, no cache; nothing is moved or changed."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return QueueState()
-    except OSError as error:
-        raise _storage_error("read", path, error) from error
-    try:
-        return queue_format.decode(data)[0]
-    except (ValueError, RecursionError) as error:
-        raise CorruptQueueError(
-            f"{path} does not parse: {error}",
-            hint="run `interventions doctor`: it sets the file aside and rebuilds the queue",
-        ) from error
-
-
 def sweep(folder: Path) -> list[Path]:
     """Remove what writers that were killed have left. The lock must be held."""
     left = list(folder.glob(f"{TEMPORARY_PREFIX}*.tmp"))
@@ -196,10 +184,3 @@ def _mark(found: os.stat_result) -> tuple[int, int, int, int]:
 def _write_all(fd: int, data: bytes) -> None:
     if os.write(fd, data) != len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _storage_error(verb: str, path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"cannot {verb} {path}: {error.strerror or error}",
-        hint="make room or mend the permissions; `interventions doctor` says which",
-    )

@@ -31,7 +31,7 @@ class MemoryStore:
         try:
             work = Transaction(self._state)
             yield work
-            self._journal += copy.deepcopy(work.to_journal)
+            self._journal += copy.deepcopy([*work.to_journal, *work.to_journal_after])
             for entry in work.to_archive:
                 self._archive.pop(entry["id"], None)
                 self._archive[entry["id"]] = copy.deepcopy(entry)

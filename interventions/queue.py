@@ -7,7 +7,7 @@ Every change is one transaction of the storage; what changes is decided by pure 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,13 +26,14 @@ from interventions.errorlog import log_emergency, log_failure
 from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
 from interventions.health import Health, health
 from interventions.home import find_home
+from interventions.notifications import notify
 from interventions.occurrences import count_onto
 from interventions.prepare import MAX_MESSAGE, Prepared, prepare, prepare_anything
 from interventions.putlog import log_admission
 from interventions.redaction import redact_text
 from interventions.retention import make_room
 from interventions.store import QueueState, Store, Transaction, Transition
-from interventions.timestamps import utc_now
+from interventions.timestamps import to_text, utc_now
 from interventions.transitions import Actor, Fields
 
 if TYPE_CHECKING:
@@ -41,21 +42,11 @@ if TYPE_CHECKING:
 WARN_FROM_OPEN = 30
 
 
-@dataclass(frozen=True)
-class Put:
-    """A finished put: what was put, what became of it, and the entry that holds it now."""
-
-    failure: Entry
-    admission: Admission
-    entry: Entry | None
-
-
 class InterventionQueue:
     """`put` never raises for the queue's own trouble; every other method does (StorageError).
 
     `home` is the folder that holds `shared_state/` and `logs/`; without it the nearest one is
     found. `lock_timeout_s` is how long one call waits for others. `store` replaces the JSON file.
-    `after_put` is told of every put once the lock is released.
     """
 
     def __init__(
@@ -67,13 +58,11 @@ class InterventionQueue:
         max_per_error_type: int = 10,
         lock_timeout_s: float = 5.0,
         store: Store | None = None,
-        after_put: Callable[[Put], None] | None = None,
     ) -> None:
         self.home = find_home(home)
         self.limits = Limits(max_size, max_per_session, max_per_error_type)
         self.lock_timeout_s = lock_timeout_s
         self.store: Store = store if store is not None else _file_store(self.home)
-        self._after_put = after_put
 
     # -- putting ---------------------------------------------------------------------------------
 
@@ -81,8 +70,9 @@ class InterventionQueue:
         """Admit one failure. What cannot be stored goes to the emergency log, else to stderr."""
         failure = self._prepared(request)
         entry: Entry | None = None
+        known = False
         try:
-            failure, admission, entry = self._admit(failure)
+            failure, admission, entry, known = self._admit(failure)
         except StorageError as error:
             admission = Admission(AdmissionKind.DROPPED, None, error.reason, str(error))
         except Exception as error:  # noqa: BLE001 - the caller is failing already; its error must win
@@ -92,16 +82,15 @@ class InterventionQueue:
         if not admission:
             log_emergency(self.home, failure, admission)
         log_admission(failure, admission, self.limits)
-        if self._after_put is not None:
-            self._after_put(Put(failure, admission, entry))
+        notify(self.home, failure, admission, entry, known=known)
         return admission
 
-    def put_back(self, failure: Entry) -> Admission:
+    def put_back(self, failure: Entry, *, by: str | None = None, via: str = "library") -> Admission:
         """Put what is already in the emergency log; a failure that still finds no room stays there.
 
-        Raises StorageError. Nothing is logged a second time.
+        Raises StorageError. Nothing is logged a second time, and nothing is put twice.
         """
-        return self._admit(failure, keep_id=True)[1]
+        return self._admit(failure, drained_by=Actor.current(by=by, via=via))[1]
 
     def is_full(self) -> bool:
         """Whether the next new failure would be dropped (`refuse_when_full` asks this)."""
@@ -119,22 +108,33 @@ class InterventionQueue:
             return prepare_anything(request, error)
 
     def _admit(
-        self, failure: Entry, *, keep_id: bool = False
-    ) -> tuple[Entry, Admission, Entry | None]:
+        self, failure: Entry, *, drained_by: Actor | None = None
+    ) -> tuple[Entry, Admission, Entry | None, bool]:
+        """(the failure as logged, what became of it, its entry, whether it was open before)."""
         now = utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
-            if not keep_id:
+            if drained_by is None:
                 failure = _with_unique_id(failure, work.state)
-            elif _holds(work.state, failure["id"]):
-                held = Admission(AdmissionKind.COUNTED, failure["id"], "already_there")
-                return failure, held, None
+            elif (holder := self._holder(work.state, failure["id"])) is not None:
+                # Another drain was quicker, or one was killed before it could note what it did.
+                work.to_journal.append(_drain_line(failure, holder, drained_by, now))
+                return (
+                    failure,
+                    Admission(AdmissionKind.COUNTED, holder, "already_there"),
+                    None,
+                    True,
+                )
+            known = any(
+                is_open(e) and e["fingerprint"] == failure["fingerprint"]
+                for e in work.state.entries
+            )
             decision = decide(work.state.entries, failure, self.limits, now)
             if decision.closes is not None:
                 _close_retried(work, decision.closes, failure, now)
             if decision.kind is AdmissionKind.DROPPED:
-                if not keep_id:
+                if drained_by is None:
                     work.state = _counted_drop(work.state, decision.reason)
-                return failure, _dropped(decision, self.limits), None
+                return failure, _dropped(decision, self.limits), None, False
             failure = self._marked_as_regression(failure, work.state)
             entry = failure if decision.target is None else count_onto(decision.target, failure)
             entries, archived = make_room(_with(work.state.entries, entry), self.limits.max_size)
@@ -143,7 +143,21 @@ class InterventionQueue:
             name = str(decision.kind)
             counts = {**counts, name: counts.get(name, 0) + 1}
             work.state = replace(work.state, entries=entries, admitted=counts)
-        return failure, Admission(decision.kind, entry["id"], decision.reason), entry
+            if drained_by is not None:
+                work.to_journal_after.append(_drain_line(failure, entry["id"], drained_by, now))
+        return failure, Admission(decision.kind, entry["id"], decision.reason), entry, known
+
+    def _holder(self, state: QueueState, failure_id: str) -> str | None:
+        """The id of the entry that has this very failure, as itself or as a sample."""
+        for line in self.store.journal():
+            if line.get("action") == "drain" and line.get("failure_id") == failure_id:
+                return str(line["id"])
+        for entry in (*state.entries, *self.store.archived()):
+            rows = (row.get("sample") or {} for row in entry["merged"])
+            samples: Iterable[dict[str, Any]] = (entry, entry.get("latest_sample") or {}, *rows)
+            if any(sample.get("id") == failure_id for sample in samples):
+                return str(entry["id"])
+        return None
 
     def _marked_as_regression(self, failure: Entry, state: QueueState) -> Entry:
         known = failure["fingerprint"]
@@ -412,19 +426,6 @@ def _with_unique_id(failure: Entry, state: QueueState) -> Entry:
     return failure
 
 
-def _holds(state: QueueState, failure_id: str) -> bool:
-    """Whether this very failure is in the queue, as an entry or as a sample of one."""
-    for entry in state.entries:
-        samples: Iterable[dict[str, Any]] = (
-            entry,
-            entry.get("latest_sample") or {},
-            *(row.get("sample") or {} for row in entry["merged"]),
-        )
-        if any(sample.get("id") == failure_id for sample in samples):
-            return True
-    return False
-
-
 def _close_retried(work: Transaction, retried: Entry, failure: Entry, now: datetime) -> None:
     """The retry got past the phase that had failed, which is what the entry was about."""
     note = f"a retry got past {retried['phase']}; the turn then failed in {failure['phase']}"
@@ -433,6 +434,18 @@ def _close_retried(work: Transaction, retried: Entry, failure: Entry, now: datet
     after = transitions.apply(retried, fields)
     work.state = replace(work.state, entries=_with(work.state.entries, after))
     work.to_journal.append(transitions.record("resolve", retried, after, fields, actor, now))
+
+
+def _drain_line(failure: Entry, intervention_id: str, actor: Actor, now: datetime) -> Transition:
+    return {
+        "at": to_text(now),
+        "action": "drain",
+        "id": intervention_id,
+        "failure_id": failure["id"],
+        "by": actor.name,
+        "via": actor.via,
+        "host": actor.host,
+    }
 
 
 def _counted_drop(state: QueueState, reason: str) -> QueueState:

@@ -1,102 +1,112 @@
-"""The queue's settings: environment over `[interventions]` in `unified_flow.toml` over defaults."""
+"""The queue's settings, shared with the flow: environment over the file over the defaults.
+
+The file is `unified_flow.toml` (tables `[queue]` and `[notifications]`), or `pyproject.toml` with
+the same under `[tool.unified_flow]`; the environment is `UNIFIED_FLOW_QUEUE__MAX_SIZE` and so on.
+"""
 
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from interventions.errors import QueueError
+from interventions.errors import SettingsError
 from interventions.home import SETTINGS_FILE, find_home
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
 
-_VARIABLE_PREFIX = "INTERVENTIONS_"
-
-
-class SettingsError(QueueError):
-    """A setting that cannot be used (usage: exit code 2)."""
-
 
 @dataclass(frozen=True)
-class Settings:
-    """`notify_url` is for Apprise, `notify_command` gets the JSON on stdin; both empty: none."""
-
+class QueueSettings:
     max_size: int = 50
     max_per_session: int = 5
     max_per_error_type: int = 10
     lock_timeout_s: float = 5.0
     refuse_when_full: bool = False
-    notify_url: str = ""
-    notify_command: str = ""
-    notify_timeout_s: float = 10.0
 
 
-def load_settings(home: Path) -> Settings:
-    settings = Settings()
-    for name, value in _table(home / SETTINGS_FILE).items():
-        settings = _set(settings, name, value, str(home / SETTINGS_FILE))
-    for field in fields(Settings):
-        variable = _VARIABLE_PREFIX + field.name.upper()
-        if variable in os.environ:
-            settings = _set(settings, field.name, os.environ[variable], variable)
-    return settings
+@dataclass(frozen=True)
+class NotificationSettings:
+    """`url` is for Apprise, `command` gets the JSON on stdin; with both empty nobody is told."""
+
+    url: str = ""
+    command: str = ""
+    timeout_s: float = 10.0
+
+
+def queue_settings(home: Path) -> QueueSettings:
+    return _load(home, "queue", QueueSettings())
+
+
+def notification_settings(home: Path) -> NotificationSettings:
+    return _load(home, "notifications", NotificationSettings())
 
 
 def queue_at(home: Path | str | None = None) -> InterventionQueue:
-    """The queue of a home with the settings of that home."""
+    """The queue of a home, with the settings of that home."""
     from interventions.queue import InterventionQueue
 
     place = find_home(home)
-    settings = load_settings(place)
-    notify = None
-    if settings.notify_url or settings.notify_command:
-        from interventions.notify import notifier
-
-        notify = notifier(settings)
+    settings = queue_settings(place)
     return InterventionQueue(
         place,
         max_size=settings.max_size,
         max_per_session=settings.max_per_session,
         max_per_error_type=settings.max_per_error_type,
         lock_timeout_s=settings.lock_timeout_s,
-        after_put=notify,
     )
 
 
-def _table(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cannot read {path}: {error}") from error
-    try:
-        table = tomllib.loads(text).get("interventions", {})
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path}: {error}", hint="mend the TOML") from error
-    if not isinstance(table, dict):
-        raise SettingsError(f"{path}: [interventions] is not a table")
-    return table
+_Table = TypeVar("_Table", QueueSettings, NotificationSettings)
 
 
-def _set(settings: Settings, name: str, value: Any, source: str) -> Settings:
-    known = {field.name: type(getattr(settings, field.name)) for field in fields(Settings)}
+def _load(home: Path, table: str, settings: _Table) -> _Table:
+    path, values = _file(home, table)
+    for name, value in values.items():
+        settings = _set(settings, name, value, f"{path}: [{table}] {name}")
+    for field in fields(settings):
+        variable = f"UNIFIED_FLOW_{table}__{field.name}".upper()
+        if variable in os.environ:
+            settings = _set(settings, field.name, os.environ[variable], variable)
+    return settings
+
+
+def _file(home: Path, table: str) -> tuple[Path, dict[str, Any]]:
+    for path, outer in (
+        (home / SETTINGS_FILE, ()),
+        (home / "pyproject.toml", ("tool", "unified_flow")),
+    ):
+        if not path.is_file():
+            continue
+        # Most homes have no file, and then nothing need be loaded to read one.
+        import tomllib
+
+        try:
+            document: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            if path.name != SETTINGS_FILE:
+                continue  # somebody else's file: not ours to complain about
+            raise SettingsError(f"{path} cannot be read: {error}", hint="mend that line") from error
+        for name in (*outer, table):
+            document = document.get(name, {}) if isinstance(document, dict) else {}
+        if not isinstance(document, dict):
+            raise SettingsError(f"{path}: {table} is not a table")
+        if document or path.name == SETTINGS_FILE:
+            return path, document
+    return home / SETTINGS_FILE, {}
+
+
+def _set(settings: _Table, name: str, value: Any, source: str) -> _Table:
+    known = {field.name: getattr(settings, field.name) for field in fields(settings)}
     if name not in known:
-        names = ", ".join(known)
-        raise SettingsError(
-            f"{source}: {name} is no setting of interventions", hint=f"known: {names}"
-        )
+        raise SettingsError(f"{source} is no setting", hint=f"known: {', '.join(known)}")
     try:
-        converted = _convert(value, known[name])
-    except ValueError as error:
-        kind = known[name].__name__
-        raise SettingsError(f"{source}: {name} must be a {kind}, not {value!r}") from error
-    if known[name] in (int, float) and converted <= 0:
-        raise SettingsError(f"{source}: {name} must be more than 0, not {value!r}")
+        converted = _convert(value, type(known[name]))
+    except (ValueError, TypeError, KeyError) as error:
+        kind = type(known[name]).__name__
+        raise SettingsError(f"{source} must be a {kind}, not {value!r}") from error
     changed: dict[str, Any] = {name: converted}
     return replace(settings, **changed)
 
@@ -105,10 +115,10 @@ def _convert(value: Any, kind: type) -> Any:
     if kind is bool:
         if isinstance(value, bool):
             return value
-        words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-        if str(value).lower() not in words:
-            raise ValueError(value)
-        return words[str(value).lower()]
-    if isinstance(value, bool) or ((kind is str) != isinstance(value, str) and kind is str):
+        return {"1": True, "true": True, "0": False, "false": False}[str(value).lower()]
+    if isinstance(value, bool) or (kind is str and not isinstance(value, str)):
         raise ValueError(value)
-    return kind(value)
+    number = kind(value)
+    if kind is not str and number <= 0:
+        raise ValueError(value)
+    return number

@@ -30,13 +30,14 @@ class QueueState:
 class Transaction:
     """What one holder of the lock reads and wants written.
 
-    Leaving the `with` block without an exception writes, in this order, the journal, the archive
-    and the new state; a state left as it was is not written.
+    Leaving the `with` block without an exception writes, in this order, the journal, the archive,
+    the new state and what the journal says after it; a state left as it was is not written.
     """
 
     state: QueueState
     to_archive: list[Entry] = field(default_factory=list)
     to_journal: list[Transition] = field(default_factory=list)
+    to_journal_after: list[Transition] = field(default_factory=list)
 
 
 class Store(Protocol):

@@ -145,7 +145,7 @@ def undo(entry: Entry, line: Transition) -> Fields:
     for name, value in line["after"].items():
         if entry.get(name) != value:
             raise ConflictError(
-                f"{entry['id']} changed after that {line['action']} by {line['by']}: {name} differs",
+                f"{entry['id']} changed since the {line['action']} by {line['by']} ({name})",
                 hint=f"look first: interventions show {entry['id']}",
             )
     return dict(line["before"])

@@ -1,0 +1,114 @@
+"""Entries as rows of a table that fits the width, failures of one fingerprint together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from interventions.cli.screen import paint
+from interventions.durations import short_duration
+from interventions.entry import Entry, closed_at, is_snoozed, short_id
+from interventions.plaintext import cells, fit, one_line
+from interventions.timestamps import from_text
+
+_SEVERITY: dict[str, str] = {"critical": "crit", "high": "high", "medium": "med"}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Entries with one fingerprint; the first is shown for all."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def first(self) -> Entry:
+        return self.entries[0]
+
+    @property
+    def occurrences(self) -> int:
+        return sum(entry["occurrences"] for entry in self.entries)
+
+
+def grouped(entries: Iterable[Entry]) -> list[Group]:
+    """In the order of each group's first entry."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry["fingerprint"] or entry["id"], []).append(entry)
+    return [Group(tuple(members)) for members in groups.values()]
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    value: Callable[[Group], str]
+    widest: int
+    from_width: int = 0
+
+
+def table(groups: list[Group], width: int, now: datetime) -> list[str]:
+    columns = [
+        _Column("ID", lambda g: short_id(g.first["id"]), 8),
+        _Column("SEV", lambda g: _SEVERITY.get(g.first["severity"], "?"), 4),
+        _Column("AGE", lambda g: _age(g.first, now), 4),
+        _Column("N", lambda g: str(g.occurrences), 5),
+        _Column("PHASE", lambda g: g.first["phase"], 16),
+        _Column("TOOL", lambda g: g.first.get("tool") or "", 16, from_width=90),
+        _Column("SESSION", lambda g: g.first["session_id"], 14, from_width=110),
+    ]
+    shown = [column for column in columns if width >= column.from_width]
+    values = [[one_line(column.value(group)) for column in shown] for group in groups]
+    sizes = [
+        min(max([cells(column.title), *(cells(row[n]) for row in values)]), column.widest)
+        for n, column in enumerate(shown)
+    ]
+    rest = max(width - sum(sizes) - 2 * len(sizes), 12)
+    titles = [fit(column.title, size) for column, size in zip(shown, sizes, strict=True)]
+    lines = [paint("  ".join([*titles, "ERROR"]), "dim")]
+    for group, row in zip(groups, values, strict=True):
+        fields = [fit(value, size) for value, size in zip(row, sizes, strict=True)]
+        fields[1] = paint(fields[1], group.first["severity"])
+        lines.append("  ".join([*fields, fit(_error(group, now), rest).rstrip()]))
+        lines += [paint(fit(line, width).rstrip(), "dim") for line in _remarks(group)]
+    return lines
+
+
+def marks(entry: Entry, now: datetime) -> list[str]:
+    found = []
+    if entry.get("regression_of"):
+        found.append("REGRESSION")
+    if is_snoozed(entry, now):
+        found.append("SNOOZED")
+    if entry.get("resolved_at"):
+        found.append("RESOLVED")
+    if entry.get("dismissed_at"):
+        found.append("DISMISSED")
+    return found
+
+
+def _error(group: Group, now: datetime) -> str:
+    entry = group.first
+    more = [f"[+{len(group.entries) - 1} alike]"] if len(group.entries) > 1 else []
+    text = f"{entry['error_type']}: {entry['error_message']}"
+    return " ".join([*marks(entry, now), *more, one_line(text)])
+
+
+def _remarks(group: Group) -> list[str]:
+    """What a person needs beside the row: the earlier note, the resolution, who has it."""
+    entry = group.first
+    lines = []
+    if entry.get("regression_of"):
+        note = one_line(entry.get("regression_note") or "no note")
+        lines.append(f"  was resolved in {short_id(entry['regression_of'])}: {note}")
+    if closed_at(entry) and entry.get("resolution"):
+        lines.append(f"  {one_line(entry['resolution'])}")
+    if entry.get("owner"):
+        lines.append(f"  assigned to {one_line(entry['owner'])}")
+    if len(group.entries) > 1:
+        others = ", ".join(short_id(other["id"]) for other in group.entries[1:])
+        lines.append(f"  also {others}")
+    return lines
+
+
+def _age(entry: Entry, now: datetime) -> str:
+    return short_duration(now - from_text(entry["created_at"]))

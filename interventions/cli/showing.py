@@ -1,0 +1,72 @@
+"""`show` and `export`: one entry, whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from interventions.cli.exits import UsageError, exits
+from interventions.cli.options import AsJson, Home, Id, the_queue
+from interventions.cli.screen import note, paint, say, say_json
+from interventions.cli.view import entry_view
+from interventions.timestamps import utc_now
+
+
+def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> None:
+    """Everything about one intervention, and the commands to go on."""
+    from interventions.describe import describe
+
+    with exits():
+        queue = the_queue(home)
+        now = utc_now()
+        entry = queue.find(intervention_id)
+        past = queue.similar(entry["id"])
+        journal = queue.journal(entry["id"])
+        if as_json:
+            view = entry_view(entry, now)
+            say_json({**view, "similar": [entry_view(e, now) for e in past], "journal": journal})
+            return
+        where = f" --home {home}" if home else ""
+        for section in describe(entry, past, journal, now, home_flag=where):
+            say(paint(section.title, "bold"))
+            for line in section.lines:
+                say(f"  {line}" if line else "")
+            say("")
+
+
+def export(
+    intervention_id: Id,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write this file instead of stdout.", show_default=False
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Markdown instead of JSON, to paste anywhere.")
+    ] = False,
+    home: Home = None,
+) -> None:
+    """One intervention, redacted once more, to hand on."""
+    from interventions.export import as_json, as_markdown
+    from interventions.home import PRIVATE_FILE_MODE
+
+    with exits():
+        queue = the_queue(home)
+        entry = queue.find(intervention_id)
+        past, journal = queue.similar(entry["id"]), queue.journal(entry["id"])
+        render = as_markdown if markdown else as_json
+        text = render(entry, past, journal, utc_now())
+        if output is None:
+            say(text)
+            return
+        try:
+            fd = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE_MODE)
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        except OSError as error:
+            raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
+        note(f"wrote {output}")

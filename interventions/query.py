@@ -1,0 +1,261 @@
+"""The query language of `list`, `history` and the monitor.
+
+    sev:critical phase:planner tool:x type:captcha is:open age:>1h session:abc "some text"
+
+Terms are joined by "and"; `-` before a term means not; several values are joined by a comma. Text
+that is no term is looked for in the message and the other things that are shown.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+
+from interventions.durations import parse_duration
+from interventions.entry import (
+    SEVERITIES,
+    TYPES,
+    Entry,
+    fingerprints,
+    is_open,
+    is_snoozed,
+    priority,
+    short_id,
+)
+from interventions.errors import QueryError
+from interventions.timestamps import from_text
+
+IS_WORDS = (
+    "open",
+    "closed",
+    "resolved",
+    "dismissed",
+    "snoozed",
+    "regression",
+    "merged",
+    "assigned",
+    "any",
+)
+
+_ALIASES = {
+    "severity": "sev",
+    "error_type": "error",
+    "fp": "fingerprint",
+    "session_id": "session",
+    "turn_id": "turn",
+    "request_id": "request",
+    "priority": "prio",
+    "error_category": "category",
+    "occurrences": "count",
+}
+_FIELDS = {
+    "phase": "phase",
+    "tool": "tool",
+    "error": "error_type",
+    "category": "error_category",
+    "session": "session_id",
+    "turn": "turn_id",
+    "request": "request_id",
+    "owner": "owner",
+}
+KEYS = ("sev", "type", "is", "age", "count", "prio", "id", "fingerprint", *_FIELDS)
+
+_TERM = re.compile(r'(-?)(?:([a-z_]+):)?("(?:[^"\\]|\\.)*"?|\S*)', re.IGNORECASE)
+_COMPARED = re.compile(r"(>=|<=|>|<|=)?(.+)\Z", re.DOTALL)
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+    "=": operator.eq,
+}
+
+Test = Callable[[Entry, datetime], bool]
+
+
+@dataclass(frozen=True)
+class Query:
+    """`matches` is pure; `names_state` says whether an `is:` term chose which states are meant."""
+
+    text: str
+    tests: tuple[Test, ...]
+    names_state: bool
+
+    def matches(self, entry: Entry, now: datetime) -> bool:
+        return all(test(entry, now) for test in self.tests)
+
+    def select(self, entries: list[Entry], now: datetime) -> list[Entry]:
+        """Those that match; open ones only, unless the query itself speaks of states."""
+        return [
+            entry
+            for entry in entries
+            if (self.names_state or is_open(entry)) and self.matches(entry, now)
+        ]
+
+
+def parse(text: str) -> Query:
+    """Raises QueryError for a term that cannot be meant, such as `sev:purple` or `age:>soon`."""
+    tests = []
+    names_state = False
+    position = 0
+    while position < len(text):
+        if text[position].isspace():
+            position += 1
+            continue
+        found = _TERM.match(text, position)
+        if found is None or found.end() == position:
+            position += 1
+            continue
+        position = found.end()
+        test, states = _test(found)
+        names_state = names_state or states
+        if test is not None:
+            tests.append(test)
+    return Query(text, tuple(tests), names_state)
+
+
+def _test(found: re.Match[str]) -> tuple[Test | None, bool]:
+    negated, name, value = bool(found[1]), found[2], found[3]
+    key = _ALIASES.get(name.lower(), name.lower()) if name else ""
+    if key not in KEYS:
+        _refuse_near_miss(name, value)
+        plain = _unquoted(value)
+        text = f"{name}:{plain}" if name else plain
+        return (_not_if(negated, _contains(text)) if text else None), False
+    values = [_unquoted(value)] if value.startswith('"') else value.split(",")
+    values = [one for one in values if one]
+    if not values:
+        raise QueryError(
+            f"{name}: has no value", hint=f"for example {_EXAMPLES.get(key, name + ':x')}"
+        )
+    alternatives = [_term(key, one) for one in values]
+
+    def any_of(entry: Entry, now: datetime) -> bool:
+        return any(test(entry, now) for test in alternatives)
+
+    # `is:regression` and the like say nothing of open or closed.
+    states = key == "is" and any(one not in ("regression", "merged", "assigned") for one in values)
+    return _not_if(negated, any_of), states and not negated
+
+
+_EXAMPLES = {"age": "age:>1h", "is": "is:snoozed", "sev": "sev:critical", "count": "count:>10"}
+
+
+def _term(key: str, value: str) -> Test:
+    if key == "sev":
+        return _is_one_of("severity", value, SEVERITIES)
+    if key == "type":
+        return _is_one_of("type", value, TYPES)
+    if key == "is":
+        return _state(value)
+    if key == "age":
+        return _age(value)
+    if key == "count":
+        return _number("count", value, lambda entry: entry["occurrences"])
+    if key == "prio":
+        return _number("prio", value.lower().removeprefix("p"), priority)
+    if key == "id":
+        return lambda entry, now: (
+            value in (entry["id"][: len(value)], short_id(entry["id"])[: len(value)])
+        )
+    if key == "fingerprint":
+        return lambda entry, now: any(own.startswith(value) for own in fingerprints(entry))
+    wanted, field = value.lower(), _FIELDS[key]
+    if key == "turn":
+        return lambda entry, now: str(entry.get(field)) == wanted
+    return lambda entry, now: wanted in str(entry.get(field) or "").lower()
+
+
+def _is_one_of(field: str, value: str, allowed: tuple[str, ...]) -> Test:
+    """The value may be shortened: `sev:crit`."""
+    wanted = [name for name in allowed if name.startswith(value.lower())]
+    if not wanted:
+        raise QueryError(f"{value!r} is no {field}", hint=f"one of: {', '.join(allowed)}")
+    return lambda entry, now: entry[field] in wanted
+
+
+def _state(value: str) -> Test:
+    word = value.lower()
+    tests: dict[str, Test] = {
+        "open": lambda entry, now: is_open(entry),
+        "closed": lambda entry, now: not is_open(entry),
+        "resolved": lambda entry, now: bool(entry.get("resolved_at")),
+        "dismissed": lambda entry, now: bool(entry.get("dismissed_at")),
+        "snoozed": is_snoozed,
+        "regression": lambda entry, now: bool(entry.get("regression_of")),
+        "merged": lambda entry, now: bool(entry["merged"]),
+        "assigned": lambda entry, now: bool(entry.get("owner")),
+        "any": lambda entry, now: True,
+    }
+    if word not in tests:
+        raise QueryError(f"is:{value} means nothing", hint=f"is: one of {', '.join(IS_WORDS)}")
+    return tests[word]
+
+
+def _age(value: str) -> Test:
+    sign, rest = _compared(value)
+    duration = parse_duration(rest)
+    if duration is None:
+        raise QueryError(f"age:{value} is no age", hint="for example age:>1h, age:<30m, age:>2d")
+    # "age:1h" alone means at least that old.
+    compare = _COMPARISONS[sign or ">="]
+
+    def test(entry: Entry, now: datetime) -> bool:
+        age: timedelta = now - from_text(entry["created_at"])
+        return compare(age.total_seconds(), duration.total_seconds())
+
+    return test
+
+
+def _number(name: str, value: str, of: Callable[[Entry], int]) -> Test:
+    sign, rest = _compared(value)
+    if not rest.isdecimal() or len(rest) > 9:
+        raise QueryError(f"{name}:{value} is no number", hint=f"for example {name}:>1")
+    compare, number = _COMPARISONS[sign or "="], int(rest)
+    return lambda entry, now: compare(of(entry), number)
+
+
+def _compared(value: str) -> tuple[str, str]:
+    found = _COMPARED.match(value)
+    return (found[1] or "", found[2]) if found else ("", "")
+
+
+def _contains(text: str) -> Test:
+    wanted = text.lower()
+    shown = (
+        "id",
+        "error_message",
+        "error_type",
+        "phase",
+        "tool",
+        "session_id",
+        "resolution",
+        "culprit",
+    )
+    return lambda entry, now: any(wanted in str(entry.get(name) or "").lower() for name in shown)
+
+
+def _not_if(negated: bool, test: Test) -> Test:
+    return (lambda entry, now: not test(entry, now)) if negated else test
+
+
+def _unquoted(value: str) -> str:
+    if not value.startswith('"'):
+        return value
+    body = value[1:-1] if len(value) > 1 and value.endswith('"') else value[1:]
+    return re.sub(r"\\(.)", r"\1", body)
+
+
+def _refuse_near_miss(name: str | None, value: str) -> None:
+    """`sevv:critical` would silently find nothing; `TypeError:` and `https://x` are text."""
+    if name and value and not value.startswith("/"):
+        near = get_close_matches(name.lower(), (*KEYS, *_ALIASES), n=1, cutoff=0.75)
+        if near:
+            raise QueryError(
+                f"{name}: is no term of a query",
+                hint=f'did you mean {near[0]}: ? To look for it as text: "{name}:{value}"',
+            )

@@ -1,0 +1,66 @@
+"""What can continue a turn, found through the entry point group `interventions.resumers`.
+
+A resumer is an object with `resume(turn_id, home, **options)`; `options` holds `intervention_id`,
+so that a failure of the resumed turn can name the entry it is a retry of (`retry_of`). It raises
+when the turn fails again, or answers a mapping whose `status` is `failed`; any other answer is
+success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+from interventions.entry import Entry
+from interventions.errors import ConflictError, NoResumerError
+
+GROUP = "interventions.resumers"
+
+
+class Resumer(Protocol):
+    def resume(self, turn_id: int, home: Path, **options: Any) -> Any: ...
+
+
+class RetryFailedError(Exception):
+    """The turn was resumed and failed again; `str` says how."""
+
+
+def find_resumer() -> Resumer:
+    """Raises NoResumerError when none is installed or it cannot be loaded."""
+    for point in entry_points(group=GROUP):
+        try:
+            found = point.load()
+        except Exception as error:  # a foreign module may raise anything when it is imported
+            raise NoResumerError(
+                f"the resumer {point.name!r} ({point.value}) cannot be loaded: {error}",
+                hint="mend or uninstall the package that registers it",
+            ) from error
+        resumer: Resumer = found() if isinstance(found, type) else found
+        return resumer
+    raise NoResumerError(
+        "nothing that is installed can continue a turn",
+        hint=f"a program registers what can under the entry point group {GROUP!r}; "
+        "until then mend the cause, ask again, and resolve with a note",
+    )
+
+
+def retry(entry: Entry, home: Path) -> Mapping[str, Any]:
+    """Resume the entry's turn. Raises RetryFailedError, NoResumerError or ConflictError."""
+    if not entry["turn_id"]:
+        raise ConflictError(
+            f"{entry['id']} belongs to no turn, so there is nothing to retry",
+            hint="mend the cause and resolve it with a note",
+        )
+    resumer = find_resumer()
+    try:
+        answer = resumer.resume(entry["turn_id"], home, intervention_id=entry["id"])
+    except Exception as error:  # whatever the resumed turn raises is a retry that failed
+        raise RetryFailedError(f"{type(error).__name__}: {error}") from error
+    result = answer if isinstance(answer, Mapping) else {}
+    if result.get("status") == "failed":
+        raise RetryFailedError(
+            str(result.get("message") or result.get("error") or "it failed again")
+        )
+    return result
