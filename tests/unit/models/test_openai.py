@@ -182,7 +182,7 @@ def test_a_refusal_counts_though_its_reason_does_not_arrive(
 ) -> None:
     monkeypatch.setattr(refusal, "_READ_S", 0.1)
     model_server.script = [behaviour]
-    with pytest.raises(httpx.HTTPStatusError, match="^503 "):
+    with pytest.raises(httpx.HTTPStatusError, match=r"^503 "):
         ask(model_server.url)
 
 
