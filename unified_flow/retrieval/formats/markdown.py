@@ -12,6 +12,7 @@ EXTENSIONS = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*\Z")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
+_COMMENT = re.compile(r" {0,3}<!--")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
 # What a setext underline cannot make a heading of: another block, or indented code.
 _NOT_PARAGRAPH = re.compile(r"( {4}|\t)| {0,3}(#{1,6}([ \t]|\Z)|>|[-+*][ \t]|\d{1,9}[.)][ \t]|\|)")
@@ -46,25 +47,20 @@ def _take_front_matter(lines: list[str]) -> str | None:
 
 
 def _blank_comments(lines: list[str]) -> None:
-    """Replaces HTML comments by nothing; the lines stay."""
-    commented = fenced = False
+    """Empties HTML comments that are blocks of their own and are closed; the lines stay."""
     marker = ""
+    begun: int | None = None
     for number, line in enumerate(lines):
-        if (
-            not commented
-            and (match := _FENCE.match(line))
-            and (not fenced or _closes(line, marker))
-        ):
-            fenced, marker = not fenced, match[1]
-        if fenced or not (commented or "<!--" in line):
-            continue
-        kept = ""
-        while line:
-            mark = "-->" if commented else "<!--"
-            before, found, line = line.partition(mark)
-            kept += "" if commented else before
-            commented ^= bool(found)
-        lines[number] = kept
+        if begun is not None or (not marker and _COMMENT.match(line)):
+            begun = number if begun is None else begun
+            if "-->" in line:
+                rest = line.partition("-->")[2]
+                lines[begun : number + 1] = [""] * (number - begun) + [rest]
+                begun = None
+        elif marker:
+            marker = "" if _FENCE.match(line) and _closes(line, marker) else marker
+        elif fence := _FENCE.match(line):
+            marker = fence[1]
 
 
 def _closes(line: str, marker: str) -> bool:
