@@ -6,7 +6,7 @@ from rich.console import Console, Group
 from rich.panel import Panel
 from rich.text import Text
 
-from interventions.cli.screen import clean, one_line
+from interventions.cli.screen import clean
 from unified_flow.cli.screen import beginning
 from unified_flow.errors import PhaseError
 from unified_flow.evidence import ribbon
@@ -23,7 +23,7 @@ def show_card(console: Console, turn: Turn, error: PhaseError, home_flag: str) -
     body = Text()
     body.append(" ".join(SYMBOL[step["status"]] for step in ribbon(turn, failed=error.phase)))
     body.append(f"   turn {error.turn_id}, request {clean(error.request_id)}\n\n", "dim")
-    body.append(beginning(one_line(str(error)), MESSAGE_CHARS), "bold")
+    body.append(beginning(str(error), MESSAGE_CHARS), "bold")
     if cause is not None and turn.failure is not None and turn.failure.tool:
         body.append(f"\ntool: {clean(turn.failure.tool)}")
     if error.hint:

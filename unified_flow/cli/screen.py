@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from interventions.cli.screen import clean
+
 
 def on_terminal() -> bool:
     """A person watches: both streams are terminals."""
@@ -11,5 +13,6 @@ def on_terminal() -> bool:
 
 
 def beginning(text: str, width: int) -> str:
-    """One line of at most `width` characters."""
-    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+    """`text` as one line of at most `width` characters, its escape sequences shown."""
+    line = " ".join(clean(text).split())
+    return line if len(line) <= width else line[: max(0, width - 1)] + "…"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interventions.cli.exits import Code
-from interventions.cli.screen import clean, note, one_line, say
+from interventions.cli.screen import clean, note, say
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import beginning, on_terminal
@@ -121,4 +121,4 @@ def _table(turns: list[Turn]) -> None:
         started = f"{turn.started_at:%m-%d %H:%M}" if turn.started_at else ""
         where = f" at {turn.failure.phase}" if turn.failure else ""
         head = f"{turn.turn_id:>6}  {started}  {turn.status + where:<26} "
-        say(head + beginning(one_line(turn.question), max(20, width - len(head))))
+        say(head + beginning(turn.question, max(20, width - len(head))))
