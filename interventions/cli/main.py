@@ -1,17 +1,54 @@
-"""The commands of `interventions`, and what each says of itself."""
+"""The commands of `interventions`. The module of a command is loaded when it is called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated
 
+import click
 import typer
+from typer.core import TyperGroup
 
-from interventions.cli import closing, listing, showing, tending
 from interventions.cli.options import Home
+
+_COMMANDS = {
+    "list": "listing:list_",
+    "show": "showing:show",
+    "resolve": "closing:resolve",
+    "dismiss": "closing:dismiss",
+    "snooze": "closing:snooze",
+    "reopen": "closing:reopen",
+    "undo": "closing:undo",
+    "assign": "closing:assign",
+    "retry": "closing:retry",
+    "similar": "listing:similar",
+    "history": "listing:history",
+    "health": "tending:health",
+    "drain": "tending:drain",
+    "doctor": "tending:doctor",
+    "export": "showing:export",
+    "watch": "tending:watch",
+}
+
+
+class _LateGroup(TyperGroup):
+    """Building sixteen commands takes longer than running one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, function = _COMMANDS[cmd_name].split(":")
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(cmd_name)(getattr(import_module(f"interventions.cli.{module}"), function))
+        return typer.main.get_command(alone)
+
 
 app = typer.Typer(
     name="interventions",
+    cls=_LateGroup,
     help="Failures that wait for a person: look, mend, and say what you did.\n\n"
     "Start with:  interventions list",
     no_args_is_help=True,
@@ -41,28 +78,4 @@ def _main(
     """Failures that wait for a person: look, mend, and say what you did."""
     # `interventions --home X list` means the same as `interventions list --home X`.
     if home is not None:
-        ctx.default_map = {name: {"home": str(home)} for name in _NAMES}
-
-
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "list": listing.list_,
-    "show": showing.show,
-    "resolve": closing.resolve,
-    "dismiss": closing.dismiss,
-    "snooze": closing.snooze,
-    "reopen": closing.reopen,
-    "undo": closing.undo,
-    "assign": closing.assign,
-    "retry": closing.retry,
-    "similar": listing.similar,
-    "history": listing.history,
-    "health": tending.health,
-    "drain": tending.drain,
-    "doctor": tending.doctor,
-    "export": showing.export,
-    "watch": tending.watch,
-}
-_NAMES = tuple(_COMMANDS)
-
-for _name, _command in _COMMANDS.items():
-    app.command(_name)(_command)
+        ctx.default_map = {name: {"home": str(home)} for name in _COMMANDS}
