@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 TARGET = 1_600  # characters of a chunk that is put together from paragraphs
 LARGEST = 2_400  # a paragraph up to this stays whole
-SMALLEST = 100  # a section below this is joined with its neighbour
+TINY = 100  # sections below this are put together, up to
+TINY_TOGETHER = 200
 
 _SENTENCE_END = re.compile(r"[.!?…][\"')\]]*\s+|[。！？]")  # noqa: RUF001 -- Chinese marks
 
@@ -64,34 +65,30 @@ def _trimmed(section: Section) -> Section | None:
 
 
 def _joined(sections: Iterable[Section]) -> Iterator[Section]:
-    """Tiny sections go together with the next one under the same parent."""
+    """Tiny sections in a row go together under the heading that they share."""
     held: Section | None = None
     for section in sections:
-        if held is None:
-            held = section
-        elif (both := _together(held, section)) is not None:
-            held = both
-        else:
+        both = None if held is None else _together(held, section)
+        if held is not None and both is None:
             yield held
-            held = section
+        held = both or section
     if held is not None:
         yield held
 
 
 def _together(first: Section, second: Section) -> Section | None:
-    if _size(first.lines) >= SMALLEST and _size(second.lines) >= SMALLEST:
+    if _size(second.lines) >= TINY or _size(first.lines) + _size(second.lines) > TINY_TOGETHER:
         return None
-    parent = first.trail[:-1]
-    if second.trail[: len(parent)] != parent or _size(second.lines) > TARGET:
-        return None
-    if _size(first.lines) > TARGET:
+    trail = first.trail
+    if second.trail[: len(trail)] != trail:
+        trail = trail[:-1]
+    if second.trail[: len(trail)] != trail or (second.trail and not trail):
         return None
     gap = second.line - len(second.lead) - (first.line + len(first.lines))
     if gap < 0:  # another section of the same line (HTML without line breaks)
         return None
-    below = second.trail[: len(first.trail)] == first.trail
     lines = (*first.lines, *[""] * gap, *second.lead, *second.lines)
-    return Section(first.trail if below else parent or first.trail, first.line, lines, first.lead)
+    return Section(trail, first.line, lines, first.lead)
 
 
 def _pieces(section: Section) -> Iterator[tuple[int, str]]:

@@ -44,8 +44,8 @@ class Found:
 
 
 def printable(path: str) -> str:
-    """The path with bytes that are no text spelt out, so that it can be printed and stored."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """The path with what is no text spelt out, so that it can be printed and stored."""
+    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def resolved(paths: Iterable[Path | str]) -> list[Path]:

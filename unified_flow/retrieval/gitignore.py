@@ -6,24 +6,51 @@ does not depend on who makes it; nor can it be seen here that an ignored file is
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+
+@dataclass(frozen=True)
+class _Layer:
+    """The patterns of one file: (regular expression, whether it ignores), last one first."""
+
+    base: str  # the folder they are relative to, with its slash
+    patterns: tuple[tuple[re.Pattern[str], bool], ...]
+
+    def verdict(self, path: str, is_folder: bool) -> bool | None:
+        relative = path[len(self.base) :]
+        for pattern, ignores in self.patterns:
+            if _is_about(pattern, relative, is_folder):
+                return ignores
+        return None
+
+
+def _is_about(pattern: re.Pattern[str], path: str, is_folder: bool) -> bool:
+    """Whether the pattern matches this very entry, and not only a folder on the way to it.
+
+    pathspec judges a path with everything above it, where git looks at each step of its walk:
+    `!build/` would bring back files that another pattern ignores. The named group of its
+    expressions is the slash after what matched.
+    """
+    if not pattern.groupindex:
+        return pattern.search(path) is not None
+    subject = path + "/" if is_folder else path
+    return any(
+        (match.end(1) if match.end(1) != -1 else match.end()) == len(subject)
+        for match in pattern.finditer(subject)
+    )
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules in force in one folder: (folder they are relative to, spec), innermost last."""
+    """The rules in force in one folder, innermost last."""
 
-    layers: tuple[tuple[str, GitIgnoreSpec], ...] = ()
+    layers: tuple[_Layer, ...] = ()
 
     def ignore(self, path: str, is_folder: bool) -> bool:
-        for base, spec in reversed(self.layers):
-            relative = path[len(base) :] + ("/" if is_folder else "")
-            verdict = spec.check_file(relative).include
+        for layer in reversed(self.layers):
+            verdict = layer.verdict(path, is_folder)
             if verdict is not None:
                 return verdict
         return False
@@ -33,9 +60,8 @@ class Rules:
         exclude = _exclude_file(folder)
         layers = self.layers if exclude is None else ()
         for file in filter(None, (exclude, Path(folder, ".gitignore"))):
-            if spec := _spec(file):
-                base = folder if folder.endswith("/") else folder + "/"
-                layers = (*layers, (base, spec))
+            if patterns := _patterns(file):
+                layers = (*layers, _Layer(folder.rstrip("/") + "/", patterns))
         return self if layers == self.layers else Rules(layers)
 
 
@@ -49,16 +75,21 @@ def rules_above(folder: str) -> Rules:
     return rules
 
 
-def _spec(file: Path) -> GitIgnoreSpec | None:
+def _patterns(file: Path) -> tuple[tuple[re.Pattern[str], bool], ...]:
     try:
         text = file.read_bytes().decode("utf-8", "surrogateescape")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
-        return None
+        return ()
     if not text.strip():
-        return None
+        return ()
     from pathspec import GitIgnoreSpec  # 16 ms, and many folders have no rules
 
-    return GitIgnoreSpec.from_lines(text.removeprefix("\ufeff").splitlines())
+    compiled = GitIgnoreSpec.from_lines(text.removeprefix("\ufeff").splitlines()).patterns
+    return tuple(
+        (each.regex, each.include)
+        for each in reversed(list(compiled))
+        if each.include is not None and each.regex is not None
+    )
 
 
 def _exclude_file(folder: str) -> Path | None:

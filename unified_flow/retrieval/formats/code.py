@@ -29,7 +29,7 @@ _WORDS = (
 _CONTAINER = re.compile(
     rf"(?P<indent>[ \t]*){_WORDS}(?:class|interface|trait|impl(?:<[^>]*>)?|struct|enum|union"
     r"|namespace|module|mod|object|protocol|extension|record|message|service|package(?=\s+\w+\s*\{))"
-    r"\s+(?P<name>[\w:.$<>]*\w)(?P<rest>.*)"
+    r"\s+(?P<name>[\w:.$<>]*[\w>])(?P<rest>.*)"
 )
 _FUNCTION = re.compile(
     rf"(?P<indent>[ \t]*){_WORDS}(?:def|fn|func|function\*?|fun|sub|defp?|proc|macro_rules!)\s+"

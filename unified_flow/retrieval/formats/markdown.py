@@ -13,9 +13,11 @@ EXTENSIONS = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*\Z")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
 _COMMENT = re.compile(r" {0,3}<!--")
+_BREAK = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*\Z")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
-# What a setext underline cannot make a heading of: another block, or indented code.
-_NOT_PARAGRAPH = re.compile(r"( {4}|\t)| {0,3}(#{1,6}([ \t]|\Z)|>|[-+*][ \t]|\d{1,9}[.)][ \t]|\|)")
+_INDENTED = re.compile(r" {0,3}\t| {4}")
+# What a setext underline cannot make a heading of.
+_NOT_PARAGRAPH = re.compile(r" {0,3}(>|[-+*](?:[ \t]|\Z)|\d{1,9}[.)](?:[ \t]|\Z)|\|)")
 _INTERRUPTS = re.compile(r" {0,3}(>|[-+*][ \t]+\S|1[.)][ \t]+\S)")
 _TITLE = re.compile(r"title\s*:\s*(?P<quote>[\"']?)(?P<title>.+?)(?P=quote)\s*\Z")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -39,9 +41,9 @@ def _take_front_matter(lines: list[str]) -> str | None:
     if end is None:
         return None
     head = lines[1:end]
-    lines[: end + 1] = [""] * (end + 1)
     if not any(re.match(r"[\w-]+\s*[:=]", line) for line in head):
-        return None
+        return None  # a thematic break
+    lines[: end + 1] = [""] * (end + 1)
     found = (_TITLE.match(line.replace("=", ":", 1) if fence == "+++" else line) for line in head)
     return next((match["title"] for match in found if match), None)
 
@@ -86,7 +88,9 @@ def _headings(lines: list[str]) -> Iterator[Heading]:
             title = " ".join(each.strip() for each in lines[paragraph:number])
             yield Heading(_plain(title), 1 if under[1][0] == "=" else 2, paragraph, number + 1)
             paragraph = None
-        elif paragraph is None and not other and not _SETEXT.match(line):
+        elif paragraph is None and not other:
+            if _BREAK.match(line) or _INDENTED.match(line):
+                continue
             other = _NOT_PARAGRAPH.match(line) is not None
             paragraph = None if other else number
         elif paragraph is not None and _INTERRUPTS.match(line):
