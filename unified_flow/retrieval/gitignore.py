@@ -82,14 +82,20 @@ def _patterns(file: Path) -> tuple[tuple[re.Pattern[str], bool], ...]:
         return ()
     if not text.strip():
         return ()
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    return tuple(filter(None, map(_pattern, reversed(lines))))
+
+
+def _pattern(line: str) -> tuple[re.Pattern[str], bool] | None:
     from pathspec import GitIgnoreSpec  # 16 ms, and many folders have no rules
 
-    compiled = GitIgnoreSpec.from_lines(text.removeprefix("\ufeff").splitlines()).patterns
-    return tuple(
-        (each.regex, each.include)
-        for each in reversed(list(compiled))
-        if each.include is not None and each.regex is not None
-    )
+    try:
+        (compiled,) = GitIgnoreSpec.from_lines([line]).patterns
+    except (ValueError, re.error):  # git passes over a rule that makes no sense, too
+        return None
+    if compiled.include is None or compiled.regex is None:
+        return None
+    return compiled.regex, compiled.include
 
 
 def _exclude_file(folder: str) -> Path | None:

@@ -74,13 +74,11 @@ def test_a_repository_inside_the_root_has_its_own_rules(tmp_path: Path) -> None:
 
 _PATTERN = st.sampled_from(
     ["*.md", "!a.md", "/a.md", "sub/", "/sub/*", "!sub/b.md", "sub/**/c.txt", "**/deep", "b.*",
-     "# comment", "\\#x", "deep/*.md", "!deep/", "*", "!*/", "!*.txt", "a?md", "[ab].md", " "]
+     "# comment", "\\#x", "deep/*.md", "!deep/", "*", "!*/", "!*.txt", "a?md", "[ab].md", " ", "!", "[z-a]", "a\\", "/"]
 )  # fmt: skip
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30, deadline=None)
 @given(
     top=st.lists(_PATTERN, max_size=4),
     sub=st.lists(_PATTERN, max_size=3),

@@ -95,7 +95,8 @@ def test_an_unclosed_comment_hides_nothing() -> None:
 # Lists and quotations are left out: what they contain is told apart by rules of its own.
 _MARKDOWN = st.sampled_from(
     ["", "", "text", "more text", "# One", "  ## Two ##", "####### seven", "#none", "#", "===",
-     "---", " ----  ", "```", "~~~", "~~~~", "``` py", "    # code", "\\# escaped", "text # text", "| a |"]
+     "---", " ----  ", "```", "~~~", "~~~~", "``` py", "    # code", "\\# escaped", "text # text",
+     "| a |"]
 )  # fmt: skip
 
 
