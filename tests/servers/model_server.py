@@ -311,6 +311,7 @@ class Connection:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = False
+    request_queue_size = 128
 
     def __init__(self, owner: ModelServer) -> None:
         self.owner = owner

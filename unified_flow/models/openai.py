@@ -1,7 +1,7 @@
 """A language model behind any OpenAI-compatible chat-completions endpoint.
 
-Errors: httpx's own for what the network and the server do (not wrapped; a note says which
-model was asked), `ModelError`s for a reply that is of no use. Nothing is retried.
+Errors: httpx's own for what the network and the server do (each also says which model was asked),
+`ModelError`s for a reply that is of no use. Nothing is retried.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from unified_flow.models.completion import read_completion
 from unified_flow.models.refusal import status_error, without_key
 from unified_flow.models.render import messages
 from unified_flow.models.schema import response_format
+from unified_flow.models.transport import named, too_slow
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 DEFAULT_TIMEOUT_S = 60.0
@@ -56,6 +57,10 @@ class OpenAIModel:
     def endpoint(self) -> str:
         """The base URL as it may be shown: without a query, which can hold a secret."""
         return str(self.base_url.copy_with(query=None))
+
+    @property
+    def _asked(self) -> str:
+        return f"asked {self.model} at {self.endpoint}"
 
     async def complete(self, call: ModelCall) -> ModelReply:
         payload = {
@@ -98,11 +103,9 @@ class OpenAIModel:
         except TimeoutError as exc:
             if not deadline.expired():
                 raise
-            message = f"no complete reply from {self.model} at {self.endpoint} in {timeout_s:g} s"
-            raise httpx.ReadTimeout(message, request=request) from exc
+            raise too_slow(self._asked, timeout_s, request) from exc
         except httpx.TransportError as exc:
-            exc.add_note(f"while asking {self.model} at {self.endpoint}")
-            raise
+            raise named(exc, self._asked, request) from exc
         finally:
             # An exception keeps its request; what it keeps must not hold the key.
             without_key(request)

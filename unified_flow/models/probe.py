@@ -55,7 +55,7 @@ async def probe(model: OpenAIModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe
     except httpx.TransportError as exc:
         return Probe(
             "unreachable",
-            f"{at} cannot be reached: {exc or type(exc).__name__}",
+            f"{at} cannot be reached: {exc}",
             "Start the server, or mend the base URL.",
         )
     names = _names(body)

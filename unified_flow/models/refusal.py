@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx
 
+from unified_flow.models.transport import hinted
+
 _READ_BYTES = 64 * 1024
 _READ_S = 2.0
 _SHOWN = 300
@@ -42,9 +44,7 @@ async def status_error(
         response.status_code, headers=kept, text=said, request=response.request
     )
     error = httpx.HTTPStatusError(message, request=response.request, response=bounded)
-    if (hint := status_hint(response.status_code)) is not None:
-        error.add_note(hint)
-    return error
+    return hinted(error, status_hint(response.status_code))
 
 
 async def _beginning(response: httpx.Response) -> bytes:

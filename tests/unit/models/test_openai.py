@@ -24,6 +24,7 @@ from unified_flow.errors import (
 from unified_flow.models import ModelReply, refusal
 from unified_flow.models.openai import MAX_REPLY_BYTES, OpenAIModel
 from unified_flow.models.reply import parse_reply
+from unified_flow.models.transport import named
 from unified_flow.results import Plan, Reflection
 
 KEY = "sk-test-0123456789abcdef"
@@ -149,7 +150,7 @@ def test_a_refusal_says_the_status_and_the_servers_own_words(
         ask(model_server.url)
     assert caught.value.response.status_code == code
     assert model_server.url in str(caught.value)
-    assert hint in "".join(caught.value.__notes__)
+    assert hint in vars(caught.value)["hint"]
     assert len(model_server.requests) == 1
 
 
@@ -198,13 +199,27 @@ def test_connection_refused_names_the_model_and_its_address() -> None:
     url = serve.refused_url()
     with pytest.raises(httpx.ConnectError) as caught:
         ask(url)
-    assert f"test-model at {url}" in "".join(caught.value.__notes__)
+    assert str(caught.value) == f"All connection attempts failed (asked test-model at {url})"
+    assert "Start the model server" in vars(caught.value)["hint"]
 
 
 def test_a_connection_cut_in_the_middle(model_server: ModelServer) -> None:
     model_server.script = [serve.cut_body()]
-    with pytest.raises(httpx.RemoteProtocolError):
+    with pytest.raises(httpx.RemoteProtocolError, match="asked test-model at http"):
         ask(model_server.url)
+
+
+@pytest.mark.parametrize(
+    "kind", [httpx.ConnectError, httpx.ReadError, httpx.ProxyError, httpx.ConnectTimeout]
+)
+def test_every_transport_error_keeps_its_type_and_gets_a_hint(
+    kind: type[httpx.TransportError],
+) -> None:
+    request = httpx.Request("POST", "http://127.0.0.1/v1")
+    error = named(kind(""), "asked m", request)
+    assert type(error) is kind
+    assert str(error) == f"{kind.__name__} (asked m)"
+    assert vars(error)["hint"]
 
 
 @pytest.mark.parametrize("behaviour", [serve.hang(), serve.trickle()])
@@ -212,7 +227,7 @@ def test_one_deadline_for_the_whole_call(
     model_server: ModelServer, behaviour: serve.Behaviour
 ) -> None:
     model_server.script = [behaviour]
-    with pytest.raises(httpx.TimeoutException, match=r"test-model at .* in 0\.2 s") as caught:
+    with pytest.raises(httpx.TimeoutException, match=r"in 0\.2 s \(asked test-model") as caught:
         ask(model_server.url, timeout_s=0.2)
     assert caught.value.request.url.path == "/v1/chat/completions"
 
