@@ -106,7 +106,9 @@ def _only_object(text: str, start: int) -> Any:
             found.append((at, value))
         at = text.find("{", end)
     if not found:
-        raise NotJSONError("the reply holds no JSON object", text, start, hint=_HINT)
+        begins = _short(text[start:].strip())
+        message = f"the reply holds no JSON object (it begins {begins})"
+        raise NotJSONError(message, text, start, hint=_HINT)
     first = _canonical(found[0][1])
     for position, value in found[1:]:
         if _canonical(value) != first:
