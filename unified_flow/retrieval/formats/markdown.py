@@ -17,7 +17,7 @@ _BREAK = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*\Z")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
 _INDENTED = re.compile(r" {0,3}\t| {4}")
 # What a setext underline cannot make a heading of.
-_NOT_PARAGRAPH = re.compile(r" {0,3}(>|[-+*](?:[ \t]|\Z)|\d{1,9}[.)](?:[ \t]|\Z)|\|)")
+_NOT_PARAGRAPH = re.compile(r" {0,3}(>|[-+*](?:[ \t]|\Z)|\d{1,9}[.)](?:[ \t]|\Z))")
 _INTERRUPTS = re.compile(r" {0,3}(>|[-+*][ \t]+\S|1[.)][ \t]+\S)")
 _TITLE = re.compile(r"title\s*:\s*(?P<quote>[\"']?)(?P<title>.+?)(?P=quote)\s*\Z")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -73,7 +73,7 @@ def _closes(line: str, marker: str) -> bool:
 def _headings(lines: list[str]) -> Iterator[Heading]:
     marker = ""
     paragraph: int | None = None  # the first line of what a setext underline would make a title
-    other = False  # inside a list item, quotation or table, up to the next blank line
+    other = False  # inside a list item or quotation, up to the next blank line
     for number, line in enumerate(lines):
         if marker:
             marker = "" if _FENCE.match(line) and _closes(line, marker) else marker
