@@ -16,8 +16,11 @@ from typing import Any
 from interventions.home import open_private
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def encode(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _encode(record).encode("utf-8", "replace")
 
 
 def append(path: Path, *lines: bytes, durable: bool = False) -> None:

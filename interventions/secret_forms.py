@@ -40,10 +40,12 @@ _TOKENS = re.compile(
     r")"
 )
 
-_ASSIGNMENT = re.compile(
-    r"(?P<key>[A-Za-z][A-Za-z0-9_.\-]{1,80})(?P<join>[\"']?[ \t]{0,3}(?P<sign>:=|=>|=|:)[ \t]{0,3})"
-    r"(?P<value>[bfru]?\"(?:[^\"\\\n]|\\.){0,2000}(?:\"|\Z)|[bfru]?'(?:[^'\\\n]|\\.){0,2000}(?:'|\Z)"
-    r"|[^\s\"'&,;)}\]]{1,2000})"
+_NAME = re.compile(
+    r"(?P<key>[A-Za-z][A-Za-z0-9_.\-]{1,80})[\"']?[ \t]{0,3}(?P<sign>:=|=>|=|:)[ \t]{0,3}"
+)
+_VALUE = re.compile(
+    r"[bfru]?\"(?:[^\"\\\n]|\\.){0,2000}(?:\"|\Z)|[bfru]?'(?:[^'\\\n]|\\.){0,2000}(?:'|\Z)"
+    r"|[^\s\"'&,;)}\]]{1,2000}"
 )
 _HEADER = re.compile(
     r"(?P<key>\b(?:proxy-)?authorization|\b(?:set-)?cookie)"
@@ -70,7 +72,7 @@ def scrub(text: str, is_secret_key: Callable[[str], bool]) -> str:
         text = _BEARER.sub(_mask_scheme, text)
     text = _TOKENS.sub(MASK, text)
     if "=" in text or ":" in text:
-        text = _ASSIGNMENT.sub(lambda match: _assignment(match, is_secret_key), text)
+        text = _mask_assignments(text, is_secret_key)
     return text
 
 
@@ -84,19 +86,31 @@ def _mask_scheme(match: re.Match[str]) -> str:
     return match[0] if prose else f"{match[1]}{match[2]}{MASK}"
 
 
-def _assignment(match: re.Match[str], is_secret_key: Callable[[str], bool]) -> str:
-    key, value = match["key"], match["value"]
+def _mask_assignments(text: str, is_secret_key: Callable[[str], bool]) -> str:
+    parts: list[str] = []
+    done = 0
+    for name in _NAME.finditer(text):
+        if name.start() < done or not is_secret_key(name["key"]):
+            continue
+        value = _VALUE.match(text, name.end())
+        if value is None or _says_nothing(name, value[0]):
+            continue
+        quote = value[0][0] if value[0][0] in "\"'" else value[0][1:2]
+        quote = quote if quote in ("'", '"') else ""
+        parts += [text[done : name.end()], quote, MASK, quote]
+        done = value.end()
+    return "".join([*parts, text[done:]]) if parts else text
+
+
+def _says_nothing(name: re.Match[str], value: str) -> bool:
+    """What stands after a secret's name, and is none: prose, source code, a mask."""
     bare = value.strip("\"'")
-    if bare in ("", "***") or bare.startswith(_MASK_START) or not is_secret_key(key):
-        return match[0]
-    quoted = value[0] in "\"'" or value[1:2] in ("'", '"')
-    if not quoted:
-        spaced = match["join"][0].isspace() or match["join"][-1].isspace()
-        if spaced and _EXPRESSION.match(value):
-            return match[0]
-        # "unexpected token: comma" is prose; "password: hunter2" is not.
-        if match["sign"] == ":" and _PLAIN_WORD.match(value) and "token" in key.lower():
-            return match[0]
-        return f"{key}{match['join']}{MASK}"
-    quote = value[0] if value[0] in "\"'" else value[1]
-    return f"{key}{match['join']}{quote}{MASK}{quote}"
+    if bare in ("", "***") or bare.startswith(_MASK_START):
+        return True
+    if bare != value:
+        return False
+    if name[0][-1].isspace() and _EXPRESSION.match(value):
+        return True
+    # "unexpected token: comma" is prose; "password: hunter2" is not.
+    prose = name["sign"] == ":" and "token" in name["key"].lower()
+    return prose and _PLAIN_WORD.match(value) is not None

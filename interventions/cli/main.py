@@ -46,6 +46,9 @@ class _LateGroup(TyperGroup):
         return typer.main.get_command(alone)
 
 
+# Typer escapes the brackets of its help for Rich, also where it prints without Rich.
+typer.core.HAS_RICH = False
+
 app = typer.Typer(
     name="interventions",
     cls=_LateGroup,
