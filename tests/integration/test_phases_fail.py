@@ -79,7 +79,11 @@ BREAKS: dict[str, tuple[Breaker, str, type[Exception]]] = {
     "planner": (_model("planner", answer("no idea")), "parse_error", errors.NotJSONError),
     "coordinator": (_index_destroyed, "retrieval_error", errors.RetrievalError),
     "synthesis": (_model("synthesis", cut_body()), "llm_error", httpx.TransportError),
-    "validation": (_model("validation", answer({"a": 1})), "parse_error", errors.SchemaMismatchError),
+    "validation": (
+        _model("validation", answer({"a": 1})),
+        "parse_error",
+        errors.SchemaMismatchError,
+    ),
     "save": (_session_store_in_the_way, "retrieval_error", errors.RetrievalError),
 }
 
@@ -147,7 +151,9 @@ def test_each_way_a_model_server_fails_is_its_own_clear_failure(
         settings = {"models": {"m": {"model": "m", "base_url": model_server.url, "timeout_s": 0.5}}}
         from unified_flow.flow import UnifiedFlow
 
-        async with UnifiedFlow.from_config(home, docs=[docs], **(settings | {"model": "m"})) as flow:
+        async with UnifiedFlow.from_config(
+            home, docs=[docs], **(settings | {"model": "m"})
+        ) as flow:
             with pytest.raises(errors.ReflectionError) as raised:
                 await flow.process("s", QUESTION)
         assert (raised.value.category, raised.value.code) == (category, code)
@@ -246,7 +252,9 @@ def test_a_file_that_cannot_be_read_is_a_permission_intervention(home: Path, doc
 
 
 @pytest.mark.parametrize("phase", NAMES)
-@pytest.mark.parametrize("content", [None, "no fences", '+++\nrole = "mind"\ntemperature = 9\n+++\nx'])
+@pytest.mark.parametrize(
+    "content", [None, "no fences", '+++\nrole = "mind"\ntemperature = 9\n+++\nx']
+)
 def test_a_recipe_that_is_malformed_names_its_file_and_line(
     phase: str, content: str | None, home: Path, docs: Path
 ) -> None:
@@ -257,10 +265,8 @@ def test_a_recipe_that_is_malformed_names_its_file_and_line(
     else:
         recipe.write_text(content)
     flow = scripted_flow(home, docs)
-    try:
-        asyncio.run(flow.process("s", QUESTION))
-    except errors.PhaseError as exc:
-        assert exc.phase == phase
+    answer = asyncio.run(flow.process_request("s", QUESTION))
+    assert answer["error"] is (phase != "save")
     (entry,) = open_entries(home)
     assert (entry["phase"], entry["error_category"]) == (phase, "config_error")
     line = 3 if content and "temperature" in content else 1

@@ -31,6 +31,8 @@ def test_bad_input_is_refused_before_a_turn_begins(kind: str, home: Path) -> Non
     assert open_entries(home) == []
 
 
-@pytest.mark.parametrize("text", ["x" * 2000, "Vad är ett ämne?", "什么是主题？", "a\nb\tc", "👩‍🚀?"])
+@pytest.mark.parametrize(
+    "text", ["x" * 2000, "Vad är ett ämne?", "什么是主题？", "a\nb\tc", "👩‍🚀?"]
+)
 def test_what_people_ask_is_accepted(text: str) -> None:
     assert checked_question(f"  {text} ") == text

@@ -62,7 +62,9 @@ def _done(turn: Turn, phase: str, output: object) -> Turn:
     limits=st.builds(Limits, planning_loop=st.integers(1, 5), retry=st.integers(0, 3)),
 )
 @settings(max_examples=300)
-def test_every_turn_comes_to_an_end(plans: list[object], verdicts: list[str], limits: Limits) -> None:
+def test_every_turn_comes_to_an_end(
+    plans: list[object], verdicts: list[str], limits: Limits
+) -> None:
     """Whatever the planner and the validation say, the limits bound how often a phase runs."""
     turn, runs = BEGUN, dict.fromkeys([*GOOD, "planner", "validation"], 0)
     while isinstance(step := next_step(turn, limits), Step) and step.limit is None:

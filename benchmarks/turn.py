@@ -1,0 +1,166 @@
+"""What a turn costs: its own overhead against a floor of fsync'd appends, and a whole turn.
+
+    python benchmarks/turn.py [DOCS] [--turns N] [--folder DIR]
+
+Without DOCS only the overhead is measured. All figures of one run belong together; only their
+ratios can be compared between machines. DIR should lie on the disk that holds the homes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
+
+from unified_flow import phases, results
+from unified_flow.flow import UnifiedFlow
+from unified_flow.phases import NAMES
+from unified_flow.wiring import wire
+
+CHECKS = {
+    "claims_supported": True,
+    "no_hallucinations": True,
+    "query_addressed": True,
+    "coherent_format": True,
+}
+NOTHING: dict[str, list[Any]] = {
+    "query_analyzer": [
+        results.QueryAnalysis(
+            resolved_query="q",
+            reference_resolution=results.ReferenceResolution(status="not_needed"),
+            query_type="new_topic",
+        )
+    ],
+    "reflection": [results.Reflection(decision="PROCEED", confidence=1.0)],
+    "context_gatherer": [results.GatheredContext()],
+    "planner": [
+        results.Plan(
+            decision="EXECUTE",
+            route="coordinator",
+            tool_requests=[results.ToolRequest(tool="none")],
+        ),
+        results.Plan(decision="COMPLETE", route="synthesis"),
+    ],
+    "coordinator": [()],
+    "synthesis": [results.Draft(response="r")],
+    "validation": [results.Verdict(decision="APPROVE", confidence=1.0, checks=CHECKS)],
+    "save": [results.Saved()],
+}
+QUESTIONS = (
+    "What is the difference between topics and services?",
+    "How does a node find other nodes?",
+    "What is a ROS 2 parameter?",
+    "What are the quality of service settings?",
+    "What is an executor?",
+    "How are messages defined in an interface file?",
+    "What does colcon do?",
+    "What is the domain ID used for?",
+)
+
+
+def floor(folder: Path, appends: int) -> float:
+    """Milliseconds for `appends` fsync'd appends of a line as long as a phase's to a new file."""
+    line = json.dumps({"phase": "x" * 16, "output": "y" * 400}).encode() + b"\n"
+    path = Path(tempfile.mktemp(dir=folder))
+    started = perf_counter()
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for _ in range(appends):
+        os.write(descriptor, line)
+        os.fsync(descriptor)
+    os.close(descriptor)
+    return (perf_counter() - started) * 1000
+
+
+def idle_phases() -> dict[str, Any]:
+    """Phases that do nothing and come to an end, each visited as in a common turn."""
+
+    def phase(name: str) -> SimpleNamespace:
+        original = phases.BY_NAME[name]
+
+        async def run(turn: Any, kit: Any) -> Any:
+            answers = NOTHING[name]
+            return answers[min(turn.visit_number(name), len(answers)) - 1]
+
+        return SimpleNamespace(NAME=name, ERROR=original.ERROR, SEVERITY=original.SEVERITY, run=run)
+
+    return {name: phase(name) for name in NAMES}
+
+
+def overhead(home: Path, turns: int) -> tuple[list[float], list[float]]:
+    """Interleaved, in ms: (eight appends, a turn through all phases, the planner twice)."""
+    flow = UnifiedFlow(wire(home))
+    real = dict(phases.BY_NAME)
+    phases.BY_NAME.update(idle_phases())
+    floors, took = [], []
+
+    async def run() -> None:
+        for _ in range(turns):
+            floors.append(floor(home, len(NAMES)))
+            started = perf_counter()
+            await flow.process("bench", "q")
+            took.append((perf_counter() - started) * 1000)
+
+    asyncio.run(run())
+    phases.BY_NAME.update(real)
+    return floors, took
+
+
+def whole(home: Path, docs: Path, turns: int) -> list[float]:
+    flow = UnifiedFlow(wire(home, docs=[docs]))
+    took = []
+
+    async def run() -> None:
+        async with flow:
+            for number in range(turns + len(QUESTIONS)):
+                started = perf_counter()
+                await flow.process(f"bench-{number}", QUESTIONS[number % len(QUESTIONS)])
+                took.append((perf_counter() - started) * 1000)
+
+    asyncio.run(run())
+    return took[len(QUESTIONS) :]
+
+
+def show(label: str, values: list[float], note: str = "") -> None:
+    ordered = sorted(values)
+    p99 = ordered[int(len(ordered) * 0.99) - 1]
+    print(f"{label:<42} p50 {statistics.median(values):7.2f} ms   p99 {p99:7.2f} ms   {note}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("docs", type=Path, nargs="?")
+    parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--folder", type=Path, default=Path.cwd())
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix=".bench-") as folder:
+        home = Path(folder)
+        overhead(home, 10)
+        floors, took = overhead(home, options.turns)
+        ratio = statistics.median(took) / statistics.median(floors)
+        show("floor: 8 fsync'd appends", floors)
+        show(
+            "turn of 8 phases that do nothing, journal",
+            took,
+            f"{ratio:.2f} x the floor (at most 2)",
+        )
+        if options.docs is None:
+            print(
+                "no documents given: a whole turn was not measured (python benchmarks/turn.py DOCS)"
+            )
+        else:
+            show(
+                "whole turn, embedded model", whole(home, options.docs, options.turns), "at most 25"
+            )
+
+
+if __name__ == "__main__":
+    main()
