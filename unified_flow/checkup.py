@@ -109,6 +109,7 @@ def _models(services: Services) -> set[str]:
 async def _model(name: str, services: Services) -> Finding:
     if name == EMBEDDED:
         return Finding("model embedded", True, "rules and quotes; needs no server")
+    from unified_flow.models.keys import exposure
     from unified_flow.models.openai import OpenAIModel
     from unified_flow.models.probe import probe
 
@@ -117,5 +118,8 @@ async def _model(name: str, services: Services) -> Finding:
     except ConfigError as exc:
         return Finding(f"model {name}", False, str(exc), exc.hint)
     assert isinstance(model, OpenAIModel)
+    key_file = services.settings.endpoint(name).api_key_file
+    if key_file is not None and (exposed := exposure(key_file)):
+        return Finding(f"model {name}", False, f"the key file {key_file} is not private", exposed)
     found = await probe(model)
     return Finding(f"model {name}", found.ok, found.message, found.hint)

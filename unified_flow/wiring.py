@@ -43,8 +43,9 @@ def wire(
 ) -> Services:
     """The services of a flow over `home`. A flag that is None means: as configured.
 
-    `extra_models` adds models of one's own by name, `tools` replaces the tools, `retriever` stands in
-    for the document index. Raises ConfigError, and InputError for documents that are not there.
+    `extra_models` adds models of one's own by name, `tools` replaces the tools, `retriever`
+    stands in for the document index. Raises ConfigError, and InputError for documents that are
+    not there.
     """
     root = find_home(home)
     settings = load(root, docs=[Path(d) for d in docs] if docs else None, **flags)

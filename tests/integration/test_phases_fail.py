@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -243,7 +242,7 @@ def test_the_tools_after_a_failed_one_do_not_run(home: Path, docs: Path) -> None
 def test_a_file_that_cannot_be_read_is_a_permission_intervention(home: Path, docs: Path) -> None:
     outside = docs.parent / "secret.txt"
     outside.write_text("hidden")
-    os.symlink(outside, docs / "link.txt")
+    (docs / "link.txt").symlink_to(outside)
     plan = _plan("file.read", path="docs/link.txt")
     with pytest.raises(errors.CoordinatorError) as raised:
         asyncio.run(scripted_flow(home, docs, planner=plan).process("s", QUESTION))
@@ -286,3 +285,18 @@ def test_the_original_search_plan_is_what_runs(home: Path, docs: Path) -> None:
     (result,) = turn.sections.coordinator
     assert result.tool == SEARCH.tool_requests[0].tool
     assert result.claims[0].source == "docs/robots.md:5"
+
+
+def test_condensing_may_not_add_a_memory(home: Path, docs: Path) -> None:
+    folder = home / "shared_state" / "memory"
+    folder.mkdir(parents=True)
+    long = "the topic is a bus " * 1000
+    (folder / "default.jsonl").write_text(json.dumps({"id": "m1", "text": long}) + "\n")
+    invented = {"memories": [{"id": "m2", "text": "a lie"}]}
+    with pytest.raises(errors.ContextGathererError, match="memory:m2"):
+        asyncio.run(scripted_flow(home, docs, context_gatherer=invented).process("s", QUESTION))
+    kept = {"memories": [{"id": "m1", "text": "the topic is a bus"}]}
+    flow = scripted_flow(home, docs, context_gatherer=kept)
+    turn = asyncio.run(flow.process("s", QUESTION))
+    assert turn.sections.context_gatherer is not None
+    assert turn.sections.context_gatherer.memories[0].text == "the topic is a bus"

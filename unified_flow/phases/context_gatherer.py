@@ -4,9 +4,9 @@
 only to condense what would not fit the recipe's token budget.
 """
 
-from unified_flow.errors import ContextGathererError
+from unified_flow.errors import ContextGathererError, SchemaMismatchError
 from unified_flow.kit import Kit
-from unified_flow.results import GatheredContext
+from unified_flow.results import GatheredContext, Memory, PriorTurn
 from unified_flow.tokens import estimate_tokens
 from unified_flow.turn import Turn
 
@@ -27,10 +27,18 @@ async def run(turn: Turn, kit: Kit) -> GatheredContext:
     gathered = GatheredContext(
         prior_turns=prior,
         memories=memories,
-        source_references=[f"turn:{p.turn_id}" for p in prior]
-        + [f"memory:{m.id}" for m in memories],
+        source_references=_references(prior, memories),
         reasoning=f"{len(prior)} earlier turns and {len(memories)} memories bear on the question",
     )
     if estimate_tokens(gathered.model_dump_json()) <= kit.recipe.head.token_budget:
         return gathered
-    return await kit.ask(GatheredContext, context_gatherer=gathered)
+    condensed = await kit.ask(GatheredContext, context_gatherer=gathered)
+    references = _references(condensed.prior_turns, condensed.memories)
+    if added := set(references) - set(gathered.source_references):
+        invented = ", ".join(sorted(added))
+        raise SchemaMismatchError(f"condensing added what was not there: {invented}")
+    return condensed
+
+
+def _references(turns: list[PriorTurn], memories: list[Memory]) -> list[str]:
+    return [f"turn:{prior.turn_id}" for prior in turns] + [f"memory:{m.id}" for m in memories]
