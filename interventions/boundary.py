@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from interventions.admission import Admission, AdmissionKind
+from interventions.errorlog import log_emergency
+from interventions.prepare import prepare_anything
 from interventions.queue import InterventionQueue
+from interventions.settings import queue_at
 
 
 @contextmanager
@@ -30,27 +35,43 @@ def intervene(
     Also a decorator. KeyboardInterrupt, SystemExit and cancellation are no failures. `turn_id` 0
     means that there is no turn.
     """
-    from interventions.request import InterventionRequest, InterventionType, Severity
+    from interventions.request import InterventionType, Severity
 
-    wanted_type, wanted_severity = InterventionType(type), Severity(severity)
+    fields: dict[str, Any] = {
+        "type": InterventionType(type),
+        "severity": Severity(severity),
+        "phase": phase,
+        "session_id": session_id,
+        "turn_id": turn_id,
+        "tool": tool,
+        "error_category": error_category,
+        "request_id": request_id,
+        "context": context,
+    }
     try:
         yield
     except Exception as error:
-        place = queue if queue is not None else InterventionQueue(home)
-        request = InterventionRequest.from_exception(
-            error,
-            type=wanted_type,
-            severity=wanted_severity,
-            phase=phase,
-            session_id=session_id,
-            turn_id=turn_id,
-            tool=tool,
-            error_category=error_category,
-            request_id=request_id,
-            context=context,
-            home=place.home,
-        )
-        admission = place.put(request)
-        if admission:
-            error.add_note(f"intervention {admission.intervention_id} ({admission.kind})")
+        intervention_id = _put(error, fields, queue, home)
+        if intervention_id is not None:
+            error.add_note(f"intervention {intervention_id}")
         raise
+
+
+def _put(
+    error: Exception,
+    fields: dict[str, Any],
+    queue: InterventionQueue | None,
+    home: Path | str | None,
+) -> str | None:
+    from interventions.request import InterventionRequest
+
+    try:
+        place = queue if queue is not None else queue_at(home)
+        request = InterventionRequest.from_exception(error, home=place.home, **fields)
+        return place.put(request).intervention_id
+    except Exception as trouble:  # noqa: BLE001 - the caller's error is the one that must be raised
+        what = {**fields, "error_type": error.__class__.__name__, "error_message": error}
+        failure = prepare_anything(SimpleNamespace(**what), trouble)
+        reason = Admission(AdmissionKind.DROPPED, None, "internal", str(trouble))
+        log_emergency(Path(home) if home else Path(), failure, reason)
+        return None

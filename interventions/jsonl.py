@@ -15,7 +15,6 @@ from typing import Any
 
 from interventions.home import open_private
 
-
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 

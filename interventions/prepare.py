@@ -82,7 +82,7 @@ def prepare_anything(request: object, trouble: Exception) -> Entry:
     now = utc_now()
     known = {}
     for name in ("type", "severity", "phase", "error_type", "error_message", "session_id"):
-        known[name] = redact_text(str(getattr(request, name, "unknown")), MAX_MESSAGE)
+        known[name] = redact_text(_text(getattr(request, name, "unknown")), MAX_MESSAGE)
     turn_id = getattr(request, "turn_id", 0)
     note = f"the rest could not be prepared: {type(trouble).__name__}: {trouble}"
     bare = {
@@ -101,3 +101,10 @@ def prepare_anything(request: object, trouble: Exception) -> Entry:
         "fp_version": FP_VERSION,
     }
     return complete(bare)
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception as error:  # noqa: BLE001 - a foreign object's own __str__ may raise anything
+        return f"<{type(value).__name__}: str raised {type(error).__name__}>"

@@ -151,4 +151,7 @@ class InterventionRequest(BaseModel):
 
 
 def _environment(home: Path | str | None, extra: dict[str, Any] | None) -> dict[str, Any]:
-    return environment(Path(home) if home else Path.cwd(), extra)
+    try:
+        return environment(Path(home) if home else Path.cwd(), extra)
+    except Exception as trouble:  # noqa: BLE001 - a broken installation is no reason to lose a failure
+        return {"unknown": f"{trouble.__class__.__name__}: {trouble}", **(extra or {})}

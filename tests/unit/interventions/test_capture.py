@@ -62,12 +62,12 @@ def test_causes_notes_and_groups_are_told() -> None:
 
 
 def test_an_exception_that_cannot_be_shown_is_no_second_failure() -> None:
-    class Mute(Exception):
+    class MuteError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no words")
 
-    request = InterventionRequest.from_exception(Mute(), phase="p", session_id="s")
-    assert "Mute: str raised RuntimeError" in request.error_message
+    request = InterventionRequest.from_exception(MuteError(), phase="p", session_id="s")
+    assert "MuteError: str raised RuntimeError" in request.error_message
 
 
 def test_the_source_is_that_of_the_moment(tmp_path: Path) -> None:

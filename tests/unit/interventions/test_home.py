@@ -76,5 +76,7 @@ def test_finding_a_home_loads_no_pydantic() -> None:
         "interventions.home.find_home();"
         "print([m for m in ('pydantic', 'filelock', 'typer', 'rich') if m in sys.modules])"
     )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert answer.stdout.strip() == "[]"

@@ -206,7 +206,9 @@ def test_too_deep_and_too_many_are_replaced_not_passed_through() -> None:
     assert "v999" not in json.dumps(wide)
 
 
-keys = st.text(string.ascii_lowercase, min_size=1, max_size=6).filter(lambda k: not is_secret_key(k))
+keys = st.text(string.ascii_lowercase, min_size=1, max_size=6).filter(
+    lambda k: not is_secret_key(k)
+)
 leaves = st.none() | st.booleans() | st.integers() | st.text(max_size=30)
 
 
@@ -231,7 +233,9 @@ def test_planted_secrets_are_found_at_any_depth(case: tuple[Any, str]) -> None:
 
 nested = st.recursive(
     leaves | st.floats() | st.binary(max_size=10),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys | st.integers(), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(keys | st.integers(), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 

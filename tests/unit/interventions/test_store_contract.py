@@ -201,7 +201,10 @@ def test_similar_lists_past_resolutions_of_the_same_failure(open_queue, make) ->
 
 def test_an_id_may_be_any_unique_prefix(open_queue, make) -> None:
     queue = open_queue()
-    ids = [queue.put(make(id=f"int_20260104_103000_{tail}")).intervention_id for tail in ("abc123", "abd456", "ffffff")]
+    ids = [
+        queue.put(make(id=f"int_20260104_103000_{tail}")).intervention_id
+        for tail in ("abc123", "abd456", "ffffff")
+    ]
     assert queue.find("abc")["id"] == ids[0]
     assert queue.find(ids[1])["id"] == ids[1]
     assert queue.find("f")["id"] == ids[2]
@@ -218,10 +221,15 @@ def test_a_transaction_that_fails_changes_nothing(open_queue, store, make) -> No
     queue = open_queue()
     queue.put(make())
     before = store.read()
-    with pytest.raises(RuntimeError, match="midway"), store.transaction(1) as work:
-        work.state = type(work.state)()
-        work.to_journal.append({"action": "resolve"})
-        raise RuntimeError("midway")
+
+    def fail_midway() -> None:
+        with store.transaction(1) as work:
+            work.state = type(work.state)()
+            work.to_journal.append({"action": "resolve"})
+            raise RuntimeError("midway")
+
+    with pytest.raises(RuntimeError, match="midway"):
+        fail_midway()
     assert store.read() == before
     assert list(store.journal()) == []
 

@@ -1,0 +1,333 @@
+"""The queue's own trouble: never in the way of the caller's error, never in silence."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from interventions import CorruptQueueError, InterventionQueue, StorageError, intervene
+from interventions.home import lock_file, queue_file
+
+
+def emergency(home: Path) -> list[dict[str, object]]:
+    files = (home / "logs" / "errors").glob("emergency_*.jsonl")
+    return [json.loads(line) for path in files for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"interventions": 3}',
+        '{"interventions": [{"no": "id"}]}',
+        "\x00\xff",
+        "null",
+    ],
+)
+def test_a_file_that_does_not_parse_is_set_aside_and_never_overwritten(
+    queue: InterventionQueue, make, home: Path, content: str
+) -> None:
+    path = queue_file(home)
+    path.parent.mkdir(parents=True)
+    path.write_text(content, encoding="latin-1")
+    with pytest.raises(CorruptQueueError, match=str(path)):
+        queue.entries()
+    assert path.exists()
+    admission = queue.put(make())
+    assert (admission.kind, admission.reason) == ("dropped", "corrupt")
+    (aside,) = path.parent.glob("intervention_queue.corrupt-*.json")
+    assert str(aside) in admission.detail
+    assert aside.read_text(encoding="latin-1") == content
+    assert len(emergency(home)) == 1
+    assert queue.put(make()).kind == "accepted"
+
+
+def test_a_truncated_file_is_set_aside(queue: InterventionQueue, make, home: Path) -> None:
+    for _ in range(3):
+        queue.put(make())
+    path = queue_file(home)
+    path.write_bytes(path.read_bytes()[:-40])
+    assert queue.put(make()).reason == "corrupt"
+
+
+@pytest.mark.parametrize("indent", [None, 1, 4])
+def test_reformatted_json_is_read_like_any_other(
+    queue: InterventionQueue, make, home: Path, indent: int | None
+) -> None:
+    first = queue.put(make(error_message="ünï\u2028code")).intervention_id
+    path = queue_file(home)
+    document = json.loads(path.read_text())
+    document["note to self"] = {"keep": "me"}
+    path.write_text("\ufeff" + json.dumps(document, indent=indent), encoding="utf-8")
+    second = queue.put(make()).intervention_id
+    assert [entry["id"] for entry in queue.entries()] == [first, second]
+    assert json.loads(path.read_text())["note to self"] == {"keep": "me"}
+
+
+def test_a_line_edited_in_place_is_seen(queue: InterventionQueue, make, home: Path) -> None:
+    name = queue.put(make(error_message="before")).intervention_id
+    path = queue_file(home)
+    path.write_text(path.read_text().replace("before", "beyond"))
+    queue.put(make())
+    assert queue.find(name)["error_message"] == "beyond"
+
+
+def test_a_newer_file_keeps_its_version_and_unknown_fields(
+    queue: InterventionQueue, make, home: Path
+) -> None:
+    queue.put(make())
+    path = queue_file(home)
+    document = json.loads(path.read_text())
+    document["version"] = 7
+    document["interventions"][0]["new"] = [1]
+    path.write_text(json.dumps(document))
+    queue.put(make())
+    after = json.loads(path.read_text())
+    assert (after["version"], after["interventions"][0]["new"]) == (7, [1])
+    assert len(after["interventions"]) == 2
+
+
+def test_the_documents_own_example_is_read(queue: InterventionQueue, make, home: Path) -> None:
+    path = queue_file(home)
+    path.parent.mkdir(parents=True)
+    example = {
+        "id": "int_20260104_103000_abc123",
+        "type": "error",
+        "severity": "critical",
+        "phase": "coordinator",
+        "tool": "internet.research",
+        "error_type": "HTTPStatusError",
+        "error_message": "403 Forbidden",
+        "context": {"url": "https://x.com", "session_id": "session_abc", "turn_id": 1234},
+        "created_at": "2026-01-04T10:30:00Z",
+        "resolved_at": None,
+        "resolution": None,
+    }
+    path.write_text(json.dumps({"interventions": [example]}))
+    queue.put(make())
+    entry = queue.find("abc")
+    assert (entry["session_id"], entry["turn_id"]) == ("session_abc", 1234)
+    queue.resolve("abc", "got a key")
+
+
+def test_a_lock_held_by_plain_filelock_times_out_into_the_emergency_log(make, home: Path) -> None:
+    queue = InterventionQueue(home, lock_timeout_s=0.1)
+    lock_file(home).parent.mkdir(parents=True)
+    with FileLock(lock_file(home)):
+        admission = queue.put(make())
+        assert (admission.kind, admission.reason) == ("dropped", "lock_timeout")
+        with pytest.raises(StorageError, match=r"longer than 0\.1 s"):
+            queue.resolve("x", "y")
+    assert emergency(home)[0]["reason"] == "lock_timeout"
+    assert queue.put(make()).kind == "accepted"
+    assert queue.health()["dropped"] == {"lock_timeout": 1}
+
+
+# Writes past so many bytes of any file fail, as on a full disk.
+FULL_DISK = """
+    import resource, signal, sys
+    from interventions import InterventionQueue, InterventionRequest, StorageError, intervene
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    def room(size):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def request(message):
+        return InterventionRequest(
+            type="error", severity="high", phase="p", error_type=message, error_message=message,
+            session_id=message, turn_id=1,
+        )
+    queue = InterventionQueue(sys.argv[1])
+"""
+
+
+def on_a_full_disk(code: str, home: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FULL_DISK) + textwrap.dedent(code), str(home)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+
+
+def test_a_full_disk_sends_the_failure_to_stderr_and_harms_nothing(home: Path) -> None:
+    code = """
+        names = [queue.put(request(f"e{n}")).intervention_id for n in range(3)]
+        before = open(f"{sys.argv[1]}/shared_state/intervention_queue.json").read()
+        room(500)
+        admission = queue.put(request("while it was full"))
+        try:
+            queue.resolve(names[0], "x")
+        except StorageError as error:
+            print("refused:", error)
+        after = open(f"{sys.argv[1]}/shared_state/intervention_queue.json").read()
+        room(resource.RLIM_INFINITY)
+        print(admission.kind, admission.reason, before == after)
+        print(queue.put(request("later")).kind, len(queue.entries()))
+    """
+    answer = on_a_full_disk(code, home)
+    refused, dropped, later = answer.stdout.splitlines()
+    assert refused.startswith("refused: cannot write")
+    assert "No space left" in refused
+    assert (dropped, later) == ("dropped storage True", "accepted 4")
+    line = json.loads(next(x for x in answer.stderr.splitlines() if x.startswith("{")))
+    assert (line["error_message"], line["admission"]) == ("while it was full", "dropped")
+    assert not list(home.rglob("*.tmp"))
+
+
+def test_the_callers_error_is_raised_even_when_nothing_can_be_written(home: Path) -> None:
+    code = """
+        room(0)
+        try:
+            with intervene(phase="p", session_id="s", home=sys.argv[1]):
+                print(1 / 0)
+        except ZeroDivisionError as error:
+            sys.stderr.write(f"raised {error}, notes {getattr(error, '__notes__', None)}")
+    """
+    answer = on_a_full_disk(code, home)
+    assert answer.stderr.endswith("raised division by zero, notes None")
+    assert any(line.startswith("{") for line in answer.stderr.splitlines())
+
+
+def test_the_callers_error_is_raised_even_from_a_folder_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ZeroDivisionError), intervene(phase="p", session_id="s"):
+        print(1 / 0)
+    assert json.loads(capsys.readouterr().err.splitlines()[-1])["error_type"] == "ZeroDivisionError"
+    monkeypatch.chdir(tmp_path)
+
+
+def as_nobody(code: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run as a user who may do nothing special; root may write to what nobody may write to.
+
+    Everything is imported first: that user may not even be allowed to read the interpreter.
+    """
+    drop = """
+        import importlib, os, pkgutil, interventions
+        for module in pkgutil.walk_packages(interventions.__path__, "interventions."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+        import tomllib, pathlib, interventions.request, interventions.environment
+        interventions.environment.environment(pathlib.Path("/"))
+        if os.getuid() == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+    """
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(drop) + textwrap.dedent(code), str(home)],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        timeout=30,
+    )
+
+
+PUT = """
+    import sys, json
+    from interventions import intervene, InterventionQueue
+    try:
+        with intervene(phase="planner", session_id="s", home=sys.argv[1]):
+            raise ValueError("the caller's own error")
+    except ValueError as error:
+        print("raised", error)
+"""
+
+
+def test_a_read_only_home_leaves_the_callers_error_and_one_json_line(home: Path) -> None:
+    # pytest's own temporary folders are private to root, so the home lies beside them.
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o555)
+        answer = as_nobody(PUT, Path(place))
+        assert answer.stdout == "raised the caller's own error\n"
+        lines = [line for line in answer.stderr.splitlines() if line.startswith("{")]
+        assert json.loads(lines[0])["error_message"] == "the caller's own error"
+        assert json.loads(lines[0])["reason"] == "storage"
+        assert list(Path(place).iterdir()) == []
+
+
+def test_only_the_queue_folder_is_read_only_and_the_emergency_log_takes_it() -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o777)
+        (Path(place) / "shared_state").mkdir(mode=0o555)
+        answer = as_nobody(PUT, Path(place))
+        assert "raised the caller's own error" in answer.stdout
+        (line,) = emergency(Path(place))
+        assert line["reason"] == "storage"
+
+
+def test_an_error_log_that_cannot_be_written_is_an_emergency(
+    queue: InterventionQueue, make, home: Path
+) -> None:
+    from datetime import UTC, datetime
+
+    (home / "logs" / "errors" / f"{datetime.now(UTC).date()}.jsonl").mkdir(parents=True)
+    assert queue.put(make()).kind == "accepted"
+    (line,) = emergency(home)
+    assert line["admission"] == "accepted"
+    assert "error log cannot be written" in str(line["detail"])
+
+
+def test_a_torn_line_costs_one_line(queue: InterventionQueue, make, home: Path) -> None:
+    from interventions.errorlog import error_lines
+
+    queue.put(make(error_message="one"))
+    (log,) = (home / "logs" / "errors").glob("2*.jsonl")
+    with log.open("a") as file:
+        file.write('{"half": "a li')
+    queue.put(make(error_message="two"))
+    assert [line["error_message"] for line in error_lines(home)] == ["one", "two"]
+
+
+def test_a_clock_that_jumps_back_mixes_nothing_up(queue: InterventionQueue, make) -> None:
+    from freezegun import freeze_time
+
+    with freeze_time("2026-05-02T12:00:00Z"):
+        for _ in range(5):
+            queue.put(make(session_id="one"))
+    with freeze_time("2026-05-01T12:00:00Z"):
+        admission = queue.put(make(session_id="one"))
+        newest = queue.entries()[-1]
+        assert (admission.kind, admission.intervention_id) == ("merged", newest["id"])
+        queue.resolve(newest["id"], "x")
+        assert queue.health()["oldest_unresolved_age_hours"] == 0
+        assert queue.health()["median_hours_to_resolve"] == 0
+        assert queue.find(newest["id"])["last_seen"] == "2026-05-02T12:00:00Z"
+
+
+def test_a_put_inside_a_put_times_out_instead_of_hanging(make, home: Path) -> None:
+    queue = InterventionQueue(home, lock_timeout_s=0.1)
+    with queue.store.transaction(1):
+        assert queue.put(make()).reason == "lock_timeout"
+
+
+def test_the_note_on_the_exception_names_the_entry(queue: InterventionQueue) -> None:
+    with pytest.raises(KeyError) as caught, intervene(phase="p", session_id="s", queue=queue):
+        raise KeyError("x")
+    (entry,) = queue.entries()
+    assert caught.value.__notes__ == [f"intervention {entry['id']}"]
+    assert (entry["turn_id"], entry["session_id"]) == (0, "s")
+
+
+def test_an_interrupt_is_no_failure(queue: InterventionQueue) -> None:
+    with pytest.raises(KeyboardInterrupt), intervene(phase="p", session_id="s", queue=queue):
+        raise KeyboardInterrupt
+    assert queue.entries() == ()
