@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from interventions.cli.main import app as interventions
 from unified_flow.cli import ask, doctor, index, turns
 
 app = typer.Typer(
@@ -40,3 +41,19 @@ app.command("ask")(ask.ask)
 app.command("index")(index.index)
 app.add_typer(turns.app, name="turns")
 app.command("doctor")(doctor.doctor)
+app.add_typer(interventions, name="interventions")
+
+
+@app.command(
+    "monitor",
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+def _monitor(ctx: typer.Context) -> None:
+    """Triage in the terminal: what waits for a person, live."""
+    import sys
+
+    from monitor.__main__ import main
+
+    sys.argv = ["monitor", *ctx.args]
+    main()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unified_flow.turn import Turn
 
 MAX_STDIN_BYTES = 1024 * 1024
+CROWDED = 30
 
 
 def ask(
@@ -72,6 +73,7 @@ def ask(
             api_key_env=api_key_env,
             api_key_file=api_key_file,
         )
+        _warn_if_crowded(flow)
         machine = as_json or as_jsonl
         if batch is not None:
             from unified_flow.cli.batch import answer_all
@@ -82,6 +84,19 @@ def ask(
             text = _stdin() if question == "-" else question
             code = asyncio.run(_answer(flow, text, session, machine, home))
     raise typer.Exit(code)
+
+
+def _warn_if_crowded(flow: UnifiedFlow) -> None:
+    """A queue that people do not empty is a signal of its own."""
+    from interventions.errors import QueueError
+
+    try:
+        waiting = flow.services.queue.open_count()
+    except QueueError:
+        return  # `doctor` says what is wrong with it, and a failure will be told another way
+    if waiting >= CROWDED:
+        most = flow.services.queue.limits.max_size
+        note(f"warning: {waiting} of {most} interventions are open: interventions list")
 
 
 def _stdin() -> str:
