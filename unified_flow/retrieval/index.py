@@ -43,11 +43,12 @@ _POSTINGS = 30_000  # chunks that FTS5 is made to weigh for a question, about 15
 
 @dataclass(frozen=True)
 class _Scope:
-    """`condition` is SQL on file.id, empty if every file satisfies it; `clash` says that two
-    roots have one name, so that only absolute paths tell their files apart."""
+    """`roots` are ids for SQL, `condition` is SQL on file.id, empty if every file satisfies it;
+    `clash` says that two roots have one name, so that only absolute paths tell files apart."""
 
-    condition: str
-    clash: bool
+    roots: str = ""
+    condition: str = ""
+    clash: bool = False
 
 
 @dataclass
@@ -57,9 +58,9 @@ class _Reader:
     connection: sqlite3.Connection
     inode: int
     data_version: int = -1
-    corpus: Corpus = field(default_factory=lambda: Corpus(0, 0.0))
+    corpus: Corpus = field(default_factory=Corpus)
     languages: tuple[str, ...] = ()
-    scope: _Scope = field(default_factory=lambda: _Scope("", False))
+    scope: _Scope = field(default_factory=_Scope)
     frequencies: dict[str, int] = field(default_factory=dict)
 
 
@@ -129,6 +130,8 @@ class Index:
         roots = None if paths is None else resolved(paths)
         with store.failures(self.path, self._hint(roots)):
             store.create_file(self.path)
+            if rebuild or not self.path.stat().st_size:
+                self.close()  # our own reader of what was there before would be in the way
             try:
                 report = self._update(roots, progress, rebuild, set(exclude), max_bytes, started)
             except sqlite3.DatabaseError as exc:
@@ -291,9 +294,11 @@ class Index:
             texts.add(_checked(text, checksum))
             shown = printable(os.fsdecode(path))
             if not reader.scope.clash:
+                # Of roots within one another the outer one gives the longer path.
                 shown = reader.connection.execute(
-                    f"SELECT min(shown) FROM member, file WHERE file_id = ? AND file.id = file_id "
-                    f"{_and(reader.scope)}",
+                    "SELECT shown FROM member "
+                    f"WHERE file_id = ? AND root_id IN ({reader.scope.roots}) "
+                    "ORDER BY length(shown) DESC, shown LIMIT 1",
                     (file_id,),
                 ).fetchone()[0]
             name = f"{shown}\0{line}\0{text}".encode()
@@ -428,10 +433,10 @@ def _scope(connection: sqlite3.Connection, roots: Sequence[Path] | None) -> _Sco
             )
     names = [root.name for root in roots]
     clash = len(set(names)) < len(names)
-    if set(roots) == known.keys():
-        return _Scope("", clash)
     ids = ", ".join(str(known[root]) for root in roots)
-    return _Scope(f"file.id IN (SELECT file_id FROM member WHERE root_id IN ({ids}))", clash)
+    if set(roots) == known.keys():
+        return _Scope(ids, "", clash)
+    return _Scope(ids, f"file.id IN (SELECT file_id FROM member WHERE root_id IN ({ids}))", clash)
 
 
 def _and(scope: _Scope) -> str:

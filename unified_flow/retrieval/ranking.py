@@ -20,8 +20,8 @@ HEADING_WEIGHT = 2.0
 class Corpus:
     """Statistics of the chunks that a search may return."""
 
-    size: int
-    average_length: float  # terms of a chunk
+    size: int = 0
+    average_length: float = 0.0  # terms of a chunk
 
     def weight(self, document_frequency: int) -> float:
         """Inverse document frequency, always positive."""
