@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -70,34 +71,42 @@ class UnifiedFlow:
         checked_id(session_id, "session_id")
         checked_id(user_id, "user_id")
         request_id = checked_id(request_id or new_request_id(), "request_id")
-        ledger = self._begin(observer)
+        ledger = self._begin(
+            observer,
+            session_id=session_id,
+            request_id=request_id,
+            user_id=user_id,
+            channel=channel,
+            question=question,
+        )
         with ledger:
-            started = TurnStarted(
-                turn_id=int(ledger.folder.name.removeprefix("turn_")),
-                session_id=session_id,
-                request_id=request_id,
-                user_id=user_id,
-                channel=channel,
-                question=question,
-                policy=self.services.policy.name,
-                config_digest=self.services.config_digest,
-            )
-            ledger.record(started)
             return await self._run(ledger)
 
-    def _begin(self, observer: Observer | None) -> Ledger:
+    def _begin(self, observer: Observer | None, **asked: Any) -> Ledger:
+        """A turn folder of its own, with the first line in its journal; or nothing at all."""
         if self.services.refuse_when_full and self.services.queue.is_full():
             raise QueueFullError(
                 "the intervention queue is full, and refuse_when_full is set",
                 hint="resolve or dismiss some first: interventions list",
             )
+        folders = self.services.folders
         try:
-            _, folder = self.services.folders.create()
-            return Ledger(folder, observer)
+            turn_id, folder = folders.create()
+            started = TurnStarted(
+                turn_id=turn_id,
+                policy=self.services.policy.name,
+                config_digest=self.services.config_digest,
+                **asked,
+            )
+            try:
+                return Ledger(folder, observer, first=started)
+            except OSError:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
         except OSError as exc:
             raise ConfigError(
-                f"no turn can be begun in {self.services.folders.root}: {exc.strerror}",
-                hint="make that folder writable, or name another home with --home",
+                f"no turn can be begun in {folders.root}: {exc.strerror}",
+                hint="make room there and make it writable, or name another home with --home",
             ) from exc
 
     async def _run(self, ledger: Ledger) -> Turn:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interventions.cli.exits import Code
-from interventions.cli.screen import clean, note, say
+from interventions.cli.screen import note, say
+from interventions.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import on_terminal

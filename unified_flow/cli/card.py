@@ -6,7 +6,7 @@ from rich.console import Console, Group
 from rich.panel import Panel
 from rich.text import Text
 
-from interventions.cli.screen import clean
+from interventions.plaintext import clean
 from unified_flow.cli.screen import beginning
 from unified_flow.errors import PhaseError
 from unified_flow.evidence import ribbon

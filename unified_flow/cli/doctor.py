@@ -7,7 +7,8 @@ import json
 import typer
 
 from interventions.cli.exits import Code
-from interventions.cli.screen import clean, say
+from interventions.cli.screen import say
+from interventions.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from interventions.cli.screen import clean, say
+from interventions.cli.screen import say
+from interventions.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 

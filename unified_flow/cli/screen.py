@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from interventions.cli.screen import clean
+from interventions.plaintext import clean
 
 
 def on_terminal() -> bool:

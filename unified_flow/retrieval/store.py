@@ -14,6 +14,7 @@ from urllib.parse import quote
 import snowballstemmer
 import stopwordsiso
 
+from interventions.home import make_private_folder
 from unified_flow.errors import RetrievalError
 
 SCHEMA = """
@@ -127,7 +128,7 @@ def _quoted(path: Path) -> str:
 
 def create_file(path: Path) -> None:
     """The folder (0700) and an empty file (0600) if they are not there."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(path.parent)
     path.parent.chmod(0o700)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
 

@@ -1,0 +1,66 @@
+"""A disk that is full, before a turn and in the middle of one: a bounded file size is as good."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ASK = """
+import resource, sys
+from unified_flow.cli.app import app
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+app(sys.argv[2:])
+"""
+
+
+def ask(limit_bytes: int, home: Path, docs: Path) -> subprocess.CompletedProcess[str]:
+    warm = [sys.executable, "-m", "unified_flow", "index", str(docs), "--home", str(home)]
+    subprocess.run(warm, check=True, capture_output=True)
+    question = ["ask", "What are topics for?", "--docs", str(docs), "--home", str(home), "--json"]
+    return subprocess.run(
+        [sys.executable, "-c", ASK, str(limit_bytes), *question],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_before_the_turn_has_begun_nothing_is_left(home: Path, docs: Path) -> None:
+    done = ask(100, home, docs)
+    assert done.returncode == 2
+    assert "no turn can be begun" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list((home / "shared_state" / "turns").iterdir()) == []
+
+
+@pytest.mark.parametrize("limit_bytes", [1000, 2500, 4000])
+def test_in_the_middle_the_turn_halts_and_the_failure_is_not_lost(
+    limit_bytes: int, home: Path, docs: Path
+) -> None:
+    done = ask(limit_bytes, home, docs)
+    outcome = json.loads(done.stdout)
+    assert done.returncode in (1, 4)
+    assert outcome["status"] == "failed"
+    assert "File too large" in outcome["message"]
+    assert "Traceback (most recent call last)" not in done.stderr
+    told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    kept = [path for path in (home / "logs").rglob("*.jsonl") if path.stat().st_size]
+    assert told or kept, "the queue, the emergency log or, last of all, stderr"
+    journal = home / "shared_state/turns/turn_000001/journal.jsonl"
+    assert journal.read_bytes().endswith(b"\n"), "no half a line"
+
+
+def test_the_limit_does_bite(tmp_path: Path) -> None:
+    """So that the tests above cannot pass for want of a limit."""
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9, -1)); "
+    code += "import sys; f = open(sys.argv[1], 'wb', 0); f.write(b'x' * 9); f.write(b'x')"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "f")], capture_output=True, check=False
+    )
+    assert b"File too large" in done.stderr
