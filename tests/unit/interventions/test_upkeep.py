@@ -1,0 +1,226 @@
+"""Drain, doctor, notifications, settings."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from interventions import InterventionQueue, QueueError
+from interventions.doctor import examine
+from interventions.drain import drain
+from interventions.home import lock_file, queue_file
+from interventions.settings import queue_at, queue_settings
+
+
+def test_drain_puts_back_the_oldest_critical_first_each_once(home: Path, make) -> None:
+    queue = InterventionQueue(home, max_size=3)
+    first = [queue.put(make()).intervention_id for _ in range(3)]
+    for severity, message in (
+        ("medium", "m"),
+        ("high", "h"),
+        ("critical", "c one"),
+        ("critical", "c two"),
+    ):
+        assert not queue.put(make(severity=severity, error_message=message))
+    nothing = drain(queue)
+    assert (nothing.put, nothing.left) == ({}, 4)
+    for name in first[:2]:
+        queue.resolve(name, "room")
+    result = drain(queue)
+    assert (len(result.put), result.left) == (2, 2)
+    messages = [entry["error_message"] for entry in queue.entries()][-2:]
+    assert messages == ["c one", "c two"]
+    assert drain(queue).put == {}
+    for entry in queue.entries():
+        if entry["resolved_at"] is None:
+            queue.resolve(entry["id"], "room")
+    assert len(drain(queue).put) == 2
+    assert drain(queue).left == 0
+    everything = [*queue.entries(), *queue.store.archived()]
+    told = [entry["error_message"] for entry in everything]
+    assert sorted(told.count(message) for message in ("m", "h", "c one", "c two")) == [1] * 4
+    emergency = list((home / "logs" / "errors").glob("emergency_*"))
+    assert sum(len(path.read_text().splitlines()) for path in emergency) == 4
+
+
+def test_two_drains_at_once_put_nothing_twice(home: Path, make) -> None:
+    import threading
+
+    small = InterventionQueue(home, max_size=1)
+    small.put(make())
+    for _ in range(10):
+        small.put(make())
+    queues = [InterventionQueue(home) for _ in range(4)]
+    threads = [threading.Thread(target=drain, args=(queue,)) for queue in queues]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    entries = queues[0].entries()
+    assert len(entries) == 11
+    assert all(entry["occurrences"] == 1 for entry in entries)
+
+
+def test_doctor_rebuilds_a_damaged_queue_from_the_logs(home: Path, make) -> None:
+    queue = InterventionQueue(home, max_per_session=2)
+    names = [queue.put(make(session_id="one")).intervention_id for _ in range(2)]
+    merged = queue.put(make(session_id="one")).intervention_id
+    queue.resolve(names[0], "mended")
+    queue.assign(names[1], "ada")
+    before = {e["id"]: (e["occurrences"], e["resolution"], e.get("owner")) for e in queue.entries()}
+    queue_file(home).write_text("{ damaged")
+    assert queue.put(make(error_message="while damaged")).reason == "corrupt"
+
+    looked = examine(queue, mend=False)
+    assert any("damaged queue files" in finding.what and not finding.mended for finding in looked)
+    assert queue.entries() == ()
+    mended = examine(queue, mend=True)
+    assert any("restored 2 entries" in finding.what and finding.mended for finding in mended)
+    after = {e["id"]: (e["occurrences"], e["resolution"], e.get("owner")) for e in queue.entries()}
+    assert after == before
+    assert len(queue.find(merged)["merged"]) == 1
+    assert not any(finding.mended for finding in examine(queue, mend=True))
+    assert len(drain(queue).put) == 1
+
+
+def test_doctor_keeps_what_came_after_the_damage(home: Path, make) -> None:
+    queue = InterventionQueue(home)
+    first = queue.put(make()).intervention_id
+    path = queue_file(home)
+    path.write_bytes(path.read_bytes()[:-30])
+    queue.put(make())
+    third = queue.put(make()).intervention_id
+    examine(queue, mend=True)
+    assert [entry["id"] for entry in queue.entries()] == [first, third]
+
+
+def test_doctor_tightens_permissions_and_sweeps(home: Path, make) -> None:
+    queue = InterventionQueue(home)
+    queue.put(make())
+    queue_file(home).chmod(0o644)
+    (home / "shared_state").chmod(0o755)
+    left = home / "shared_state" / ".intervention_queue.99999.tmp"
+    left.write_text("half")
+    findings = [finding for finding in examine(queue, mend=True) if finding.mended]
+    assert len(findings) == 3
+    assert not left.exists()
+    assert queue_file(home).stat().st_mode & 0o777 == 0o600
+    assert (home / "shared_state").stat().st_mode & 0o777 == 0o700
+
+
+def test_doctor_names_who_holds_the_lock(home: Path, make) -> None:
+    import subprocess
+
+    queue = InterventionQueue(home, lock_timeout_s=0.2)
+    queue.put(make())
+    code = (
+        "import sys; from filelock import FileLock\n"
+        "with FileLock(sys.argv[1]): print('held', flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", code, str(lock_file(home))]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        (finding,) = [f for f in examine(queue, mend=True) if not f.fine]
+        holder.communicate()
+    assert f"process {holder.pid}" in finding.what
+
+
+def wait_for(path: Path, lines: int = 1) -> list[dict[str, Any]]:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if path.exists() and len(path.read_text().splitlines()) >= lines:
+            return [json.loads(line) for line in path.read_text().splitlines()]
+        time.sleep(0.02)
+    raise AssertionError(f"{path} never had {lines} lines")
+
+
+@pytest.fixture
+def told(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the notification command writes what it is told."""
+    out = home / "told.jsonl"
+    script = home / "tell.py"
+    script.write_text(f"import sys\nopen({str(out)!r}, 'a').write(sys.stdin.read())\n")
+    command = f"{sys.executable} {script}"
+    monkeypatch.setenv("UNIFIED_FLOW_NOTIFICATIONS__COMMAND", command)
+    return out
+
+
+def test_news_goes_to_the_command_once_per_fingerprint(home: Path, make, told: Path) -> None:
+    queue = InterventionQueue(home, max_per_session=3)
+    failure = {"error_type": "E", "error_message": "again", "session_id": "s"}
+    queue.put(make(severity="high"))
+    first = queue.put(make(severity="critical", **failure)).intervention_id
+    queue.put(make(severity="critical", **failure))
+    (message,) = wait_for(told)
+    assert (message["event"], message["id"]) == ("new_critical", first)
+    queue.put(make(**failure))
+    for _ in range(9):
+        queue.put(make(**failure))
+    assert wait_for(told, 2)[1]["event"] == "occurrence_10"
+    for entry in queue.entries():
+        queue.resolve(entry["id"], "it is mended")
+    queue.put(make(**failure))
+    queue.put(make(**failure))
+    last = wait_for(told, 3)[2]
+    assert (last["event"], last["regression_note"]) == ("regression", "it is mended")
+    assert len(wait_for(told, 3)) == 3
+
+
+def test_a_notification_that_hangs_or_fails_never_touches_the_put(
+    home: Path, make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = home / "logs" / "notifications.log"
+    monkeypatch.setenv("UNIFIED_FLOW_NOTIFICATIONS__TIMEOUT_S", "0.2")
+    for command, word in (("sleep 60", "longer than 0.2 s"), ("false", "exited with 1")):
+        monkeypatch.setenv("UNIFIED_FLOW_NOTIFICATIONS__COMMAND", command)
+        started = time.monotonic()
+        assert InterventionQueue(home).put(make(severity="critical")).kind == "accepted"
+        assert time.monotonic() - started < 5
+        assert word in wait_for(log)[0]["trouble"]
+        log.unlink()
+
+
+def test_a_setting_that_is_wrong_names_the_place(home: Path) -> None:
+    file = home / "unified_flow.toml"
+    for text, word in (
+        ("[queue]\nmax_size = 'many'", "max_size"),
+        ("[queue]\nmax_sise = 3", "max_sise"),
+        ("[queue]\nmax_size = 0", "max_size"),
+        ("[queue", "unified_flow.toml"),
+        ("queue = 3", "not a table"),
+    ):
+        file.write_text(text)
+        with pytest.raises(QueueError, match=word):
+            queue_settings(home)
+
+
+def test_settings_of_the_file_and_the_environment(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "unified_flow.toml").write_text("[queue]\nmax_size = 7\nmax_per_session = 2\n")
+    monkeypatch.setenv("UNIFIED_FLOW_QUEUE__MAX_SIZE", "9")
+    limits = queue_at(home).limits
+    assert (limits.max_size, limits.max_per_session, limits.max_per_error_type) == (9, 2, 10)
+    monkeypatch.delenv("UNIFIED_FLOW_QUEUE__MAX_SIZE")
+    (home / "unified_flow.toml").unlink()
+    (home / "pyproject.toml").write_text("[tool.unified_flow.queue]\nmax_size = 11\n")
+    assert queue_at(home).limits.max_size == 11
+
+
+def test_doctor_on_an_untouched_home_finds_nothing_wrong(home: Path) -> None:
+    assert all(finding.fine for finding in examine(InterventionQueue(home), mend=True))
+
+
+def test_a_plain_filelock_user_does_not_disturb_doctor(home: Path, make) -> None:
+    queue = InterventionQueue(home)
+    queue.put(make())
+    with FileLock(lock_file(home)):
+        pass
+    assert all(finding.fine for finding in examine(queue, mend=True))
