@@ -1,0 +1,498 @@
+"""The commands as a person or a script meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from interventions import InterventionQueue
+from interventions.cli import app
+from interventions.home import queue_file
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(home)
+    (home / "shared_state").mkdir(mode=0o700)
+
+    def invoke(*words: str, columns: int = 100, code: int = 0) -> Result:
+        result = CliRunner().invoke(app, list(words), env={"COLUMNS": str(columns)})
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return invoke
+
+
+def short(name: str | None) -> str:
+    return (name or "").rsplit("_", 1)[-1]
+
+
+def test_list_is_worst_and_newest_first(queue: InterventionQueue, make, run: Run) -> None:
+    names = {
+        key: short(queue.put(make(severity=severity, type=kind)).intervention_id)
+        for key, severity, kind in (
+            ("medium", "medium", "error"),
+            ("older", "high", "error"),
+            ("newer", "high", "error"),
+            ("waits", "high", "captcha"),
+            ("critical", "critical", "error"),
+        )
+    }
+    lines = run("list").stdout.splitlines()
+    assert lines[0].split() == ["ID", "SEV", "AGE", "N", "PHASE", "TOOL", "ERROR"]
+    shown = [line.split()[0] for line in lines[1:]]
+    expected = ["critical", "waits", "newer", "older", "medium"]
+    assert shown == [names[key] for key in expected]
+
+
+def test_an_empty_queue_says_so_on_stderr(run: Run) -> None:
+    result = run("list")
+    assert result.stdout == ""
+    assert "no open interventions" in result.stderr
+    assert json.loads(run("list", "--json").stdout) == {
+        "count": 0,
+        "interventions": [],
+        "groups": [],
+    }
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 120, 200])
+def test_tables_fit_the_width(queue, make, run: Run, columns: int) -> None:
+    queue.put(make(error_message="väldigt långt 長い " * 30, tool="a.tool", session_id="s" * 60))
+    name = queue.put(make(error_type="E", error_message="again")).intervention_id
+    queue.resolve(name, "a very long note " * 20)
+    queue.put(make(error_type="E", error_message="again"))
+    for line in run("list", columns=columns).stdout.splitlines():
+        from interventions.plaintext import cells
+
+        assert cells(line) <= columns
+
+
+def test_what_is_alike_is_one_row_and_flat_shows_all(queue, make, run: Run) -> None:
+    ids = [
+        queue.put(make(error_type="E", error_message=f"no answer in {n} s")).intervention_id
+        for n in range(3)
+    ]
+    queue.put(make())
+    out = run("list").stdout
+    assert "[+2 alike]" in out
+    assert f"also {short(ids[1])}, {short(ids[0])}" in out
+    assert len(run("list", "--flat").stdout.splitlines()) == 5
+    document = json.loads(run("list", "--json").stdout)
+    assert document["count"] == 4
+    assert sorted(map(len, (group["ids"] for group in document["groups"]))) == [1, 3]
+
+
+def test_a_regression_is_marked_with_the_earlier_note(queue, make, run: Run) -> None:
+    name = queue.put(make(error_type="E", error_message="again")).intervention_id
+    queue.resolve(name, "raised the time-out")
+    queue.put(make(error_type="E", error_message="again"))
+    out = run("list").stdout
+    assert "REGRESSION E: again" in out
+    assert f"was resolved in {short(name)}: raised the time-out" in out
+    assert "REGRESSION" in run("list", columns=60).stdout
+
+
+def test_json_lines_have_stable_keys(queue, make, run: Run) -> None:
+    queue.put(make())
+    queue.put(make())
+    lines = [json.loads(line) for line in run("list", "--jsonl").stdout.splitlines()]
+    assert len(lines) == 2
+    assert {
+        "id", "short_id", "state", "priority", "type", "severity", "phase", "tool", "error_type",
+        "error_message", "error_category", "context", "session_id", "turn_id", "request_id",
+        "created_at", "resolved_at", "resolution", "traceback", "fingerprint", "fp_version",
+        "occurrences", "first_seen", "last_seen", "merged", "regression_of", "resolutions",
+        "snoozed_until", "owner", "version", "environment",
+    } <= set(lines[0])  # fmt: skip
+
+
+def test_exit_code_when_anything_matched(queue, make, run: Run) -> None:
+    run("list", "--exit-code", code=0)
+    queue.put(make())
+    run("list", "--exit-code", code=1)
+    run("list", "--exit-code", "sev:critical", code=0)
+
+
+def test_a_query_that_cannot_be_meant_is_a_usage_error(run: Run) -> None:
+    assert "hint" in run("list", "sev:purple", code=2).stderr
+
+
+def test_show_has_everything(queue, make, run: Run) -> None:
+    failure = {"error_type": "E", "error_message": "again"}
+    old = queue.put(make(**failure)).intervention_id
+    queue.resolve(old, "the first cure")
+    ribbon = [
+        {"name": "query_analyzer", "status": "completed"},
+        {"name": "reflection", "status": "failed"},
+        {"name": "context_gatherer", "status": "not_run"},
+    ]
+    name = queue.put(
+        make(
+            **failure,
+            traceback='E: again\n  File "x.py", line 3, in f\n  >     3 | boom()',
+            context={
+                "query": "why?",
+                "turn": {"ribbon": ribbon, "model": "qwen", "recipe": "reflection.md"},
+            },
+        )
+    ).intervention_id
+    out = run("show", short(name)[:4]).stdout
+    for part in (
+        "✓ query_analyzer  ✗ reflection  · context_gatherer",
+        "E: again",
+        "> " + "    3 | boom()",
+        "query: why?",
+        "model: qwen",
+        f"{short(old)} by",
+        "the first cure",
+        f"interventions resolve {short(name)} --note",
+        f"interventions retry {short(name)}",
+    ):
+        assert part in out, part
+    document = json.loads(run("show", short(name), "--json").stdout)
+    assert document["id"] == name
+    assert document["similar"][0]["id"] == old
+    assert document["journal"] == []
+
+
+def test_text_from_outside_commands_nothing(queue, make, run: Run) -> None:
+    nasty = "\x1b[31mred\x1b]8;;http://evil\x07link [bold]x[/] [link=http://e]y\u202e\x9b2J"
+    name = queue.put(make(error_message=nasty, context={"page title": nasty})).intervention_id
+    for words in (["list"], ["show", short(name)], ["export", short(name), "--markdown"]):
+        out = run(*words, columns=200).stdout
+        assert not set("\x1b\x07\u202e\x9b") & set(out)
+        assert "[bold]x[/]" in out
+
+
+def test_resolve_needs_a_note_and_closes(queue, make, run: Run) -> None:
+    name = queue.put(make()).intervention_id
+    assert "--note" in run("resolve", short(name), code=2).stderr
+    run("resolve", short(name), "--note", "  ", code=2)
+    assert run("resolve", short(name), "--note", "new key").stdout == f"resolved {name}\n"
+    assert queue.find(name)["resolution"] == "new key"
+    assert queue.journal(name)[0]["via"] == "cli"
+    result = run("resolve", short(name), "--note", "again", code=5)
+    assert "already resolved" in result.stderr
+    assert "interventions reopen" in result.stderr
+
+
+def test_many_ids_go_on_after_a_refusal(queue, make, run: Run) -> None:
+    first, second = (queue.put(make()).intervention_id for _ in range(2))
+    result = run("resolve", short(first), "zzzz", short(second), "-m", "x", "--json", code=3)
+    document = json.loads(result.stdout)
+    assert [entry["id"] for entry in document["resolved"]] == [first, second]
+    assert document["failed"][0]["exit_code"] == 3
+
+
+def test_bulk_by_query_never_asks_without_a_terminal(queue, make, run: Run) -> None:
+    for _ in range(3):
+        queue.put(make(phase="save"))
+    queue.put(make())
+    assert "--yes" in run("resolve", "--query", "phase:save", "--note", "x", code=2).stderr
+    run("resolve", "--query", "phase:save", "--note", "x", "--yes")
+    assert queue.open_count() == 1
+    assert "nothing matches" in run("dismiss", "--query", "phase:save", "--yes").stderr
+    run("resolve", "--note", "x", code=2)
+
+
+def test_an_ambiguous_id_lists_the_candidates(queue, make, run: Run) -> None:
+    for tail in ("abc123", "abd456"):
+        queue.put(make(id=f"int_20260104_103000_{tail}"))
+    result = run("show", "ab", code=3)
+    assert "int_20260104_103000_abc123" in result.stderr
+    assert "int_20260104_103000_abd456" in result.stderr
+
+
+def test_dismiss_snooze_reopen_assign_undo(queue, make, run: Run) -> None:
+    name = queue.put(make()).intervention_id
+    run("snooze", short(name), "--for", "4h")
+    assert short(name) in run("list", "is:snoozed").stdout
+    run("undo", short(name))
+    run("snooze", short(name), code=2)
+    run("snooze", short(name), "--for", "soon", code=2)
+    run("snooze", short(name), "--until", "2020-01-01T00:00:00Z", code=2)
+    run("snooze", short(name), "--until-n-more", "5")
+    run("assign", short(name), "ada")
+    assert queue.find(name)["owner"] == "ada"
+    run("assign", short(name), "ada", code=5)
+    run("dismiss", short(name), "--note", "a test rig")
+    assert run("list").stdout == ""
+    assert "DISMISSED" in run("history").stdout
+    run("reopen", short(name))
+    run("reopen", short(name), code=5)
+    undone = json.loads(run("undo", "--json").stdout)
+    assert undone["undone"]["action"] == "reopen"
+    assert undone["intervention"]["state"] == "dismissed"
+
+
+def test_undo_that_would_pass_a_limit_exits_with_five(queue, make, run: Run, home: Path) -> None:
+    (home / "unified_flow.toml").write_text("[queue]\nmax_size = 1\n")
+    name = queue.put(make()).intervention_id
+    run("resolve", short(name), "--note", "x")
+    queue.put(make())
+    assert "1 of 1 entries are open" in run("undo", code=5).stderr
+    run("reopen", short(name), code=5)
+
+
+def test_expected_version(queue, make, run: Run) -> None:
+    name = queue.put(make()).intervention_id
+    queue.assign(name, "ada", by="ada")
+    result = run("resolve", short(name), "-m", "x", "--expected-version", "1", code=5)
+    assert "assign by ada" in result.stderr
+
+
+def test_retry_says_that_nothing_can_continue_a_turn(queue, make, run: Run) -> None:
+    name = queue.put(make()).intervention_id
+    for words in (["retry", short(name)], ["resolve", short(name), "-m", "x", "--retry"]):
+        result = run(*words, code=2)
+        assert "nothing that is installed can continue a turn" in result.stderr
+        assert "interventions.resumers" in result.stderr
+    assert queue.open_count() == 1
+
+
+@pytest.fixture
+def resumer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed package that registers a resumer; it fails for odd turns."""
+    site = tmp_path / "site"
+    info = site / "fake_flow-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake-flow\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[interventions.resumers]\nfake = fake_flow\n")
+    (site / "fake_flow.py").write_text(
+        "def resume(turn_id, home, **options):\n"
+        "    (home / 'resumed').write_text(options['intervention_id'])\n"
+        "    if turn_id % 2: raise RuntimeError('still broken')\n"
+        "    return {'status': 'answered', 'turn_id': turn_id}\n"
+    )
+    monkeypatch.syspath_prepend(str(site))
+    return site
+
+
+def test_retry_resumes_and_resolves_only_if_that_works(
+    queue, make, run: Run, resumer: Path, home: Path
+) -> None:
+    good = queue.put(make(turn_id=4)).intervention_id
+    bad = queue.put(make(turn_id=5)).intervention_id
+    assert json.loads(run("retry", short(good), "--json").stdout)["result"]["status"] == "answered"
+    assert (home / "resumed").read_text() == good
+    assert queue.find(good)["resolved_at"] is None
+    assert "still broken" in run("retry", short(bad), code=1).stderr
+    run("resolve", short(bad), "-m", "x", "--retry", code=1)
+    assert queue.find(bad)["resolved_at"] is None
+    run("resolve", short(good), "-m", "mended", "--retry")
+    assert queue.find(good)["resolution"] == "mended"
+    nowhere = queue.put(make(turn_id=0)).intervention_id
+    assert "no turn" in run("retry", short(nowhere), code=5).stderr
+
+
+def test_similar_and_history(queue, make, run: Run) -> None:
+    failure = {"error_type": "E", "error_message": "again"}
+    old = queue.put(make(**failure)).intervention_id
+    queue.resolve(old, "first cure")
+    new = queue.put(make(**failure)).intervention_id
+    assert "first cure" in run("similar", short(new)).stdout
+    assert "never resolved before" in run("similar", short(old)).stderr
+    assert short(old) in run("history", "cure").stdout
+    assert json.loads(run("history", "--json").stdout)["count"] == 1
+
+
+def test_health(queue, make, run: Run) -> None:
+    for _ in range(2):
+        queue.put(make(session_id="abc"))
+    out = run("health").stdout
+    assert "healthy: 2/50 open (0 critical, 2 high, 0 medium)" in out
+    assert "session abc: 2/5" in out
+    assert json.loads(run("health", "--json").stdout)["by_priority"]["high"] == 2
+
+
+def test_drain_and_doctor(home: Path, make, run: Run) -> None:
+    small = InterventionQueue(home, max_size=1)
+    small.put(make())
+    small.put(make())
+    assert "interventions drain" in run("doctor").stdout
+    assert run("drain").stdout == "put back 1, left 0\n"
+    assert json.loads(run("drain", "--json").stdout) == {"put": {}, "left": 0, "unusable": 0}
+    queue_file(home).write_text("{")
+    result = run("list", code=4)
+    assert "interventions doctor" in result.stderr
+    run("doctor", "--check", code=4)
+    assert "restored 2 entries" in run("doctor").stdout
+    assert all(f["fine"] for f in json.loads(run("doctor", "--json").stdout)["findings"])
+
+
+def test_export_is_redacted_again_and_private(home: Path, queue, make, run: Run) -> None:
+    name = queue.put(make()).intervention_id
+    path = queue_file(home)
+    secret = "sk-" + "ABCDEFGHIJKLMNOP1234"
+    path.write_text(path.read_text().replace("broke", f"broke {secret}"))
+    assert secret not in run("export", short(name)).stdout
+    assert secret not in run("export", short(name), "--markdown").stdout
+    run("export", short(name), "-o", "out.json")
+    assert json.loads((home / "out.json").read_text())["intervention"]["id"] == name
+    assert (home / "out.json").stat().st_mode & 0o777 == 0o600
+    run("export", short(name), "-o", "no/such/folder.json", code=2)
+
+
+def test_home_may_stand_before_or_after_the_command(
+    tmp_path: Path, home: Path, queue, make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue.put(make())
+    monkeypatch.chdir(tmp_path)
+    for words in (["--home", str(home), "list"], ["list", "--home", str(home)]):
+        assert len(CliRunner().invoke(app, words).stdout.splitlines()) == 2
+
+
+def test_help_names_every_command(run: Run) -> None:
+    out = run("--help").stdout
+    names = "list show resolve dismiss snooze reopen undo assign retry similar history health"
+    for name in f"{names} drain doctor export watch".split():
+        assert re.search(rf"^  {name} ", out, re.MULTILINE), name
+        assert "Usage" in run(name, "--help").stdout
+
+
+# -- as a real process ---------------------------------------------------------------------------
+
+COMMAND = [sys.executable, "-m", "interventions"]
+
+
+def test_a_closed_pipe_is_no_error(home: Path, queue, make) -> None:
+    for _ in range(30):
+        queue.put(make(context={"pad": "x" * 6000}))
+    words = [*COMMAND, "list", "--json", "--home", str(home)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(20) == 0
+
+
+def test_watch_prints_new_ones_as_they_come_and_ends_when_interrupted(
+    home: Path, queue, make
+) -> None:
+    queue.put(make(error_message="before"))
+    words = [*COMMAND, "watch", "--jsonl", "--home", str(home)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "watching" in process.stderr.readline()
+        queue.put(make(error_message="after"))
+        assert json.loads(process.stdout.readline())["error_message"] == "after"
+        process.send_signal(2)
+        assert process.wait(20) == 130
+        assert process.stderr.read() == ""
+
+
+def in_a_terminal(words: list[str], env: dict[str, str], answer: bytes = b"") -> tuple[str, int]:
+    """Run with a real terminal on all three streams; `answer` is typed once it asks."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe(words[0], words, {**os.environ, **env})
+    output = b""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                data = os.read(terminal, 4096)
+            except OSError:
+                break
+            if not data:
+                break
+            output += data
+            if answer and b"?" in output:
+                os.write(terminal, answer)
+                answer = b""
+    os.close(terminal)
+    return output.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_colour_on_a_terminal_only_and_never_with_no_color(home: Path, queue, make) -> None:
+    queue.put(make(severity="critical"))
+    words = [*COMMAND, "list", "--home", str(home)]
+    assert "\x1b[31;1mcrit" in in_a_terminal(words, {"TERM": "xterm"})[0]
+    assert "\x1b" not in in_a_terminal(words, {"TERM": "xterm", "NO_COLOR": "1"})[0]
+    piped = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "\x1b" not in piped.stdout
+
+
+def test_bulk_asks_on_a_terminal_and_no_is_no(home: Path, queue, make) -> None:
+    for _ in range(2):
+        queue.put(make())
+    words = [*COMMAND, "dismiss", "--query", "is:open", "--home", str(home)]
+    output, code = in_a_terminal(words, {}, b"n\n")
+    assert "dismiss 2 interventions (" in output
+    assert (code, queue.open_count()) == (2, 2)
+    assert in_a_terminal(words, {}, b"y\n")[1] == 0
+    assert queue.open_count() == 0
+
+
+def test_list_loads_nothing_that_reading_does_not_need(home: Path, queue, make) -> None:
+    queue.put(make())
+    code = (
+        "import sys\n"
+        "from interventions.cli import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "heavy = 'pydantic rich textual httpx filelock unified_flow monitor asyncio fastapi'\n"
+        "print([name for name in heavy.split() if name in sys.modules])"
+    )
+    words = [sys.executable, "-c", code, "list", "--home", str(home)]
+    answer = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_terminal_without_utf8_gets_the_text_spelled_out(home: Path, queue, make) -> None:
+    queue.put(make(error_message="blåbär 長い"))
+    words = [*COMMAND, "list", "--home", str(home)]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    answer = subprocess.run(words, capture_output=True, check=True, env=env)
+    assert b"bl\\xe5b\\xe4r" in answer.stdout
+
+
+def test_completion_offers_open_ids(home: Path, queue, make) -> None:
+    name = queue.put(make()).intervention_id
+    env = {
+        **os.environ,
+        "_INTERVENTIONS_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"interventions show --home {home} {short(name)[:2]}",
+        "COMP_CWORD": "4",
+    }
+    answer = subprocess.run(COMMAND, capture_output=True, text=True, env=env)
+    assert short(name) in answer.stdout
+
+
+def test_another_typer_application_can_mount_it(home: Path, queue, make) -> None:
+    import typer
+
+    queue.put(make())
+    outer = typer.Typer()
+    outer.add_typer(app, name="interventions")
+    outer.command("other")(lambda: None)
+    result = CliRunner().invoke(outer, ["interventions", "list", "--home", str(home)])
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 2)
+
+
+def test_stderr_and_stdout_are_apart(home: Path, queue, make) -> None:
+    queue.put(make())
+    words = [*COMMAND, "list", "--json", "--home", str(home)]
+    answer = subprocess.run(words, capture_output=True, text=True, check=True)
+    document: dict[str, Any] = json.loads(answer.stdout)
+    assert document["count"] == 1
+    assert answer.stderr == ""
