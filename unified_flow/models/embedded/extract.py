@@ -1,0 +1,163 @@
+"""Phase 5: the answer, in the words of the documents, each quote with where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from unified_flow.models.embedded.intents import talk_language, talk_of
+from unified_flow.models.embedded.passages import SEARCH, passages_of
+from unified_flow.models.embedded.phrases import Phrases, phrases_of
+from unified_flow.models.embedded.plan import questions_in
+from unified_flow.models.embedded.quotes import LONGEST, MOST, Found, quotes_for, shown
+from unified_flow.results import Citation, Draft, ToolResult
+from unified_flow.sections import Sections
+from unified_flow.text import language_of
+
+_LINES_SHOWN = 20
+_LISTED = 20
+
+
+def extract(query: str, sections: Sections) -> Draft:
+    phrases = phrases_of(language_of(query))
+    talk = talk_of(query)
+    if talk == "recall":
+        return _recalled(sections, phrases)
+    if talk is not None:
+        own = phrases_of(talk_language(query))
+        return _talk(own.greeting if talk == "greeting" else own.thanks)
+    if not sections.coordinator:
+        return _abstained(phrases.no_documents)
+    answered = [
+        draft
+        for result in sections.coordinator
+        if (draft := _from_files(result, phrases)) is not None
+    ]
+    if any(result.tool == SEARCH for result in sections.coordinator):
+        answered.append(_from_search(query, sections, phrases))
+    return _joined(answered) if answered else _abstained(phrases.nothing)
+
+
+def _talk(text: str) -> Draft:
+    return Draft(response=text, checklist={"answers_question": True, "only_quotes": True})
+
+
+def _abstained(text: str) -> Draft:
+    return Draft(
+        response=text, abstained=True, checklist={"answers_question": False, "only_quotes": True}
+    )
+
+
+def _answer(text: str, citations: Sequence[Citation]) -> Draft:
+    return Draft(
+        response=text,
+        citations=list(citations),
+        checklist={"answers_question": True, "only_quotes": True},
+    )
+
+
+def _joined(drafts: Sequence[Draft]) -> Draft:
+    """What answers stands before what does not; an abstention among answers stays said."""
+    if len(drafts) == 1:
+        return drafts[0]
+    ordered = sorted(drafts, key=lambda draft: draft.abstained)
+    if ordered[0].abstained:
+        return ordered[0]
+    return _answer(
+        "\n\n".join(draft.response for draft in ordered),
+        [citation for draft in ordered for citation in draft.citations],
+    )
+
+
+def _recalled(sections: Sections, phrases: Phrases) -> Draft:
+    analysis = sections.query_analyzer
+    asked = analysis.reference_resolution.resolved_to if analysis is not None else None
+    if not asked:
+        return _talk(phrases.never_asked)
+    return _talk("\n".join([phrases.asked, *(f"- {line}" for line in asked.splitlines())]))
+
+
+def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
+    """One question's quotes best first; of a compound one, each part's by turns."""
+    asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
+    parts = questions_in(asked)
+    refused = _refused(sections)
+    found: list[tuple[str, Found]] = []
+    for number, part in enumerate(parts, 1):
+        own = [r for r in sections.coordinator if r.goal_id in (f"g{number}", "")]
+        if not any(r.tool == SEARCH for r in own):
+            continue  # answered from a file
+        results = own if len(parts) > 1 else sections.coordinator
+        most = max(1, MOST // len(parts))
+        found.append((part, quotes_for(part, passages_of(results), most, refused)))
+    citations = sorted(
+        {c.quote: c for _, each in found for c in each.quotes}.values(), key=lambda c: -c.score
+    )
+    if not citations:
+        return _abstained(phrases.nothing)
+    lines = [phrases.quotes, *_numbered(citations)]
+    lines += [phrases.nothing_for.format(question=part) for part, each in found if not each.quotes]
+    return _answer("\n".join(lines), citations)
+
+
+def _numbered(citations: Sequence[Citation]) -> list[str]:
+    return [f"{n}. “{shown(c.quote)}” ({c.source})" for n, c in enumerate(citations, 1)]
+
+
+def _refused(sections: Sections) -> frozenset[str]:
+    """Quotes of the last draft that a REVISE names in its issues or hints."""
+    verdict, draft = sections.validation, sections.synthesis
+    if verdict is None or verdict.decision != "REVISE" or draft is None:
+        return frozenset()
+    said = shown(" ".join([*verdict.issues, *verdict.hints]))
+    return frozenset(c.quote for c in draft.citations if shown(c.quote) in said)
+
+
+def _from_files(result: ToolResult, phrases: Phrases) -> Draft | None:
+    if not isinstance(result.result, dict):
+        return None
+    match result.tool:
+        case "file.read":
+            return _read(result.result, phrases)
+        case "file.grep":
+            return _grepped(result.result, phrases)
+        case "file.glob":
+            return _globbed(result.result, phrases)
+    return None
+
+
+def _read(found: dict[str, Any], phrases: Phrases) -> Draft:
+    lines = str(found["text"]).split("\n")[:_LINES_SHOWN]
+    source = f"{found['path']}:{found['start_line']}"
+    text = "\n".join(lines)[:LONGEST]
+    response = "\n".join(
+        [phrases.lines.format(source=source), *(f"    {li}" for li in text.split("\n"))]
+    )
+    quoted = text.strip()
+    citations = [Citation(source=source, quote=quoted, score=1.0)] if quoted else []
+    return _answer(response, citations)
+
+
+def _grepped(found: dict[str, Any], phrases: Phrases) -> Draft:
+    pattern = str(found["pattern"]).replace("\\", "")
+    citations = [
+        Citation(source=f"{m['path']}:{m['line']}", quote=m["text"].strip()[:LONGEST], score=1.0)
+        for m in found["matches"][:_LISTED]
+        if m["text"].strip()
+    ]
+    if not citations:
+        return _abstained(phrases.no_matches.format(pattern=pattern))
+    lines = [phrases.matches.format(pattern=pattern)]
+    return _answer("\n".join([*lines, *(f"{c.source}: {c.quote}" for c in citations)]), citations)
+
+
+def _globbed(found: dict[str, Any], phrases: Phrases) -> Draft:
+    files = [str(path) for path in found["files"][:_LISTED]]
+    if not files:
+        return _abstained(phrases.no_files.format(pattern=found["pattern"]))
+    lines = [phrases.files.format(pattern=found["pattern"]), *(f"- {path}" for path in files)]
+    if found["total"] > len(files):
+        lines.append(f"… {found['total'] - len(files)}")
+    return _answer(
+        "\n".join(lines), [Citation(source=f"{path}:1", quote=path, score=1.0) for path in files]
+    )

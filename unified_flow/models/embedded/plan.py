@@ -1,0 +1,116 @@
+"""Phase 3: which way? Search, read a file, or go straight to the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from unified_flow.models.embedded.intents import file_intent, talk_of
+from unified_flow.models.embedded.lexicon import lexicon_of
+from unified_flow.models.embedded.passages import SEARCH
+from unified_flow.results import Goal, Plan, ToolRequest, ToolResult
+from unified_flow.sections import Sections
+from unified_flow.text import language_of, terms, words
+
+_LIMIT = 8
+_BROAD_LIMIT = 24
+_MOST_GOALS = 3
+_MOST_CHARACTERS = 2_000
+_POLITE = re.compile(
+    r"^\W*(?:hi|hello|hey|please|hej|bonjour)?\W*(?:(?:can|could|would)\s+you\s+)?(?:please\s+)?"
+    r"(?:tell\s+me|explain\s+to\s+me|let\s+me\s+know|I\s+(?:want|would\s+like|need)\s+to\s+know"
+    r"|do\s+you\s+know|kan\s+du\s+(?:berätta|säga)|berätta\s+för\s+mig|dis-moi|dites-moi"
+    r"|pouvez-vous\s+me\s+dire)(?:\s+please)?\b[\s,:]*(?=\w+\s+\w+)",
+    re.IGNORECASE,
+)
+
+
+def plan(query: str, sections: Sections) -> Plan:
+    asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
+    if talk_of(query):
+        return _complete("nothing needs to be looked up")
+    tools = {tool.name for tool in sections.tools}
+    parts = questions_in(asked)
+    goals = [Goal(id=f"g{n}", description=part) for n, part in enumerate(parts, 1)]
+    requests = [r for goal in goals if (r := _request(goal, tools)) is not None]
+    verdict = sections.validation
+    if verdict is not None and verdict.decision == "RETRY" and SEARCH in tools:
+        requests += _broader(asked, verdict.hints)
+    missing = [request for request in requests if not _is_done(request, sections.coordinator)]
+    if missing:
+        return Plan(
+            decision="EXECUTE",
+            route="coordinator",
+            goals=goals,
+            tool_requests=missing,
+            reasoning=f"{len(missing)} of {len(requests)} look-ups are still to be done",
+        )
+    if not requests:
+        return _complete("there is no tool that could look this up")
+    done = [goal.model_copy(update={"status": "done"}) for goal in goals]
+    return _complete("everything that the question needs was looked up", done)
+
+
+def _complete(reasoning: str, goals: Sequence[Goal] = ()) -> Plan:
+    return Plan(decision="COMPLETE", route="synthesis", goals=list(goals), reasoning=reasoning)
+
+
+def questions_in(text: str) -> list[str]:
+    """The questions of a compound one, each able to stand alone, else the whole."""
+    language = language_of(text)
+    lexicon = lexicon_of(language)
+    parts = [part.strip() for part in lexicon.compound.split(text)] if lexicon.compound else [text]
+    parts = [part for part in parts if part]
+    if not 1 < len(parts) <= _MOST_GOALS:
+        return [text]
+    for part in parts:
+        # "… and when was it built": the second part leans on the first.
+        leans = {word.casefold() for word in words(part)} & lexicon.pronouns
+        if leans or not terms(part, language):
+            return [text]
+    return parts
+
+
+def search_query(question: str) -> str:
+    """The question without "could you please tell me", which no document says."""
+    return _POLITE.sub("", question)[:_MOST_CHARACTERS] or question[:_MOST_CHARACTERS]
+
+
+def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:
+    intent = file_intent(goal.description)
+    if intent is not None and intent.tool in tools:
+        return ToolRequest(tool=intent.tool, args=intent.args, goal_id=goal.id)
+    if SEARCH not in tools:
+        return None
+    args = {"query": search_query(goal.description), "limit": _LIMIT}
+    return ToolRequest(tool=SEARCH, args=args, goal_id=goal.id)
+
+
+def _broader(question: str, hints: Sequence[str]) -> list[ToolRequest]:
+    """What the verdict asked for, word by word, and more passages than before."""
+    language = language_of(question)
+    shell = lexicon_of(language).shell
+    kept = [
+        word
+        for word in words(" ".join([search_query(question), *hints]))
+        if word.casefold() not in shell and terms(word, language)
+    ]
+    query = " ".join(dict.fromkeys(kept))[:_MOST_CHARACTERS]
+    if not query:
+        return []
+    return [ToolRequest(tool=SEARCH, args={"query": query, "limit": _BROAD_LIMIT}, goal_id="g1")]
+
+
+def _is_done(request: ToolRequest, results: Sequence[ToolResult]) -> bool:
+    """A search is known by its query; a file tool is asked once a turn for each goal."""
+    for result in results:
+        if result.tool != request.tool:
+            continue
+        if request.tool != SEARCH:
+            if result.goal_id == request.goal_id:
+                return True
+        elif (
+            isinstance(result.result, dict) and result.result.get("query") == request.args["query"]
+        ):
+            return True
+    return False

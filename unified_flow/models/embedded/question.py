@@ -1,0 +1,88 @@
+"""A question taken apart: what kind of answer it wants, and which of its words say about what."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from unified_flow.models.embedded.lexicon import Kind, Lexicon, lexicon_of
+from unified_flow.models.embedded.matching import matching_terms
+from unified_flow.text import language_of, words
+from unified_flow.text.languages import stop_words
+
+# A name, a number or a term in code: what a question means exactly.
+_NAMES = re.compile(r"(?<!^)\b[A-Z][\w'’-]*|\b\w*[A-Z0-9_]\w*[A-Z0-9_]\w*|\b\d[\d,.]*\b|`[^`]+`")  # noqa: RUF001
+_FOCUS_WORDS = 3
+
+
+@dataclass(frozen=True)
+class Question:
+    """`terms` in order, without repeats. `focus` is the thing asked for ("which *port*"), whose
+    words an answer need not repeat; `core` is what the question says about it."""
+
+    text: str
+    language: str
+    kind: Kind
+    terms: tuple[str, ...]
+    core: frozenset[str]
+    focus: frozenset[str]
+    names: frozenset[str]
+    operators: frozenset[str]
+    unit: re.Pattern[str] | None
+    asks_for_name: bool
+
+    @property
+    def lexicon(self) -> Lexicon:
+        return lexicon_of(self.language)
+
+
+@lru_cache(maxsize=64)
+def read_question(text: str, language: str | None = None) -> Question:
+    """`language` is that of the documents where they differ: terms are stemmed in it."""
+    asked_in = language_of(text)
+    lexicon = lexicon_of(asked_in)
+    language = language or asked_in
+    kind, focus_words = _kind(text, lexicon, asked_in)
+    terms = tuple(dict.fromkeys(matching_terms(text, language)))
+    focus = {t for word in focus_words for t in matching_terms(word, language)}
+    shell = {t for word in lexicon.shell for t in matching_terms(word, language)}
+    plain = [word.casefold() for word in words(text)]
+    return Question(
+        text=text,
+        language=language,
+        kind=kind,
+        terms=terms,
+        core=frozenset(t for t in terms if t not in focus and t not in shell) or frozenset(terms),
+        focus=frozenset(focus),
+        names=frozenset(
+            t for m in _NAMES.finditer(text) for t in matching_terms(m.group(), language)
+        ),
+        operators=lexicon.operators & set(plain),
+        unit=next((look for asked, look in lexicon.units if asked.search(text)), None),
+        asks_for_name=bool(lexicon.naming_question and lexicon.naming_question.search(text)),
+    )
+
+
+def _kind(text: str, lexicon: Lexicon, language: str) -> tuple[Kind, list[str]]:
+    for kind, looked_for in lexicon.kinds:
+        if (match := looked_for.search(text)) is not None:
+            if match.groupdict().get("head") is None:
+                return kind, []
+            return kind, _focus(text[match.start("head") :], lexicon, language)
+    return "thing", []
+
+
+def _focus(text: str, lexicon: Lexicon, language: str) -> list[str]:
+    """The words for the thing asked: up to the verb, at most a few."""
+    found: list[str] = []
+    for word in words(text.casefold()):
+        if word in lexicon.verbs or len(found) == _FOCUS_WORDS:
+            break
+        if word in stop_words(language):
+            # "what type of port": the port is asked for, the type is the question's shell.
+            if found and not all(each in lexicon.shell for each in found):
+                break
+            continue
+        found.append(word)
+    return found

@@ -1,0 +1,90 @@
+"""Sentences made into quotes: verbatim, with their sources, understandable alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unified_flow.models.embedded.evidence import answerable, is_enough
+from unified_flow.models.embedded.passages import Read, Sentence, read_passages
+from unified_flow.models.embedded.question import read_question
+from unified_flow.models.embedded.ranking import Candidate, rank
+from unified_flow.results import Citation
+from unified_flow.retrieval import Passage
+from unified_flow.text import language_of
+
+MOST = 3
+LONGEST = 700  # characters of a quote
+_LEAST = 0.01  # probability of a further quote
+
+
+@dataclass(frozen=True)
+class Found:
+    """`confidence` is the probability that the passages answer the question at all; `sentence`
+    is the one that the first quote was chosen for, without what was carried before it."""
+
+    quotes: list[Citation]
+    confidence: float
+    sentence: str = ""
+
+
+def quotes_for(
+    question: str,
+    passages: Sequence[Passage],
+    most: int = MOST,
+    refused: frozenset[str] = frozenset(),
+) -> Found:
+    """No quotes if the passages do not hold the answer. `refused` names quotes not to give."""
+    if not passages:
+        return Found([], 0.0)
+    # One language for all: a question is stemmed once, and a table has no words to tell by.
+    language = language_of(" ".join(passage.text[:1_000] for passage in passages[:3]))
+    reads = read_passages(passages, language)
+    asked = read_question(question, language)
+    candidates = rank(asked, reads)
+    if not candidates:
+        return Found([], 0.0)
+    confidence = answerable(asked, candidates[0])
+    if not is_enough(confidence):
+        return Found([], confidence)
+    quotes: list[Citation] = []
+    sentence = ""
+    for candidate in candidates:
+        if len(quotes) == most or (quotes and candidate.probability < _LEAST):
+            break
+        quote = _citation(candidate, confidence)
+        if quote.quote in refused or any(candidate.sentence.text in q.quote for q in quotes):
+            continue
+        sentence = sentence or candidate.sentence.text
+        quotes.append(quote)
+    return Found(quotes, confidence, sentence)
+
+
+def _citation(candidate: Candidate, confidence: float) -> Citation:
+    read, sentence = candidate.read, candidate.sentence
+    first = _carrying(read, sentence)
+    quote = read.passage.text[first.start : sentence.end]
+    if len(quote) > LONGEST:
+        first, quote = (
+            sentence,
+            sentence.text[:LONGEST].rpartition(" ")[0] or sentence.text[:LONGEST],
+        )
+    return Citation(
+        source=read.source(first),
+        quote=quote,
+        score=round(candidate.probability * confidence, 4),
+    )
+
+
+def _carrying(read: Read, sentence: Sentence) -> Sentence:
+    """The sentence before one that opens with "He" or "This": without it nobody knows who."""
+    if not sentence.continues:
+        return sentence
+    before = read.sentences[sentence.number - 1]
+    apart = read.passage.text[before.end : sentence.start]
+    return before if not apart.strip() and "\n\n" not in apart else sentence
+
+
+def shown(quote: str) -> str:
+    """On one line."""
+    return " ".join(quote.split())

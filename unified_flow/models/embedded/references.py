@@ -1,0 +1,196 @@
+"""Words that refer back ("it", "the second one", "and what about X?") and what they stand for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from unified_flow.models.embedded.lexicon import Lexicon, lexicon_of, word_set
+from unified_flow.models.embedded.topics import names_of, topic_of
+from unified_flow.results import PriorTurn
+from unified_flow.text import language_of, terms
+from unified_flow.text.languages import stop_words
+from unified_flow.text.words import UNSPACED
+
+_TOKEN = re.compile(r"\w+(?:-\w+)*")
+_UNSPACED = re.compile(rf"[{UNSPACED}]")
+_ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+(.+?)\s*$", re.MULTILINE)
+_ALTERNATIVES = re.compile(
+    r"([\w'’ -]{2,60}?(?:,\s*[\w'’ -]{2,60}?)*),?\s+(?:or|and|eller|och|ou|et)\s+([\w'’ -]{2,60})"  # noqa: RUF001
+)
+_LONGEST_ITEM = 200
+_ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent stands among them
+_PERSONS = word_set("he him his she her hers han honom hans hon henne hennes 他 她")
+
+
+@dataclass(frozen=True)
+class Resolution:
+    status: Literal["not_needed", "resolved", "failed"]
+    query: str
+    references: tuple[str, ...] = ()
+    stands_for: str | None = None
+
+
+def resolve(query: str, history: Sequence[PriorTurn]) -> Resolution:
+    language = language_of(query)
+    lexicon = lexicon_of(language)
+    return (
+        _asks_on(query, history, lexicon)
+        or _asks_instead(query, history, lexicon, language)
+        or _counts(query, history, lexicon)
+        or _points(query, history, lexicon, language)
+        or Resolution("not_needed", query)
+    )
+
+
+def _asks_on(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resolution | None:
+    """ "Why?", "tell me more": the earlier question once more, with this to it."""
+    if lexicon.more is None or not lexicon.more.match(query):
+        return None
+    said = query.strip().rstrip("?？!. ")  # noqa: RUF001 -- Chinese question mark
+    if not history:
+        return Resolution("failed", query, (said,))
+    earlier = _standing_alone(history)
+    return Resolution("resolved", f"{said}: {earlier}", (said,), earlier)
+
+
+def _standing_alone(history: Sequence[PriorTurn]) -> str:
+    """The last question, itself resolved against those before it."""
+    last = history[-1]
+    return resolve(last.question, history[:-1]).query
+
+
+def _asks_instead(
+    query: str, history: Sequence[PriorTurn], lexicon: Lexicon, language: str
+) -> Resolution | None:
+    """ "And what about X?": the earlier question about X."""
+    match = lexicon.instead.match(query) if lexicon.instead and history else None
+    if match is None:
+        return None
+    topic = next(value for value in match.groupdict().values() if value)
+    if {word.casefold() for word in _TOKEN.findall(topic)} & lexicon.pronouns:
+        return None
+    earlier = _standing_alone(history)
+    replaced = topic_of(earlier, lexicon, language)
+    asked = earlier.replace(replaced, topic, 1) if replaced else f"{earlier} {topic}"
+    return Resolution("resolved", asked, (query.strip(),), asked)
+
+
+def _counts(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resolution | None:
+    """ "The second one": an item of what was listed last."""
+    match = lexicon.ordinal_reference.search(query) if lexicon.ordinal_reference else None
+    if match is None:
+        return None
+    reference = match.group("reference")
+    groups = match.groupdict()
+    place = lexicon.ordinals.get((groups.get("ordinal") or groups.get("pair") or "").casefold(), 0)
+    for turn in reversed(history):
+        for items in (_listed(turn.answer), _alternatives(turn.question)):
+            if len(items) > 1 and -len(items) <= place < len(items):
+                return _replaced(query, [match.span("reference")], items[place])
+    return Resolution("failed", query, (reference,))
+
+
+def _listed(text: str) -> list[str]:
+    return [item.strip("“”\"' ")[:_LONGEST_ITEM] for item in _ITEM.findall(text)]
+
+
+def _alternatives(text: str) -> list[str]:
+    """A, B and C of "which is better, A, B or C?"."""
+    match = _ALTERNATIVES.search(text.rpartition(":")[2])
+    if match is None:
+        return []
+    *_, first = re.split(r"\b(?:is|are|between|mellan|entre|är)\b", match.group(1))
+    return [part.strip(" ,") for part in [*first.split(","), match.group(2)] if part.strip(" ,")]
+
+
+def _points(
+    query: str, history: Sequence[PriorTurn], lexicon: Lexicon, language: str
+) -> Resolution | None:
+    """Pronouns and "that" without an antecedent in the question itself."""
+    spans = _pronouns(query, lexicon, language)
+    if lexicon.demonstratives is not None:
+        spans += [m.span("reference") for m in lexicon.demonstratives.finditer(query)]
+    if not spans:
+        return None
+    references = tuple(query[start:end] for start, end in sorted(spans))
+    topic = _topic(history, references)
+    if topic is None:
+        return Resolution("failed", query, references)
+    return _replaced(query, sorted(spans), topic, lexicon)
+
+
+def _replaced(
+    query: str, spans: list[tuple[int, int]], topic: str, lexicon: Lexicon | None = None
+) -> Resolution:
+    references = tuple(query[start:end] for start, end in spans)
+    resolved = query
+    for start, end in reversed(spans):
+        owned = lexicon is not None and query[start:end].casefold() in lexicon.possessives
+        words = lexicon.genitive.format(topic) if lexicon and owned else topic
+        resolved = resolved[:start] + words + resolved[end:]
+    return Resolution("resolved", resolved, references, topic)
+
+
+def _pronouns(query: str, lexicon: Lexicon, language: str) -> list[tuple[int, int]]:
+    if _UNSPACED.search(query):
+        listed = "|".join(sorted(lexicon.pronouns, key=len, reverse=True))
+        found = re.search(listed, query) if listed else None
+        # In Chinese, what stands before the pronoun is its antecedent more often than not.
+        return [found.span()] if found and not terms(query[: found.start()]) else []
+    expletive = [m.span() for m in lexicon.expletives.finditer(query)] if lexicon.expletives else []
+    tokens = list(_TOKEN.finditer(query))
+    content = [t for t in tokens if _is_content(t.group(), lexicon, language)]
+    if language != "en" and len(content) > _ENOUGH_OF_ITS_OWN:
+        return []  # elsewhere articles and pronouns look alike: only a short question needs one
+    found_spans = []
+    for place, token in enumerate(tokens):
+        if token.group().casefold() not in lexicon.pronouns:
+            continue
+        inside = any(start <= token.start() < end for start, end in expletive)
+        if not inside and not _has_antecedent(tokens[:place], lexicon, language):
+            found_spans.append(token.span())
+    return found_spans
+
+
+def _is_content(word: str, lexicon: Lexicon, language: str) -> bool:
+    plain = word.casefold()
+    return not (
+        plain in stop_words(language) or plain in lexicon.verbs or plain in lexicon.pronouns
+    )
+
+
+def _has_antecedent(before: Sequence[re.Match[str]], lexicon: Lexicon, language: str) -> bool:
+    """Whether a noun stands before the pronoun, as far as its surroundings tell."""
+    content = 0
+    for place, token in enumerate(before):
+        word = token.group()
+        if not _is_content(word, lexicon, language):
+            continue
+        content += 1
+        previous = before[place - 1].group().casefold() if place else ""
+        if (
+            (place and word[0].isupper())
+            or previous in lexicon.determiners | lexicon.verbs | lexicon.shell
+            or content >= _ENOUGH_OF_ITS_OWN
+        ):
+            return True
+    return False
+
+
+def _topic(history: Sequence[PriorTurn], references: Sequence[str]) -> str | None:
+    """What the latest question that names anything is about; for he and she, a name."""
+    wants_person = any(reference.casefold() in _PERSONS for reference in references)
+    for turn in reversed(history):
+        language = language_of(turn.question)
+        lexicon = lexicon_of(language)
+        if wants_person and (names := names_of(turn.question)):
+            return max(names, key=len)
+        if _pronouns(turn.question, lexicon, language):
+            continue
+        topic = topic_of(turn.question, lexicon, language)
+        if topic is not None:
+            return topic
+    return None
