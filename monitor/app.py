@@ -1,0 +1,32 @@
+"""The application: which screen comes first, and nothing more."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from interventions.timestamps import utc_now
+from monitor.keys import key
+from monitor.screens.triage import TriageScreen
+from monitor.snapshot import Snapshot
+from monitor.source import Clock, Source
+
+
+class Monitor(App[None]):
+    TITLE = "monitor"
+    CSS_PATH = "monitor.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("ctrl+c", "quit", "Quit", "Quit at once", id="leave.now"),
+    ]
+
+    def __init__(self, source: Source, first: Snapshot, clock: Clock = utc_now) -> None:
+        super().__init__()
+        self.source = source
+        self._first = first
+        self._clock = clock
+
+    def get_default_screen(self) -> Screen[None]:
+        return TriageScreen(self.source, self._first, self._clock)

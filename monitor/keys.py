@@ -1,0 +1,91 @@
+"""Every key, in one place. Each has an id, so that it can be remapped, and says what it does."""
+
+from __future__ import annotations
+
+from textual.binding import Binding
+
+
+def key(keys: str, action: str, name: str, tooltip: str, *, id: str, show: bool = False) -> Binding:
+    return Binding(keys, action, name, show=show, tooltip=tooltip, id=id)
+
+
+MOVES = (
+    key("j,down", "move(1)", "Down", "One down", id="move.down"),
+    key("k,up", "move(-1)", "Up", "One up", id="move.up"),
+    key("g,home", "first", "First", "To the first", id="move.first"),
+    key("G,end", "last", "Last", "To the last", id="move.last"),
+    key("ctrl+d", "move_pages(0.5)", "Half down", "Half a page down", id="move.half-down"),
+    key("ctrl+u", "move_pages(-0.5)", "Half up", "Half a page up", id="move.half-up"),
+    key("pagedown", "move_pages(1)", "Page down", "A page down", id="move.page-down"),
+    key("pageup", "move_pages(-1)", "Page up", "A page up", id="move.page-up"),
+    key("enter", "choose", "Detail", "Everything about it", id="open.detail", show=True),
+)
+
+SCROLLS = (
+    key("j,down", "scroll_down", "Down", "One line down", id="scroll.down"),
+    key("k,up", "scroll_up", "Up", "One line up", id="scroll.up"),
+    key("g,home", "scroll_home", "Top", "To the top", id="scroll.home"),
+    key("G,end", "scroll_end", "End", "To the end", id="scroll.end"),
+    key("ctrl+d", "scroll_half(1)", "Half down", "Half a page down", id="scroll.half-down"),
+    key("ctrl+u", "scroll_half(-1)", "Half up", "Half a page up", id="scroll.half-up"),
+)
+
+ACTS = (
+    key("r", "resolve", "Resolve", "Close it as solved, with a note", id="act.resolve", show=True),
+    key(
+        "t",
+        "retry",
+        "Retry",
+        "Resume the turn; resolve it if that works",
+        id="act.retry",
+        show=True,
+    ),
+    key("s", "snooze", "Snooze", "Hear nothing of it for a while", id="act.snooze", show=True),
+    key("d", "dismiss", "Dismiss", "Close it as not worth a fix", id="act.dismiss", show=True),
+    key("a", "assign", "Assign", "Say who looks into it", id="act.assign"),
+    key("o", "reopen", "Reopen", "Open a closed one again", id="act.reopen"),
+    key("z", "undo", "Undo", "Take back the last change", id="act.undo", show=True),
+    key("y", "copy_id", "Copy id", "Copy the id", id="copy.id"),
+    key("Y", "copy_markdown", "Copy", "Copy everything as Markdown", id="copy.markdown"),
+    key("e", "edit", "Editor", "Open the source line in $EDITOR", id="open.editor"),
+)
+
+LISTS = (
+    key(
+        "slash",
+        "filter",
+        "Filter",
+        "sev:critical phase:planner age:>1h text",
+        id="list.filter",
+        show=True,
+    ),
+    key("n", "next_match(1)", "Next match", "The next that matches", id="list.next"),
+    key("N", "next_match(-1)", "Previous match", "The one before", id="list.previous"),
+    key("space", "mark", "Mark", "Mark it for a change of many", id="list.mark", show=True),
+    key("ctrl+a", "mark_all", "Mark all", "Mark all shown, or none", id="list.mark-all"),
+    key("S", "sort('severity')", "By severity", "The worst first", id="sort.severity"),
+    key("A", "sort('age')", "By age", "The oldest first", id="sort.age"),
+    key("O", "sort('count')", "By count", "The most frequent first", id="sort.count"),
+    key("f", "fold", "Fold alike", "One row for failures that are alike", id="list.fold"),
+    key(
+        "p",
+        "pause",
+        "Pause",
+        "Hold the list still and count what comes",
+        id="live.pause",
+        show=True,
+    ),
+    key("R", "refresh", "Refresh", "Read everything again", id="live.refresh"),
+    key("left_square_bracket", "tab(-1)", "Tab left", "The tab before", id="tab.previous"),
+    key("right_square_bracket", "tab(1)", "Tab right", "The next tab", id="tab.next"),
+    key("1", "tab_to('open')", "Open", "Open interventions", id="tab.open"),
+    key("2", "tab_to('history')", "History", "Closed interventions", id="tab.history"),
+    key("3", "tab_to('turns')", "Live turns", "Turns as they run", id="tab.turns"),
+    key("4", "tab_to('log')", "Log", "The error log as it grows", id="tab.log"),
+)
+
+LEAVE = (
+    key("escape", "back", "Back", "One level back", id="leave.back"),
+    key("question_mark", "help", "Help", "What every key does", id="leave.help", show=True),
+    key("q", "leave", "Quit", "Back; quit at the root", id="leave.quit", show=True),
+)

@@ -1,0 +1,168 @@
+"""Entries as rows: filter, group, sort, and the words of each cell. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from interventions.durations import short_duration
+from interventions.entry import Entry, is_snoozed, severity_rank, short_id, state_of, worst_first
+from interventions.plaintext import one_line
+from interventions.query import Query
+from interventions.timestamps import from_text
+from monitor.widgets.rows import Cell, Column, Row
+
+SEVERITY = {"critical": "crit", "high": "high", "medium": "med"}
+
+OPEN_COLUMNS = (
+    Column("", 1),
+    Column("SEV", 4),
+    Column("AGE", 4, right=True),
+    Column("N", 4, right=True),
+    Column("PHASE", 16, least=10),
+    Column("TOOL", 14, least=8, from_width=58),
+    Column("ERROR", 0),
+    Column("SESSION", 14, least=8, from_width=72),
+)
+HISTORY_COLUMNS = (
+    Column("", 1),
+    Column("CLOSED", 6, right=True),
+    Column("SEV", 4),
+    Column("PHASE", 16, least=8, from_width=58),
+    Column("ERROR", 0),
+    Column("NOTE", 40, least=16),
+)
+
+
+class Sort(StrEnum):
+    SEVERITY = "severity"
+    AGE = "age"
+    COUNT = "count"
+
+
+SORT_COLUMN = {Sort.SEVERITY: "SEV", Sort.AGE: "AGE", Sort.COUNT: "N"}
+
+
+@dataclass(frozen=True)
+class View:
+    """How the list is shown; `reverse` turns the order that a sort begins with."""
+
+    query: Query
+    sort: Sort = Sort.SEVERITY
+    reverse: bool = False
+    folded: bool = True
+
+    def sorted_by(self, sort: Sort) -> View:
+        turned = sort is self.sort and not self.reverse
+        return View(self.query, sort, turned, self.folded)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Entries of one fingerprint, or a single one; `first` is shown for all."""
+
+    key: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def first(self) -> Entry:
+        return self.entries[0]
+
+    @property
+    def occurrences(self) -> int:
+        return sum(entry["occurrences"] for entry in self.entries)
+
+
+def select(entries: Iterable[Entry], view: View, now: datetime) -> list[Group]:
+    """What matches, worst first within each group, groups in the order of the view."""
+    members: dict[str, list[Entry]] = {}
+    for entry in worst_first(view.query.select(list(entries), now)):
+        alike = view.folded and entry["fingerprint"]
+        members.setdefault(entry["fingerprint"] if alike else entry["id"], []).append(entry)
+    groups = [Group(key, tuple(found)) for key, found in members.items()]
+    if view.sort is Sort.AGE:
+        groups.sort(key=lambda group: from_text(group.first["created_at"]))
+    elif view.sort is Sort.COUNT:
+        groups.sort(key=lambda group: group.occurrences, reverse=True)
+    return groups[::-1] if view.reverse else groups
+
+
+def open_row(
+    group: Group, now: datetime, *, new: Collection[str] = (), marked: Collection[str] = ()
+) -> Row:
+    entry = group.first
+    chosen = sum(1 for one in group.entries if one["id"] in marked)
+    mark = "" if not chosen else "✓" if chosen == len(group.entries) else "-"
+    cells = (
+        Cell(mark, "mark"),
+        Cell(SEVERITY.get(entry["severity"], "?"), _severity_style(entry)),
+        Cell(_ago(entry["created_at"], now)),
+        Cell(short_number(group.occurrences)),
+        Cell(one_line(entry["phase"])),
+        Cell(one_line(entry.get("tool") or ""), "dim"),
+        Cell(_error(entry), badges=_badges(group, now, new)),
+        Cell(one_line(entry["session_id"]), "dim"),
+    )
+    return Row(group.key, cells)
+
+
+def history_row(entry: Entry, now: datetime, marked: Collection[str] = ()) -> Row:
+    resolved = bool(entry.get("resolved_at"))
+    closed = entry.get("resolved_at") or entry.get("dismissed_at") or entry["last_seen"]
+    state = state_of(entry, now).upper()
+    cells = (
+        Cell("✓" if entry["id"] in marked else "", "mark"),
+        Cell(_ago(closed, now)),
+        Cell(SEVERITY.get(entry["severity"], "?"), _severity_style(entry)),
+        Cell(one_line(entry["phase"])),
+        Cell(_error(entry), badges=((state, "good" if resolved else "dim"),)),
+        Cell(one_line(entry.get("resolution") or ""), "dim"),
+    )
+    return Row(entry["id"], cells)
+
+
+def short_number(number: int) -> str:
+    """Four characters at most: 999, 12k, 3M."""
+    for size, unit in ((10**6, "M"), (10**4, "k")):
+        if number >= size:
+            return f"{number // (size if unit == 'M' else 1000)}{unit}"
+    return str(number)
+
+
+def names(entries: Collection[Entry], most: int = 5) -> str:
+    """The short ids, with how many more there are."""
+    shown = [short_id(entry["id"]) for entry in list(entries)[:most]]
+    more = f" and {len(entries) - most} more" if len(entries) > most else ""
+    return ", ".join(shown) + more
+
+
+def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[str, str], ...]:
+    found = []
+    if any(entry.get("regression_of") for entry in group.entries):
+        found.append(("REGRESSION", "regression"))
+    if any(entry["id"] in new for entry in group.entries):
+        found.append(("NEW", "new"))
+    if all(is_snoozed(entry, now) for entry in group.entries):
+        found.append(("SNOOZED", "snoozed"))
+    state = state_of(group.first, now)
+    if state in ("resolved", "dismissed"):
+        found.append((state.upper(), "good"))
+    if len(group.entries) > 1:
+        found.append((f"[{len(group.entries)} alike]", "dim"))
+    if owner := group.first.get("owner"):
+        found.append((f"@{one_line(owner)}", "owner"))
+    return tuple(found)
+
+
+def _error(entry: Entry) -> str:
+    return one_line(f"{entry['error_type']}: {entry['error_message']}"[:500])
+
+
+def _ago(moment: str, now: datetime) -> str:
+    return short_duration(now - from_text(moment))
+
+
+def _severity_style(entry: Entry) -> str:
+    return entry["severity"] if severity_rank(entry["severity"]) < len(SEVERITY) else "dim"

@@ -1,0 +1,35 @@
+"""What the workers tell the screens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from interventions.entry import Entry
+from monitor.snapshot import Background, Snapshot
+
+
+@dataclass
+class QueueRead(Message):
+    """The queue as it is now. A later one makes an earlier one that still waits needless."""
+
+    snapshot: Snapshot
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, QueueRead)
+
+
+@dataclass
+class BackgroundRead(Message):
+    intervention_id: str
+    background: Background
+
+
+@dataclass
+class HistoryRead(Message):
+    entries: list[Entry]
+    problem: str = ""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, HistoryRead)

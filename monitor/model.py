@@ -1,0 +1,99 @@
+"""What the triage screen shows and what is chosen in it, without a single widget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from interventions.entry import Entry, is_open
+from interventions.query import parse
+from interventions.timestamps import from_text
+from monitor.listing import Group, Sort, View, select
+from monitor.snapshot import Snapshot
+
+NEW_FOR = timedelta(minutes=10)
+
+
+@dataclass
+class Model:
+    """`new` are ids that came lately and were not looked at yet."""
+
+    snapshot: Snapshot
+    view: View = field(default_factory=lambda: View(parse("")))
+    marked: set[str] = field(default_factory=set)
+    new: set[str] = field(default_factory=set)
+    held: Snapshot | None = None
+    paused: bool = False
+    _known: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        now = self.snapshot.taken_at
+        self.new = {
+            entry["id"]
+            for entry in self.snapshot.open_entries
+            if now - from_text(entry["created_at"]) < NEW_FOR
+        }
+        self._known = {entry["id"] for entry in self.snapshot.entries}
+
+    def take(self, snapshot: Snapshot) -> None:
+        """The queue as it is now; while paused it is only counted."""
+        if self.paused:
+            self.held = snapshot
+            return
+        self.held = None
+        if snapshot.trouble is not None and self.snapshot.entries:
+            # What was last read stays in sight, under a notice.
+            snapshot = replace(snapshot, entries=self.snapshot.entries, health=self.snapshot.health)
+        self.snapshot = snapshot
+        self.new |= {entry["id"] for entry in snapshot.open_entries} - self._known
+        self._known |= {entry["id"] for entry in snapshot.entries}
+        still_open = {entry["id"] for entry in snapshot.open_entries}
+        self.new &= still_open
+        self.marked &= still_open
+
+    def pause(self) -> None:
+        self.paused = not self.paused
+        if not self.paused and self.held is not None:
+            self.take(self.held)
+
+    @property
+    def held_back(self) -> int | None:
+        """How many came since the pause; None when nothing is held."""
+        if not self.paused:
+            return None
+        later = self.held.open_entries if self.held is not None else []
+        return len({entry["id"] for entry in later} - self._known)
+
+    def groups(self, now: datetime) -> list[Group]:
+        return select(self.snapshot.entries, self.view, now)
+
+    def find(self, intervention_id: str) -> Entry | None:
+        return next((e for e in self.snapshot.entries if e["id"] == intervention_id), None)
+
+    def alike(self, entry: Entry) -> list[Entry]:
+        """Other open entries with the same fingerprint."""
+        own = entry["fingerprint"]
+        return [
+            other
+            for other in self.snapshot.entries
+            if own and other["fingerprint"] == own and other["id"] != entry["id"] and is_open(other)
+        ]
+
+    def mark(self, group: Group) -> None:
+        """Turn the mark of a row; a row that is marked in part becomes marked whole."""
+        ids = {entry["id"] for entry in group.entries}
+        self.marked = self.marked - ids if ids <= self.marked else self.marked | ids
+
+    def mark_all(self, groups: list[Group]) -> None:
+        ids = {entry["id"] for group in groups for entry in group.entries}
+        self.marked = self.marked - ids if ids <= self.marked else self.marked | ids
+
+    def sort(self, sort: Sort) -> None:
+        self.view = self.view.sorted_by(sort)
+
+    def fold(self) -> None:
+        self.view = replace(self.view, folded=not self.view.folded)
+
+    def filter(self, text: str) -> None:
+        """Raises QueryError; the view is then as it was."""
+        self.view = replace(self.view, query=parse(text))

@@ -1,0 +1,39 @@
+"""A list, or the reason why it is empty in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from monitor.widgets.row_list import RowList
+from monitor.widgets.rows import Column, Row
+
+
+class ListPane(Vertical):
+    def __init__(self, name: str, columns: Sequence[Column]) -> None:
+        super().__init__(id=f"pane-{name}", classes="pane")
+        self.list = RowList(columns, id=f"{name}-list")
+        self._empty = Static(id=f"{name}-empty", classes="empty", markup=False)
+        self._notice = Static(id=f"{name}-notice", classes="notice", markup=False)
+
+    def compose(self) -> ComposeResult:
+        yield self._notice
+        yield self.list
+        yield self._empty
+
+    def show(
+        self, rows: Sequence[Row], empty: Content, *, sorted_title: str = "", notice: str = ""
+    ) -> None:
+        """`notice` stands above rows that are not the whole truth."""
+        self._notice.update(notice)
+        self._notice.display = bool(notice)
+        # The list keeps the keys even when it has no rows, so it is never taken away.
+        self.set_class(not rows, "-empty")
+        self._empty.display = not rows
+        if not rows:
+            self._empty.update(empty)
+        self.list.show(rows, sorted_title)

@@ -1,0 +1,49 @@
+"""What the monitor shows at one moment: the queue as read, or what kept it from being read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from interventions.entry import Entry, is_open
+from interventions.health import Health
+
+
+class Kind(StrEnum):
+    """Why there is no queue to show; each is told differently."""
+
+    FIRST_RUN = "first run"
+    VANISHED = "folder gone"
+    CORRUPT = "corrupt"
+    STORAGE = "unreadable"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """`what` is the matter and `todo` is what a person does about it."""
+
+    kind: Kind
+    what: str
+    todo: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    taken_at: datetime
+    entries: tuple[Entry, ...] = ()
+    health: Health | None = None
+    trouble: Trouble | None = None
+    read_only: str = ""
+
+    @property
+    def open_entries(self) -> list[Entry]:
+        return [entry for entry in self.entries if is_open(entry)]
+
+
+@dataclass(frozen=True)
+class Background:
+    """What belongs to one entry and lies in other files: past resolutions and who did what."""
+
+    past: tuple[Entry, ...] = ()
+    journal: tuple[dict[str, object], ...] = ()

@@ -1,0 +1,55 @@
+"""One entry, whole, in a column that scrolls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from interventions.entry import Entry
+from monitor.detail_text import detail
+from monitor.keys import SCROLLS
+from monitor.snapshot import Background
+
+
+class DetailView(VerticalScroll, can_focus=True):
+    BINDINGS: ClassVar[list[BindingType]] = [*SCROLLS]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.entry: Entry | None = None
+        self._background: dict[str, Background] = {}
+        self._shown: object = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="detail-text", markup=False)
+
+    def show(self, entry: Entry | None, others: Sequence[Entry], now: datetime) -> None:
+        """The same entry in a newer version keeps the place that was scrolled to."""
+        moved = (entry or {}).get("id") != (self.entry or {}).get("id")
+        self.entry = entry
+        background = self._background.get(entry["id"]) if entry else None
+        # Ages are in minutes at best: text of the same minute is the same text.
+        minute = now.replace(second=0, microsecond=0)
+        shown = (entry, [one["id"] for one in others], background, minute)
+        if shown != self._shown:
+            self._shown = shown
+            text = self.query_one("#detail-text", Static)
+            if entry is None:
+                text.update("")
+            else:
+                text.update(detail(entry, others, background or Background(), now))
+        if moved:
+            self.scroll_home(animate=False)
+
+    def add_background(self, intervention_id: str, background: Background) -> None:
+        """Kept for the entry that is shown alone; it is read again when the entry changes."""
+        self._background = {intervention_id: background}
+
+    def action_scroll_half(self, direction: int) -> None:
+        self.scroll_relative(y=direction * self.size.height // 2, animate=False)

@@ -1,0 +1,242 @@
+"""A list whose cursor stands on an item and not on a place.
+
+Rows that come, go or change their order above the cursor do not move it off its item, and the
+item stays on the same line of the terminal as long as that is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from monitor.keys import MOVES
+from monitor.widgets.rows import GAP, Column, Row, cut, layout
+
+_HEAD = 1
+
+
+class RowList(ScrollView, can_focus=True):
+    BINDINGS: ClassVar[list[BindingType]] = [*MOVES]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "rows--head",
+        "rows--cursor",
+        "rows--cursor-blurred",
+        "rows--hover",
+        "rows--mark",
+        "rows--critical",
+        "rows--high",
+        "rows--medium",
+        "rows--dim",
+        "rows--good",
+        "rows--new",
+        "rows--regression",
+        "rows--snoozed",
+        "rows--owner",
+        "rows--gone",
+    }
+
+    @dataclass
+    class Moved(Message):
+        """The cursor came to another item (None: the list is empty)."""
+
+        list: RowList
+        key: str | None
+
+    @dataclass
+    class Chosen(Message):
+        list: RowList
+        key: str
+
+    @dataclass
+    class Ticked(Message):
+        """The mark of a row was clicked."""
+
+        list: RowList
+        key: str
+
+    @dataclass
+    class HeadClicked(Message):
+        list: RowList
+        title: str
+
+    def __init__(self, columns: Sequence[Column], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.columns = tuple(columns)
+        self.rows: list[Row] = []
+        self.sorted_title = ""
+        self.cursor_key: str | None = None
+        self._places: dict[str, int] = {}
+        self._layout: list[tuple[int, int]] = []
+        self._hover = -1
+
+    # -- what is shown ---------------------------------------------------------------------------
+
+    def show(self, rows: Sequence[Row], sorted_title: str = "") -> None:
+        """Replace the rows; the cursor stays on its item, or goes to the one now in its place."""
+        if list(rows) == self.rows and sorted_title == self.sorted_title:
+            return
+        before = self.cursor
+        self.rows = list(rows)
+        self.sorted_title = sorted_title
+        self._places = {row.key: place for place, row in enumerate(self.rows)}
+        self._arrange()
+        place = self._places.get(self.cursor_key or "", min(before, len(self.rows) - 1))
+        if before >= 0 and place >= 0:
+            self.scroll_to(y=self.scroll_y + place - before, animate=False, immediate=True)
+        self._stand_on(max(place, 0) if self.rows else -1)
+        self.refresh()
+
+    def _arrange(self) -> None:
+        width = self.scrollable_content_region.width
+        self._layout = layout(self.columns, self.rows, width)
+        self.virtual_size = Size(width, len(self.rows) + _HEAD)
+
+    def on_resize(self) -> None:
+        self._arrange()
+        self._reveal()
+        self.refresh()
+
+    # -- the cursor ------------------------------------------------------------------------------
+
+    @property
+    def cursor(self) -> int:
+        """The place of the cursor, -1 without rows."""
+        return self._places.get(self.cursor_key or "", -1)
+
+    def move_to(self, place: int) -> None:
+        if self.rows:
+            self._stand_on(min(max(place, 0), len(self.rows) - 1))
+
+    def move_to_key(self, key: str) -> None:
+        if key in self._places:
+            self._stand_on(self._places[key])
+
+    def _stand_on(self, place: int) -> None:
+        key = self.rows[place].key if place >= 0 else None
+        if key != self.cursor_key:
+            self.cursor_key = key
+            self.post_message(self.Moved(self, key))
+            self.refresh()
+        self._reveal()
+
+    def _reveal(self) -> None:
+        place, height = self.cursor, self.scrollable_content_region.height - _HEAD
+        if place < 0 or height < 1:
+            return
+        if place < self.scroll_offset.y:
+            self.scroll_to(y=place, animate=False, immediate=True)
+        elif place >= self.scroll_offset.y + height:
+            self.scroll_to(y=place - height + 1, animate=False, immediate=True)
+
+    def action_move(self, steps: int) -> None:
+        self.move_to(self.cursor + steps)
+
+    def action_move_pages(self, pages: float) -> None:
+        height = self.scrollable_content_region.height - _HEAD
+        self.move_to(self.cursor + round(pages * max(height, 1)))
+
+    def action_first(self) -> None:
+        self.move_to(0)
+
+    def action_last(self) -> None:
+        self.move_to(len(self.rows) - 1)
+
+    def action_choose(self) -> None:
+        if self.cursor_key is not None:
+            self.post_message(self.Chosen(self, self.cursor_key))
+
+    # -- the mouse -------------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        if event.y < _HEAD:
+            self._click_head(event.x)
+            return
+        place = event.y - _HEAD + self.scroll_offset.y
+        if place >= len(self.rows):
+            return
+        again = place == self.cursor
+        self.move_to(place)
+        if event.x < 2:
+            self.post_message(self.Ticked(self, self.rows[place].key))
+        elif again:
+            self.action_choose()
+
+    def _click_head(self, x: int) -> None:
+        start = 0
+        for number, size in self._layout:
+            if start <= x < start + size + GAP:
+                self.post_message(self.HeadClicked(self, self.columns[number].title))
+            start += size + GAP
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._set_hover(event.y - _HEAD + self.scroll_offset.y if event.y >= _HEAD else -1)
+
+    def on_leave(self) -> None:
+        self._set_hover(-1)
+
+    def _set_hover(self, place: int) -> None:
+        if place != self._hover:
+            self._hover = place
+            self.refresh()
+
+    # -- painting --------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        if y < _HEAD:
+            return self._head(width)
+        place = y - _HEAD + self.scroll_offset.y
+        if place >= len(self.rows):
+            return Strip.blank(width, self.rich_style)
+        return self._line(self.rows[place], self._base(place), width)
+
+    def _base(self, place: int) -> Style:
+        base = self.rich_style
+        if place == self.cursor:
+            name = "rows--cursor" if self.has_focus else "rows--cursor-blurred"
+            return base + self.get_component_rich_style(name)
+        if place == self._hover:
+            return base + self.get_component_rich_style("rows--hover")
+        return base
+
+    def _head(self, width: int) -> Strip:
+        style = self.rich_style + self.get_component_rich_style("rows--head")
+        words = []
+        for number, size in self._layout:
+            column = self.columns[number]
+            arrow = "▾" if column.title and column.title == self.sorted_title else ""
+            words.append(cut(column.title + arrow, size, right=column.right))
+        return Strip([Segment((" " * GAP).join(words), style)]).adjust_cell_length(width, style)
+
+    def _line(self, row: Row, base: Style, width: int) -> Strip:
+        gap = Segment(" " * GAP, base)
+        segments: list[Segment] = []
+        for number, size in self._layout:
+            cell, column = row.cells[number], self.columns[number]
+            if segments:
+                segments.append(gap)
+            room = size
+            for word, style in cell.badges:
+                taken = min(cell_len(word), room)
+                segments.append(Segment(cut(word, taken), self._style(style, base)))
+                segments += [gap] if room > taken else []
+                room = max(room - taken - GAP, 0)
+            text = cut(cell.text, room, right=column.right)
+            segments.append(Segment(text, self._style(cell.style or row.style, base)))
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _style(self, name: str, base: Style) -> Style:
+        if not name:
+            return base
+        return base + self.get_component_rich_style(f"rows--{name}", partial=True)
