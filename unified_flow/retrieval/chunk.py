@@ -41,7 +41,7 @@ class Chunk:
 
 
 def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
-    for section in _joined(filter(None, map(_trimmed, sections))):
+    for section in _joined(filter(None, map(_trimmed, _with_lone_headings(sections)))):
         heading = " > ".join(section.trail)
         for line, text in _pieces(section):
             yield Chunk(heading, line, line + text.count("\n"), text)
@@ -49,6 +49,20 @@ def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
 
 def _size(lines: Sequence[str]) -> int:
     return sum(map(len, lines)) + len(lines)
+
+
+def _with_lone_headings(sections: Iterable[Section]) -> Iterator[Section]:
+    """A heading with nothing under it, not even another heading, is text of its own."""
+    before: Section | None = None
+    for section in (*sections, None):
+        if before is not None:
+            empty = before.lead and not any(map(str.strip, before.lines))
+            parent = section is not None and section.trail[: len(before.trail)] == before.trail
+            if empty and not parent:
+                start = before.line - len(before.lead)
+                before = Section(before.trail[:-1], start, before.lead)
+            yield before
+        before = section
 
 
 def _trimmed(section: Section) -> Section | None:
@@ -97,12 +111,14 @@ def _pieces(section: Section) -> Iterator[tuple[int, str]]:
         yield section.line, "\n".join(section.lines)
         return
     held: list[str] = []
-    line = section.line
+    line, size = section.line, 0
     for start, paragraph in _paragraphs(section):
-        if held and _size(held) + _size(paragraph) > TARGET:
+        more = _size(paragraph)
+        if held and size + more > TARGET:
             yield from _emit(line, held)
-            held, line = [], start
+            held, line, size = [], start, 0
         held += paragraph
+        size += more
     yield from _emit(line, held)
 
 

@@ -215,6 +215,19 @@ def test_html_in_one_line_and_broken_html_are_read() -> None:
     assert LONG in "".join(chunk.heading + chunk.text for chunk in read(".html", broken))
 
 
+def test_headings_with_nothing_under_them_are_found() -> None:
+    assert sections(".md", "# List\n\n## Buy milk\n\n## Call Bob\n") == [
+        ("List", 3, "## Buy milk\n\n## Call Bob")
+    ]
+
+
+@pytest.mark.parametrize("mark", ["<", "<!--", "<![CDATA[", "<?", "<p ", "<div>", "&#", "<!-- -->"])
+def test_html_that_is_nothing_but_marks_takes_no_time(mark: str) -> None:
+    text = mark * (200_000 // len(mark)) + f"\n\n<p>{LONG}</p>"
+
+    assert len(read(".html", text)) < 200_000
+
+
 def test_code_is_cut_at_functions_and_methods() -> None:
     body = "\n".join(f"        step_{number}(argument_of_the_step)" for number in range(5))
     text = f"""\

@@ -31,9 +31,17 @@ _SPACE = re.compile(r"[ \t\f\v\xa0]+")
 
 def sections(text: str) -> Iterator[Section]:
     reader = _Reader()
-    reader.feed(text)
+    reader.feed(_closed(text))
     reader.close()
     yield from reader.finished()
+
+
+def _closed(text: str) -> str:
+    """Without marks that nothing closes: for each one the parser reads the rest of the file."""
+    for opening, closing in (("<!--", "-->"), ("<![", "]]>"), ("<", ">")):
+        end = text.rfind(closing) + 1
+        text = text[:end] + text[end:].replace(opening, "&lt;" + opening[1:])
+    return text
 
 
 class _Reader(HTMLParser):
@@ -45,8 +53,7 @@ class _Reader(HTMLParser):
         self._heading: list[str] | None = None
         self._title: list[str] | None = None
         self._page = ""
-        self._start = 1
-        self._lines = [""]
+        self._pieces: list[tuple[int, str]] = []  # (line of the file, text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "title" and "svg" not in self._unseen:
@@ -93,25 +100,19 @@ class _Reader(HTMLParser):
             self._add(data)
 
     def _add(self, data: str) -> None:
-        missing = self.getpos()[0] - (self._start + len(self._lines) - 1)
-        if missing > 0:
-            self._lines += [""] * missing
-        first, *others = data.split("\n")
-        self._lines[-1] += first
-        self._lines += others
+        self._pieces += enumerate(data.split("\n"), self.getpos()[0])
 
     def _break(self) -> None:
         if self._heading is not None:
             self._heading.append(" ")
-        elif self._lines[-1] and not self._lines[-1].endswith(" "):
-            self._lines[-1] += " "
+        elif self._pieces:
+            self._pieces.append((self._pieces[-1][0], " "))
 
     def _close_heading(self, tag: str | None) -> None:
         if self._heading is None:
             return
         title = " ".join("".join(self._heading).replace("¶", " ").split())
         self._heading = None
-        self._start, self._lines = self.getpos()[0], [""]
         level = int(tag[1]) if tag else 6
         while self._trail and self._trail[-1][0] >= level:
             self._trail.pop()
@@ -120,10 +121,16 @@ class _Reader(HTMLParser):
 
     def _flush(self) -> None:
         """Ends the section: what was read so far lies under the trail so far."""
+        if not self._pieces:
+            return
         trail = tuple(title for _, title in self._trail) or ((self._page,) if self._page else ())
-        lines = [_SPACE.sub(" ", line).strip() for line in self._lines]
-        self._found.append(Section(trail, self._start, lines))
-        self._start, self._lines = self.getpos()[0], [""]
+        start, end = self._pieces[0][0], self._pieces[-1][0]
+        lines: list[list[str]] = [[] for _ in range(end - start + 1)]
+        for line, piece in self._pieces:
+            lines[line - start].append(piece)
+        seen = [_SPACE.sub(" ", "".join(line)).strip() for line in lines]
+        self._found.append(Section(trail, start, seen))
+        self._pieces = []
 
     def finished(self) -> Iterator[Section]:
         self._close_heading(None)
