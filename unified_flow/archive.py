@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Self
 
 from interventions.home import find_home, state_folder
+from unified_flow.document import markdown
 from unified_flow.errors import RetrievalError
 from unified_flow.journal import TurnFolders, read
-from unified_flow.ledger import PAGE
 from unified_flow.turn import Turn, fold
 
 
@@ -53,5 +53,5 @@ class TurnArchive:
         return turns, damaged
 
     def page(self, turn_id: int) -> str:
-        """`context.md` as far as it was written."""
-        return (self.folders.path(turn_id) / PAGE).read_text(encoding="utf-8", errors="replace")
+        """The turn for reading, from its journal: `context.md`, also of a turn that was killed."""
+        return "".join(map(markdown, read(self.folders.path(turn_id))))

@@ -53,7 +53,7 @@ def _quoted(text: str) -> str:
 
 
 def _body(output: Any) -> str:
-    items = output if isinstance(output, tuple) else (output,)
+    items = output if isinstance(output, tuple | list) else [output]
     return "".join(f"\n{_fields(_plain(item))}" for item in items)
 
 

@@ -54,19 +54,24 @@ class Recipe:
 
 def load(phase: str, override: Path | None) -> Recipe:
     """The recipe of `phase`. Raises RecipeError naming the file and the line."""
-    path = PACKAGED / f"{phase}.md"
-    if override is not None and (own := override / f"{phase}.md").exists():
-        path = own
-    try:
-        stat = path.stat()
-        return _read(path, stat.st_mtime_ns, stat.st_size)
-    except FileNotFoundError as exc:
-        raise RecipeError(
-            f"{path}:1: there is no recipe for {phase}",
-            hint="restore the file, or reinstall the package",
-        ) from exc
-    except (OSError, UnicodeDecodeError) as exc:
-        raise RecipeError(f"{path}:1: the recipe cannot be read: {exc}") from exc
+    for path in _candidates(phase, override):
+        try:
+            stat = path.stat()
+            return _read(path, stat.st_mtime_ns, stat.st_size)
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as exc:
+            raise RecipeError(f"{path}:1: the recipe cannot be read: {exc}") from exc
+    raise RecipeError(
+        f"{path}:1: there is no recipe for {phase}",
+        hint="restore the file, or reinstall the package",
+    )
+
+
+@lru_cache(maxsize=64)
+def _candidates(phase: str, override: Path | None) -> tuple[Path, ...]:
+    folders = (PACKAGED,) if override is None else (override, PACKAGED)
+    return tuple(folder / f"{phase}.md" for folder in folders)
 
 
 @lru_cache(maxsize=64)

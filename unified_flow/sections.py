@@ -49,8 +49,7 @@ class Sections:
 
     def only(self, names: frozenset[str]) -> Sections:
         """The same with every section emptied that is not in `names`."""
-        empty = {f.name: f.default for f in fields(self) if f.name not in names}
-        return replace(self, **empty)  # type: ignore[arg-type]
+        return Sections(**{name: getattr(self, name) for name in names})
 
     def with_inputs(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from interventions import InterventionQueue
@@ -33,7 +34,7 @@ class Services:
     query_log: QueryLog
     policy: Policy
 
-    @property
+    @cached_property
     def recipes(self) -> Path:
         """Where the project's own recipes are, if it has any."""
         return self.settings.recipes or self.home / "recipes"

@@ -158,7 +158,7 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
             result = results.ToolResult.model_validate(event.output)
             return replace(turn, tools_done={**turn.tools_done, event.call: result})
         case PhaseCompleted():
-            return _complete(_end_visit(turn, event, "completed"), event)
+            return _complete(turn, event)
         case PhaseFailed():
             failure = Failure(
                 phase=event.phase,
@@ -169,8 +169,8 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
                 intervention_id=event.intervention_id,
                 admission=event.admission,
             )
-            failed = _end_visit(turn, event, "failed")
-            return replace(failed, status="failed", failure=failure)
+            visits = _ended(turn, event, "failed")
+            return replace(turn, visits=visits, status="failed", failure=failure)
         case TurnInterrupted():
             return replace(turn, status="interrupted")
         case TurnCompleted():
@@ -181,14 +181,13 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
             assert_never(event)
 
 
-def _end_visit(
+def _ended(
     turn: Turn, event: PhaseCompleted | PhaseFailed, status: Literal["completed", "failed"]
-) -> Turn:
+) -> tuple[Visit, ...]:
     """The running visit ends. A phase whose recipe cannot be read fails before it has begun one."""
     begun = bool(turn.visits) and turn.visits[-1].status == "running"
     before = turn.visits[:-1] if begun else turn.visits
-    ended = Visit(event.phase, event.visit, status, event.duration_ms)
-    return replace(turn, visits=(*before, ended))
+    return (*before, Visit(event.phase, event.visit, status, event.duration_ms))
 
 
 def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
@@ -196,12 +195,16 @@ def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
     counters = turn.counters
     if event.phase == "coordinator":
         output = (*turn.sections.coordinator, *output)
-        turn = replace(turn, tools_done={})
     elif event.phase == "planner":
         counters = replace(counters, planning=counters.planning + 1)
     elif event.phase == "validation" and output.decision == "RETRY":
         counters = replace(counters, retries=counters.retries + 1, planning=0)
     elif event.phase == "validation" and output.decision == "REVISE":
         counters = replace(counters, revisions=counters.revisions + 1)
-    sections = replace(turn.sections, **{event.phase: output})
-    return replace(turn, sections=sections, counters=counters)
+    return replace(
+        turn,
+        visits=_ended(turn, event, "completed"),
+        sections=replace(turn.sections, **{event.phase: output}),
+        counters=counters,
+        tools_done={},
+    )
