@@ -8,6 +8,7 @@ A value too large for a line lies whole in a file named by its SHA-256.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -84,30 +85,56 @@ class TurnFolders:
 
 
 class Journal:
-    """Appends events to one turn's journal."""
+    """Appends events to one turn's journal. Whoever has it open runs the turn, alone.
+
+    The lock is the file's own, so it ends with its holder's life however that ends. Raises
+    BlockingIOError if another process, or this one, has it open.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._file = open_private(folder / NAME, os.O_WRONLY | os.O_APPEND)
+        self._waiting = b""
+        self._file = open_private(folder / NAME, os.O_RDWR | os.O_APPEND)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _cut_torn_line(self._file)
+        except OSError:
+            os.close(self._file)
+            raise
 
     def close(self) -> None:
-        os.close(self._file)
+        try:
+            self.flush()
+        finally:
+            os.close(self._file)
 
     def append(self, event: AnyEvent) -> None:
-        """Raises OSError if the line cannot be written, and then leaves no part of it."""
+        """Raises OSError if the line cannot be written, and then leaves no part of it.
+
+        A line waits for the next that has to be durable, or for `flush`: on a disk that is
+        syncing, each write costs as much as the work of a small phase.
+        """
         line = encode(event)
         if len(line) > MAX_INLINE_BYTES or POINTER_BYTES in line:
             line = encode(self._shorten(event))
-        end = os.lseek(self._file, 0, os.SEEK_END)
-        try:
-            _write_all(self._file, line + b"\n")
-        except OSError:
-            os.ftruncate(self._file, end)
-            raise
+        self._waiting += line + b"\n"
         if _durable(event):
+            self.flush()
             # The first one makes the new folder durable too: ext4, XFS and btrfs log a file's
             # creation with it. An fsync of both folders would cost a turn a quarter more.
             os.fsync(self._file)
+
+    def flush(self) -> None:
+        """Write what waits, so that it survives this process and whoever watches sees it."""
+        waiting, self._waiting = self._waiting, b""
+        if not waiting:
+            return
+        end = os.lseek(self._file, 0, os.SEEK_END)
+        try:
+            _write_all(self._file, waiting)
+        except OSError:
+            os.ftruncate(self._file, end)
+            raise
 
     def _shorten(self, event: AnyEvent) -> dict[str, Any]:
         """The event with its large values, and what looks like a pointer, in files of their own."""
@@ -124,7 +151,7 @@ def _durable(event: AnyEvent) -> bool:
         case PhaseCompleted() | PhaseFailed() | TurnInterrupted():
             return True
         case TurnCompleted():
-            return False  # follows from the last phase, which is durable already
+            return False  # follows from the last phase, which is durable already; close writes it
         case ToolStarted():
             return "writes" in event.access
         case _:
@@ -134,6 +161,34 @@ def _durable(event: AnyEvent) -> bool:
 def _write_all(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
+
+
+def _cut_torn_line(descriptor: int) -> None:
+    """A line without its end was never acknowledged, and must not run into the next one."""
+    size = os.fstat(descriptor).st_size
+    if not size or os.pread(descriptor, 1, size - 1) == b"\n":
+        return
+    end, block = size, 64 * 1024
+    while end > 0:
+        begin = max(0, end - block)
+        found = os.pread(descriptor, end - begin, begin).rfind(b"\n")
+        if found >= 0:
+            os.ftruncate(descriptor, begin + found + 1)
+            return
+        end = begin
+    os.ftruncate(descriptor, 0)
+
+
+def is_open(folder: Path) -> bool:
+    """Whether somebody runs the turn in `folder` now. Raises OSError if it cannot be read."""
+    descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _store(folder: Path, content: bytes) -> str:

@@ -87,6 +87,7 @@ class Kit:
             max_tokens=self.recipe.head.token_budget,
         )
         self.where = Where(stage="llm", model=model.name)
+        self._ledger.flush()
         started = perf_counter()
         reply = await model.complete(call)
         self._ledger.record(
@@ -121,6 +122,7 @@ class Kit:
                 access=sorted(tool.access),
             )
         )
+        self._ledger.flush()
         started = perf_counter()
         output = await self._services.toolbox.call(tool, args)
         result = ToolResult(

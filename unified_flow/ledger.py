@@ -42,6 +42,7 @@ class Ledger:
             self._journal = Journal(folder)
             opened.callback(self._journal.close)
             self.record(first)
+            self.flush()
             self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
@@ -54,6 +55,10 @@ class Ledger:
         traceback: TracebackType | None,
     ) -> None:
         self._opened.close()
+
+    def flush(self) -> None:
+        """Before anything that takes time or acts: what was recorded so far is on disk."""
+        self._journal.flush()
 
     def record(self, event: AnyEvent) -> None:
         """Raises OSError if the journal cannot be written; the turn then stands as before."""
