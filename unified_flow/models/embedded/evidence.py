@@ -31,7 +31,7 @@ def signs(question: Question, best: Candidate) -> dict[str, float]:
     return {
         "passage": read.passage.score,
         "nearby": sum(_found(term, near) for term in question.core) / max(1, len(question.core)),
-        "names": sum(term in whole for term in names) / len(names) if names else 1.0,
+        "names": sum(_found(term, whole) for term in names) / len(names) if names else 1.0,
         "kind": float(looked_for is None or any(looked_for.search(s.text) for s in neighbours)),
     }
 

@@ -68,12 +68,20 @@ class Lexicon:
     more: re.Pattern[str] | None = None  # "tell me more", "why?": the earlier question again
     genitive: str = "{}"
 
+    # Question words and particles inside a run without spaces; elsewhere stop words do.
+    unsaid: re.Pattern[str] | None = None
+
     # What is no question for the documents.
     greeting: re.Pattern[str] | None = None
     thanks: re.Pattern[str] | None = None
     recall: re.Pattern[str] | None = None  # "what did I ask before?"
     first_recalled: re.Pattern[str] | None = None
     compound: re.Pattern[str] | None = None  # where one question ends and another begins
+
+
+def said(question: str, lexicon: Lexicon) -> str:
+    """The question without the words that only make it a question."""
+    return lexicon.unsaid.sub(" ", question) if lexicon.unsaid else question
 
 
 @cache

@@ -134,7 +134,7 @@ LEXICON = Lexicon(
         r"\s+take\b|\bmakes?\s+it\s+(?:possible|easy|hard|easier|harder)\b"
     ),
     determiners=word_set(
-        "the a an my your our each every all some any no both most many several which how "
+        "the a an my your our each every all some any no both most many several which "
         "of in for with between to from by about on at and or under during"
     ),
     ordinals={

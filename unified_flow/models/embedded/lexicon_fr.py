@@ -65,8 +65,7 @@ LEXICON = Lexicon(
     continues=pattern(
         r"[\"'(«\s]*(?:il|elle|ils|elles|ce|cela|ceci|cette|ces|son|sa|ses|leur|leurs|celui-ci|celle-ci)\b"
     ),
-    pronouns=word_set("il elle ils elles lui leur leurs celui-ci celle-ci ceux-ci son sa ses en y")
-    - {"en", "y", "leur"},
+    pronouns=word_set("il elle ils elles lui leurs celui celle ceux son sa ses"),
     possessives=frozenset({"son", "sa", "ses", "leurs"}),
     demonstratives=pattern(
         r"(?P<reference>cela|ceci|ça|celui-ci|celle-ci|ceux-ci)(?=\s*(?:[?.!,]|$)|\s+(?:est|sont|signifie|marche|fonctionne|veut)\b)"
@@ -75,7 +74,7 @@ LEXICON = Lexicon(
         r"\b(?:y\s+a-t-il|il\s+y\s+a(?:vait)?|faut-il|il\s+faut|est-il\s+(?:possible|nécessaire|vrai)|s['’]agit-il|quelle\s+heure)\b"
         # In French the subject is repeated as a pronoun: "Comment les nœuds parlent-ils ?"
         r"|\b(?:les?|la|l['’]|des|du|un|une|ces?|cette)\s*\w+.*-t?-?(?:il|elle|ils|elles)\b"
-        r"|\b[A-ZÉÈ]\w+\s+\w+-t?-?(?:il|elle|ils|elles)\b"
+        r"|(?<!^)\b(?-i:[A-ZÉÈ])\w+\s+\w+-t?-?(?:il|elle|ils|elles)\b"
     ),
     determiners=word_set(
         "le la les l un une des du de mon ma mes chaque tous toutes quel quelle quels quelles dans "

@@ -69,8 +69,10 @@ LEXICON = Lexicon(
     ),
     naming_question=pattern(r"\b(?:kalla|heter|hette|namn|benäm|ord|titel)"),
     naming_sentence=pattern(r"\b(?:kalla|heter|hette|namn|benäm|titel)|[\"“”]"),
+    # "Den" opens a sentence as an article too; as a pronoun it has its verb right behind it.
     continues=pattern(
-        r"[\"'(]*(?:han|hon|den|det|de|detta|denna|dessa|hans|hennes|dess|deras|sådan\w*|båda|där|här|dock)\b"
+        r"[\"'(]*(?:(?:han|hon|detta|denna|dessa|hans|hennes|dess|deras|sådan\w*|båda|där|här|dock)\b"
+        r"|(?:den|det|de)\s+(?:\w+r|var|kan|ska|måste|\w+de|finns|behövs)\b)"
     ),
     pronouns=word_set("den det de dem dess deras han honom hans hon henne hennes"),
     possessives=word_set("dess deras hans hennes"),
@@ -79,7 +81,7 @@ LEXICON = Lexicon(
     ),
     expletives=pattern(
         r"\bdet\s+(?:finns|fanns|gick|går|regnar|krävs|behövs)\b|\b(?:finns|fanns|går|krävs|behövs|är|var|blir)\s+det\b"
-        r"|\b(?:den|det|de)\s+(?!är\b|var\b|har\b|kan\b|gör\b|gjorde\b|fungerar\b|heter\b|ska\b|som\b|bra\b)\w+(?:a|e|t|n|na|de)\b"
+        r"|\b(?:den|det|de)\s+(?!är\b|var\b|har\b|kan\b|gör\b|gjorde\b|fungerar\b|heter\b|ska\b|som\b|bra\b)\w{2,}(?:a|e|t|n)\b"
     ),
     determiners=word_set(
         "en ett den det de min mitt mina din varje alla några någon ingen båda vilken vilket vilka "

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from unified_flow.models.embedded.intents import file_intent, talk_of
-from unified_flow.models.embedded.lexicon import lexicon_of
+from unified_flow.models.embedded.lexicon import lexicon_of, said
 from unified_flow.models.embedded.passages import SEARCH
 from unified_flow.results import Goal, Plan, ToolRequest, ToolResult
 from unified_flow.sections import Sections
@@ -73,7 +73,8 @@ def questions_in(text: str) -> list[str]:
 
 def search_query(question: str) -> str:
     """The question without "could you please tell me", which no document says."""
-    return _POLITE.sub("", question)[:_MOST_CHARACTERS] or question[:_MOST_CHARACTERS]
+    asked = said(_POLITE.sub("", question), lexicon_of(language_of(question))).strip()
+    return (asked or question)[:_MOST_CHARACTERS]
 
 
 def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:

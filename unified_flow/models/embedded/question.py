@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from unified_flow.models.embedded.lexicon import Kind, Lexicon, lexicon_of
+from unified_flow.models.embedded.lexicon import Kind, Lexicon, lexicon_of, said
 from unified_flow.models.embedded.matching import matching_terms
 from unified_flow.text import language_of, words
 from unified_flow.text.languages import stop_words
@@ -44,7 +44,7 @@ def read_question(text: str, language: str | None = None) -> Question:
     lexicon = lexicon_of(asked_in)
     language = language or asked_in
     kind, focus_words = _kind(text, lexicon, asked_in)
-    terms = tuple(dict.fromkeys(matching_terms(text, language)))
+    terms = tuple(dict.fromkeys(matching_terms(said(text, lexicon), language)))
     focus = {t for word in focus_words for t in matching_terms(word, language)}
     shell = {t for word in lexicon.shell for t in matching_terms(word, language)}
     plain = [word.casefold() for word in words(text)]

@@ -52,17 +52,21 @@ def quotes_for(
     for candidate in candidates:
         if len(quotes) == most or (quotes and candidate.probability < _LEAST):
             break
-        quote = _citation(candidate, confidence)
-        if quote.quote in refused or any(candidate.sentence.text in q.quote for q in quotes):
+        if any(candidate.sentence.text in quote.quote for quote in quotes):
+            continue
+        quote = _citation(candidate, confidence, quotes)
+        if quote.quote in refused:
             continue
         sentence = sentence or candidate.sentence.text
         quotes.append(quote)
     return Found(quotes, confidence, sentence)
 
 
-def _citation(candidate: Candidate, confidence: float) -> Citation:
+def _citation(candidate: Candidate, confidence: float, given: Sequence[Citation]) -> Citation:
     read, sentence = candidate.read, candidate.sentence
     first = _carrying(read, sentence)
+    if any(first.text in citation.quote for citation in given):
+        first = sentence
     quote = read.passage.text[first.start : sentence.end]
     if len(quote) > LONGEST:
         first, quote = (

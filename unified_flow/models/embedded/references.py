@@ -14,12 +14,16 @@ from unified_flow.text import language_of, terms
 from unified_flow.text.languages import stop_words
 from unified_flow.text.words import UNSPACED
 
-_TOKEN = re.compile(r"\w+(?:-\w+)*")
+_TOKEN = re.compile(r"\w+")
+_JOINT = re.compile(r"-(?:t-)?\Z")  # "parle-t-il"
+_SOURCE = re.compile(r"\s*\([^()]*:\d+\)\Z")
+_JOINING = re.compile(r".*\b(?:of|for|av|för|de|du|des)\s+|.*\bd['’]", re.IGNORECASE)  # noqa: RUF001
 _UNSPACED = re.compile(rf"[{UNSPACED}]")
 _ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+(.+?)\s*$", re.MULTILINE)
 _ALTERNATIVES = re.compile(
     r"([\w'’ -]{2,60}?(?:,\s*[\w'’ -]{2,60}?)*),?\s+(?:or|and|eller|och|ou|et)\s+([\w'’ -]{2,60})"  # noqa: RUF001
 )
+_ASKING = re.compile(r"\b(?:is|are|was|were|do|does|use|är|var|est|sont)\b", re.IGNORECASE)
 _LONGEST_ITEM = 200
 _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent stands among them
 _PERSONS = word_set("he him his she her hers han honom hans hon henne hennes 他 她")
@@ -74,6 +78,9 @@ def _asks_instead(
         return None
     earlier = _standing_alone(history)
     replaced = topic_of(earlier, lexicon, language)
+    if replaced and (joined := _JOINING.match(replaced)):
+        # "the reliability of a publisher": what about a subscription's?
+        replaced = replaced[joined.end() :] or replaced
     asked = earlier.replace(replaced, topic, 1) if replaced else f"{earlier} {topic}"
     return Resolution("resolved", asked, (query.strip(),), asked)
 
@@ -94,7 +101,8 @@ def _counts(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resol
 
 
 def _listed(text: str) -> list[str]:
-    return [item.strip("“”\"' ")[:_LONGEST_ITEM] for item in _ITEM.findall(text)]
+    items = (_SOURCE.sub("", item) for item in _ITEM.findall(text))
+    return [item.strip("“”\"' ")[:_LONGEST_ITEM] for item in items]
 
 
 def _alternatives(text: str) -> list[str]:
@@ -102,8 +110,11 @@ def _alternatives(text: str) -> list[str]:
     match = _ALTERNATIVES.search(text.rpartition(":")[2])
     if match is None:
         return []
-    *_, first = re.split(r"\b(?:is|are|between|mellan|entre|är)\b", match.group(1))
-    return [part.strip(" ,") for part in [*first.split(","), match.group(2)] if part.strip(" ,")]
+    listed = re.split(r"\b(?:between|mellan|entre)\b", match.group(1))[-1].split(",")
+    if len(listed) > 1 and _ASKING.search(listed[0]):
+        listed = listed[1:]  # "Which is faster, A or B?"
+    first = _ASKING.split(listed[0])[-1]
+    return [part.strip(" ,") for part in [first, *listed[1:], match.group(2)] if part.strip(" ,")]
 
 
 def _points(
@@ -130,7 +141,9 @@ def _replaced(
     for start, end in reversed(spans):
         owned = lexicon is not None and query[start:end].casefold() in lexicon.possessives
         words = lexicon.genitive.format(topic) if lexicon and owned else topic
-        resolved = resolved[:start] + words + resolved[end:]
+        joint = _JOINT.search(resolved, max(0, start - 3), start)
+        before = f"{resolved[: joint.start()]} " if joint else resolved[:start]
+        resolved = before + words + resolved[end:]
     return Resolution("resolved", resolved, references, topic)
 
 

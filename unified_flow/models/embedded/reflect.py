@@ -24,8 +24,13 @@ def reflect(query: str, sections: Sections) -> Reflection:
     analysis = sections.query_analyzer
     if analysis is not None and analysis.reference_resolution.status == "failed":
         references = analysis.reference_resolution.original_references
+        # "Why?" refers to nothing that could be named: all of the question is missing.
+        bare = references == [query.strip().rstrip("?？!. ")]  # noqa: RUF001
         question = phrases.unclear_reference.format(reference=", ".join(references))
-        return _clarify(question, "a reference to an earlier turn could not be resolved")
+        return _clarify(
+            phrases.no_content if bare else question,
+            "a reference to an earlier turn could not be resolved",
+        )
     asked = analysis.resolved_query if analysis is not None else query
     if file_intent(asked):
         return Reflection(decision="PROCEED", confidence=0.95, reasoning="it names what to read")

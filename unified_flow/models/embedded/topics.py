@@ -14,6 +14,11 @@ _UNSPACED = re.compile(rf"[{UNSPACED}]")
 _PARTICLES = re.compile(r"[的了吗呢吧啊是？?。，,！!\s]+")  # noqa: RUF001 -- Chinese punctuation
 _JOINING = frozenset({"of", "de", "du", "des", "d", "av"})
 _LONGEST_WORDS = 8
+# "How do nodes *communicate*", "Who *wrote* the page", "När *börjar* vintern"
+_VERB_LAST = frozenset({"do", "does", "did", "can", "could", "should", "will", "would"})
+_VERB_FIRST = frozenset(
+    {"who", "hur", "när", "var", "varför", "vem", "qui", "comment", "quand", "où", "pourquoi"}
+)
 
 
 def topic_of(question: str, lexicon: Lexicon, language: str) -> str | None:
@@ -23,7 +28,9 @@ def topic_of(question: str, lexicon: Lexicon, language: str) -> str | None:
         return next(group for group in marked.groups() if group)
     if _UNSPACED.search(question):
         return _unspaced(question, lexicon)
-    tokens = [m.group().rstrip("'’./:-") for m in _TOKEN.finditer(question)]  # noqa: RUF001
+    # In French an apostrophe parts two words, elsewhere it belongs to one.
+    text = re.sub(r"['’]", " ", question) if language == "fr" else question  # noqa: RUF001
+    tokens = [m.group().rstrip("'’./:-") for m in _TOKEN.finditer(text)]  # noqa: RUF001
     return (
         _determined(tokens, lexicon, language) or _named(tokens) or _bare(tokens, lexicon, language)
     )
@@ -93,21 +100,26 @@ def _named(tokens: list[str]) -> str | None:
 
 
 def _bare(tokens: list[str], lexicon: Lexicon, language: str) -> str | None:
-    """The first run of content words; beside an auxiliary it ends in the verb."""
-    run: list[str] = []
-    after = ""
+    """The first run of content words that is not the verb."""
+    runs: list[tuple[str, list[str]]] = []  # each after the word before it
+    before = ""
+    open_run = False
     for token in tokens:
         if _is_content(token, lexicon, language):
-            run.append(token)
-        elif run:
-            break
+            if not open_run:
+                runs.append((before, []))
+            runs[-1][1].append(token)
+            open_run = True
         else:
-            after = token.casefold()
-    if len(run) > 1 and after in {"do", "does", "did", "can", "could", "should", "will", "would"}:
+            before, open_run = token.casefold(), False
+    if not runs:
+        return None
+    after, run = runs[0]
+    if after in _VERB_LAST and len(run) > 1:
         run = run[:-1]
-    elif len(run) > 1 and after in {"hur", "när", "var", "varför", "comment", "quand", "où"}:
-        run = run[1:]
-    return " ".join(run) or None
+    elif after in _VERB_FIRST:
+        run = run[1:] or (runs[1][1] if len(runs) > 1 else run)
+    return " ".join(run)
 
 
 def _unspaced(question: str, lexicon: Lexicon) -> str | None:
