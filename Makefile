@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
-Q ?= What happens when a phase fails?
+Q ?= Where does a failure wait for a person?
 DOCS ?= architecture
 
 .DEFAULT_GOAL := help
