@@ -50,7 +50,8 @@ def _application(options: Namespace) -> Monitor:
 def _is_terminal() -> bool:
     """A textual-serve session is none, but it draws in a browser."""
     served = os.environ.get("TEXTUAL_DRIVER", "").startswith("textual.drivers.web_driver")
-    return served or (sys.stdin.isatty() and sys.stdout.isatty())
+    # Textual draws on stderr.
+    return served or all(s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def _end(why: str) -> None:

@@ -9,6 +9,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 
 from interventions.timestamps import utc_now
+from monitor.changes import Outcome
 from monitor.keys import key
 from monitor.screens.triage import TriageScreen
 from monitor.snapshot import Snapshot
@@ -27,6 +28,7 @@ class Monitor(App[None]):
         self.source = source
         self._first = first
         self._clock = clock
+        self.changes: list[Outcome] = []
 
     def get_default_screen(self) -> Screen[None]:
         return TriageScreen(self.source, self._first, self._clock)

@@ -41,7 +41,9 @@ ACTS = (
         show=True,
     ),
     key("s", "snooze", "Snooze", "Hear nothing of it for a while", id="act.snooze", show=True),
-    key("d", "dismiss", "Dismiss", "Close it as not worth a fix", id="act.dismiss", show=True),
+    key(
+        "d", "dismiss_entry", "Dismiss", "Close it as not worth a fix", id="act.dismiss", show=True
+    ),
     key("a", "assign", "Assign", "Say who looks into it", id="act.assign"),
     key("o", "reopen", "Reopen", "Open a closed one again", id="act.reopen"),
     key("z", "undo", "Undo", "Take back the last change", id="act.undo", show=True),
@@ -50,7 +52,13 @@ ACTS = (
     key("e", "edit", "Editor", "Open the source line in $EDITOR", id="open.editor"),
 )
 
+STEPS = (
+    key("n", "next_match(1)", "Next match", "The next that matches", id="list.next"),
+    key("N", "next_match(-1)", "Previous match", "The one before", id="list.previous"),
+)
+
 LISTS = (
+    *STEPS,
     key(
         "slash",
         "filter",
@@ -59,8 +67,6 @@ LISTS = (
         id="list.filter",
         show=True,
     ),
-    key("n", "next_match(1)", "Next match", "The next that matches", id="list.next"),
-    key("N", "next_match(-1)", "Previous match", "The one before", id="list.previous"),
     key("space", "mark", "Mark", "Mark it for a change of many", id="list.mark", show=True),
     key("ctrl+a", "mark_all", "Mark all", "Mark all shown, or none", id="list.mark-all"),
     key("S", "sort('severity')", "By severity", "The worst first", id="sort.severity"),

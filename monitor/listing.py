@@ -27,7 +27,6 @@ OPEN_COLUMNS = (
     Column("SESSION", 14, least=8, from_width=72),
 )
 HISTORY_COLUMNS = (
-    Column("", 1),
     Column("CLOSED", 6, right=True),
     Column("SEV", 4),
     Column("PHASE", 16, least=8, from_width=58),
@@ -108,12 +107,11 @@ def open_row(
     return Row(group.key, cells)
 
 
-def history_row(entry: Entry, now: datetime, marked: Collection[str] = ()) -> Row:
+def history_row(entry: Entry, now: datetime) -> Row:
     resolved = bool(entry.get("resolved_at"))
     closed = entry.get("resolved_at") or entry.get("dismissed_at") or entry["last_seen"]
     state = state_of(entry, now).upper()
     cells = (
-        Cell("✓" if entry["id"] in marked else "", "mark"),
         Cell(_ago(closed, now)),
         Cell(SEVERITY.get(entry["severity"], "?"), _severity_style(entry)),
         Cell(one_line(entry["phase"])),

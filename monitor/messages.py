@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from interventions.entry import Entry
+from monitor.feeds import Feed
 from monitor.snapshot import Background, Snapshot
 
 
@@ -27,9 +27,8 @@ class BackgroundRead(Message):
 
 
 @dataclass
-class HistoryRead(Message):
-    entries: list[Entry]
-    problem: str = ""
+class FeedRead(Message):
+    feed: Feed
 
     def can_replace(self, message: Message) -> bool:
-        return isinstance(message, HistoryRead)
+        return isinstance(message, FeedRead)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -51,6 +52,18 @@ class Model:
         self.new &= still_open
         self.marked &= still_open
 
+    def patch(self, entries: Sequence[Entry]) -> None:
+        """What was changed from here is shown at once, even while the list is held still."""
+        changed = {entry["id"]: entry for entry in entries}
+        current = tuple(changed.get(entry["id"], entry) for entry in self.snapshot.entries)
+        self.snapshot = replace(self.snapshot, entries=current)
+        self.marked -= set(changed)
+
+    def counted(self) -> str:
+        """How many are open, and how many of them are marked."""
+        count = str(len(self.snapshot.open_entries))
+        return f"{count} ({len(self.marked)} marked)" if self.marked else count
+
     def pause(self) -> None:
         self.paused = not self.paused
         if not self.paused and self.held is not None:
@@ -79,20 +92,20 @@ class Model:
             if own and other["fingerprint"] == own and other["id"] != entry["id"] and is_open(other)
         ]
 
-    def mark(self, group: Group) -> None:
-        """Turn the mark of a row; a row that is marked in part becomes marked whole."""
-        ids = {entry["id"] for entry in group.entries}
-        self.marked = self.marked - ids if ids <= self.marked else self.marked | ids
-
-    def mark_all(self, groups: list[Group]) -> None:
-        ids = {entry["id"] for group in groups for entry in group.entries}
+    def mark(self, ids: set[str]) -> None:
+        """Turn the marks; what is marked in part becomes marked whole."""
         self.marked = self.marked - ids if ids <= self.marked else self.marked | ids
 
     def sort(self, sort: Sort) -> None:
         self.view = self.view.sorted_by(sort)
 
-    def fold(self) -> None:
+    def fold(self, current: Entry | None) -> str:
+        """Fold or unfold; the key of the row in which the current entry is then."""
         self.view = replace(self.view, folded=not self.view.folded)
+        if current is None:
+            return ""
+        fingerprint: str = current["fingerprint"]
+        return fingerprint if self.view.folded and fingerprint else str(current["id"])
 
     def filter(self, text: str) -> None:
         """Raises QueryError; the view is then as it was."""

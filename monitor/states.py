@@ -10,16 +10,16 @@ from monitor.snapshot import Snapshot
 def why_empty(snapshot: Snapshot, query: str) -> Content:
     trouble = snapshot.trouble
     if trouble is not None:
-        return _told(str(trouble.kind), trouble.what, trouble.todo)
+        return told(str(trouble.kind), trouble.what, trouble.todo)
     waiting = len(snapshot.open_entries)
     if waiting:
-        return _told("Nothing matches", f"{query}  ({waiting} open)", "esc clears the filter")
+        return told("Nothing matches", f"{query}  ({waiting} open)", "esc clears the filter")
     closed = len(snapshot.entries)
     past = f"{closed} closed ones are in the history: press 2" if closed else "nothing waits"
-    return _told("No open interventions", past, "a new failure appears here by itself")
+    return told("No open interventions", past, "a new failure appears here by itself")
 
 
-def _told(title: str, what: str, todo: str) -> Content:
+def told(title: str, what: str, todo: str) -> Content:
     return Content("\n\n").join(
         [Content.styled(title.upper(), "bold"), Content(what), Content.styled(todo, "dim")]
     )

@@ -1,0 +1,14 @@
+"""The tabs: what each shows, and which entries its rows stand for."""
+
+from __future__ import annotations
+
+from monitor.panes.tabs import HistoryTab, LogTab, OpenTab, Tab, TurnsTab
+
+TABS: dict[str, type[Tab]] = {
+    "open": OpenTab,
+    "history": HistoryTab,
+    "turns": TurnsTab,
+    "log": LogTab,
+}
+
+__all__ = ["TABS", "Tab"]

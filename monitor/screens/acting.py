@@ -2,21 +2,221 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from textual import work
+from textual.app import SuspendNotSupported
 from textual.screen import Screen
 
-from interventions.entry import Entry
+from interventions.entry import Entry, is_open
+from interventions.errors import NoResumerError, QueueError
+from interventions.export import as_markdown
+from interventions.queue import InterventionQueue
+from interventions.resumers import find_resumer
+from interventions.timestamps import utc_now
+from monitor import changes, clipboard, editor
+from monitor.changes import Outcome
+from monitor.forms.assign import AssignForm
+from monitor.forms.dismiss import DismissForm
+from monitor.forms.form import Form
+from monitor.forms.reopen import ReopenForm
+from monitor.forms.resolve import ResolveForm
+from monitor.forms.retry import RetryForm
+from monitor.forms.snooze import SnoozeForm
+from monitor.forms.undo import UndoForm
 from monitor.screens.help import HelpScreen
 from monitor.source import Source
+
+if TYPE_CHECKING:
+    from monitor.app import Monitor
+
+_FOR_OPEN = {"resolve", "snooze", "dismiss_entry", "assign", "retry"}
+_FOR_ANY = {"copy_id", "copy_markdown"}
 
 
 class ActingScreen(Screen[None]):
     def __init__(self, source: Source) -> None:
         super().__init__()
         self.source = source
+        self.read_only = ""
+        self._applicable: object = None
+
+    @property
+    def monitor(self) -> Monitor:
+        return cast("Monitor", self.app)
 
     def targets(self) -> list[Entry]:
         """What a key acts on now: the marked ones, else the one under the cursor."""
         raise NotImplementedError
+
+    def remark(self) -> str:
+        """What a form should say of the targets beside which they are."""
+        return ""
+
+    def patched(self, entries: Sequence[Entry]) -> None:
+        """Entries that were just changed from here, before the file is read again."""
+
+    # -- what applies ----------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in _FOR_OPEN:
+            return (self._may_change() and any(map(is_open, self.targets()))) or None
+        if action == "reopen":
+            return (self._may_change() and any(not is_open(e) for e in self.targets())) or None
+        if action == "undo":
+            return self._may_change() or None
+        if action in _FOR_ANY:
+            return bool(self.targets()) or None
+        if action == "edit":
+            return any(entry.get("location") for entry in self.targets()[:1]) or None
+        return True
+
+    def _may_change(self) -> bool:
+        return self.source.queue is not None and not self.read_only
+
+    def check_keys(self) -> None:
+        """Grey out what does not apply. The footer is only built again when that changed."""
+        states = {is_open(entry) for entry in self.targets()}
+        location = any(entry.get("location") for entry in self.targets()[:1])
+        applicable = (states, location, self._may_change())
+        if applicable != self._applicable:
+            self._applicable = applicable
+            self.refresh_bindings()
+
+    # -- changes ---------------------------------------------------------------------------------
+
+    def action_resolve(self) -> None:
+        self._open(ResolveForm, want_open=True)
+
+    def action_dismiss_entry(self) -> None:
+        self._open(DismissForm, want_open=True)
+
+    def action_snooze(self) -> None:
+        self._open(SnoozeForm, want_open=True)
+
+    def action_assign(self) -> None:
+        self._open(AssignForm, want_open=True)
+
+    def action_reopen(self) -> None:
+        self._open(ReopenForm, want_open=False)
+
+    @work(group="retry")
+    async def action_retry(self) -> None:
+        try:
+            await asyncio.to_thread(find_resumer)
+        except NoResumerError as error:
+            self.tell(f"{error}. {error.hint}", severity="warning")
+        else:
+            self._open(RetryForm, want_open=True)
+
+    def _open(self, form: type[Form], *, want_open: bool) -> None:
+        queue = self.source.queue
+        fitting = [entry for entry in self.targets() if is_open(entry) is want_open]
+        if queue is not None and fitting:
+            self.app.push_screen(form(queue, fitting, self.remark()), self._acted)
+
+    def _acted(self, outcome: Outcome | None) -> None:
+        if outcome is None or not outcome.done:
+            return
+        self.monitor.changes.append(outcome)
+        self.patched(outcome.done)
+        self.tell(f"{outcome.told()}  (z takes it back)")
+
+    @work(group="undo", exclusive=True)
+    async def action_undo(self) -> None:
+        """The last change made from here; without one, that of the entry under the cursor."""
+        queue = self.source.queue
+        if queue is None:
+            return
+        if self.monitor.changes:
+            outcome = self.monitor.changes.pop()
+            undone = await asyncio.to_thread(changes.undo, queue, outcome)
+            self.patched(undone.done)
+            if undone.done:
+                self.tell(undone.told())
+            for refused in undone.refused:
+                self.tell(refused.why, severity="error")
+            return
+        targets = self.targets()[:1]
+        if targets:
+            await self._ask_to_undo(queue, targets)
+
+    async def _ask_to_undo(self, queue: InterventionQueue, targets: list[Entry]) -> None:
+        journal = await asyncio.to_thread(queue.journal, targets[0]["id"])
+        if not journal:
+            self.tell("nothing was changed from here, and this entry never was")
+            return
+        self.app.push_screen(UndoForm(queue, targets, journal), self._undone)
+
+    def _undone(self, outcome: Outcome | None) -> None:
+        if outcome is not None and outcome.done:
+            self.patched(outcome.done)
+            self.tell(outcome.told())
+
+    # -- copy and edit ---------------------------------------------------------------------------
+
+    def action_copy_id(self) -> None:
+        targets = self.targets()
+        ids = "\n".join(entry["id"] for entry in targets)
+        self._copy(lambda: ids, targets[0]["id"] if len(targets) == 1 else f"{len(targets)} ids")
+
+    def action_copy_markdown(self) -> None:
+        targets = self.targets()
+
+        def text() -> str:
+            return "\n\n".join(self._markdown(entry) for entry in targets)
+
+        self._copy(text, f"{len(targets)} as Markdown" if len(targets) > 1 else "it as Markdown")
+
+    def _markdown(self, entry: Entry) -> str:
+        background = self.source.background(entry["id"])
+        return as_markdown(entry, list(background.past), list(background.journal), utc_now())
+
+    @work(group="copy", exclusive=True)
+    async def _copy(self, text_of: Callable[[], str], what: str) -> None:
+        try:
+            text = await asyncio.to_thread(text_of)
+        except QueueError as error:
+            self.tell(str(error), severity="error")
+            return
+        self.app.copy_to_clipboard(text)
+        where = "" if self.app.is_web else await asyncio.to_thread(clipboard.copy_natively, text)
+        if where:
+            self.tell(f"copied {what}: it is in {where}")
+        else:
+            self.tell(
+                f"sent {what} to the terminal (OSC 52), which does not say whether it took it; "
+                "if not: interventions export ID --markdown"
+            )
+
+    def action_edit(self) -> None:
+        entry = next(iter(self.targets()), None)
+        where = editor.place(entry.get("location")) if entry else None
+        if where is None:
+            self.tell("it has no source line")
+            return
+        file, line = where
+        if not file.is_file():
+            self.tell(f"{file} is not on this machine", severity="warning")
+            return
+        try:
+            with self.app.suspend():
+                subprocess.run(editor.command(file, line), check=False)
+        except SuspendNotSupported:
+            self.tell("no editor can be opened from here", severity="warning")
+        except (OSError, ValueError) as error:
+            self.tell(f"the editor did not start: {error}", severity="error")
+        self.refresh(layout=True)
+
+    # -- the rest --------------------------------------------------------------------------------
+
+    def tell(self, text: str, severity: str = "information") -> None:
+        kind = severity if severity in ("warning", "error") else "information"
+        self.app.clear_notifications()
+        self.notify(text, severity=kind, timeout=4, markup=False)  # type: ignore[arg-type]
 
     def action_help(self) -> None:
         self.app.push_screen(HelpScreen(list(self.active_bindings.values())))

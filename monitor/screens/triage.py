@@ -2,186 +2,278 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Footer
-from textual.worker import get_current_worker
 
 from interventions.entry import Entry
-from interventions.errors import QueueError
-from monitor.keys import LEAVE, LISTS
-from monitor.listing import OPEN_COLUMNS, SORT_COLUMN, Group, open_row
-from monitor.messages import BackgroundRead, QueueRead
+from interventions.errors import QueryError
+from monitor.forms.form import Form
+from monitor.keys import ACTS, LEAVE, LISTS
+from monitor.listing import SORT_COLUMN, Sort
+from monitor.messages import BackgroundRead, FeedRead, QueueRead
 from monitor.model import Model
+from monitor.panes import TABS, Tab
 from monitor.panes.list_pane import ListPane
-from monitor.screens.acting import ActingScreen
 from monitor.screens.detail import DetailScreen
-from monitor.snapshot import Background, Snapshot
+from monitor.screens.reading import ReadingScreen
+from monitor.screens.text import TextScreen
+from monitor.snapshot import Snapshot
 from monitor.source import Clock, Source
-from monitor.states import why_empty
 from monitor.widgets.detail_view import DetailView
+from monitor.widgets.filter_bar import FilterBar
 from monitor.widgets.row_list import RowList
 from monitor.widgets.status_header import StatusHeader
 from monitor.widgets.tab_bar import TabBar
 
-_POLL_S = 0.1
 _SETTLE_S = 0.06
 _BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 
 
-class TriageScreen(ActingScreen):
-    BINDINGS: ClassVar[list[BindingType]] = [*LISTS, *LEAVE]
-    HORIZONTAL_BREAKPOINTS = [
-        (0, "-narrow"),
-        (110, "-wide"),
-    ]
+class TriageScreen(ReadingScreen):
+    BINDINGS: ClassVar[list[BindingType]] = [*ACTS, *LISTS, *LEAVE]
+    HORIZONTAL_BREAKPOINTS = _BREAKPOINTS
     AUTO_FOCUS = "#open-list"
 
     def __init__(self, source: Source, first: Snapshot, clock: Clock) -> None:
-        super().__init__(source)
+        super().__init__(source, clock)
         self.model = Model(first)
-        self.clock = clock
-        self._stop = threading.Event()
+        self.read_only = first.read_only
+        self.tabs: dict[str, Tab] = {name: kind(self.model) for name, kind in TABS.items()}
+        self.tab = self.tabs["open"]
         self._settling: Timer | None = None
         self._detail_screen: DetailScreen | None = None
-        self._groups: list[Group] = []
 
     def compose(self) -> ComposeResult:
         yield StatusHeader(id="header")
         yield TabBar(id="tabs")
+        yield FilterBar(id="filter")
         with Horizontal(id="body"):
             with ContentSwitcher(initial="pane-open", id="panes"):
-                yield ListPane("open", OPEN_COLUMNS)
+                for name, tab in self.tabs.items():
+                    yield ListPane(name, tab.columns)
             yield DetailView(id="detail")
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        self._show()
-        self._watch()
-        self.set_interval(1.0, self._show)
+        self.show()
+        self.watch_queue()
+        self.set_interval(1.0, self.show)
 
-    def on_unmount(self) -> None:
-        self._stop.set()
-
-    # -- the queue, as it changes ----------------------------------------------------------------
-
-    @work(thread=True, exclusive=True, group="watch")
-    def _watch(self) -> None:
-        worker, last = get_current_worker(), None
-        while not worker.is_cancelled and not self._stop.is_set():
-            mark = self.source.mark()
-            if mark != last:
-                last = mark
-                self.post_message(QueueRead(self.source.read()))
-            self._stop.wait(_POLL_S)
+    # -- what the workers read -------------------------------------------------------------------
 
     def on_queue_read(self, message: QueueRead) -> None:
         self.model.take(message.snapshot)
-        self._show()
+        self.read_only = message.snapshot.read_only
+        self.show()
+        for screen in self.app.screen_stack:
+            if isinstance(screen, Form):
+                screen.saw(message.snapshot.entries)
 
-    @work(thread=True, exclusive=True, group="background", exit_on_error=False)
-    def _read_background(self, intervention_id: str) -> None:
-        try:
-            background = self.source.background(intervention_id)
-        except QueueError:
-            background = Background()  # the list says what is the matter with the queue
-        self.post_message(BackgroundRead(intervention_id, background))
+    def on_feed_read(self, message: FeedRead) -> None:
+        if not self.model.paused:
+            self.tabs[message.feed.tab].feed = message.feed
+            self.show()
 
     def on_background_read(self, message: BackgroundRead) -> None:
-        for view in self._detail_views():
-            view.add_background(message.intervention_id, message.background)
+        self._detail.add_background(message.intervention_id, message.background)
+        if self._detail_screen is not None:
+            self._detail_screen.view.add_background(message.intervention_id, message.background)
         self._show_detail()
+
+    def patched(self, entries: Sequence[Entry]) -> None:
+        self.model.patch(entries)
+        self.show()
 
     # -- showing ---------------------------------------------------------------------------------
 
     @property
     def rows(self) -> RowList:
-        return self.query_one("#open-list", RowList)
+        return self.query_one(f"#{self.tab.name}-list", RowList)
 
-    def _show(self) -> None:
-        now, model = self.clock(), self.model
-        self._groups = model.groups(now)
-        rows = [open_row(group, now, new=model.new, marked=model.marked) for group in self._groups]
+    @property
+    def _detail(self) -> DetailView:
+        return self.query_one("#detail", DetailView)
+
+    def show(self) -> None:
+        model, tab = self.model, self.tab
+        rows = tab.rows(self.clock())
         trouble = model.snapshot.trouble
-        notice = f"{trouble.what}\n{trouble.todo}" if trouble and rows else ""
-        self.query_one("#pane-open", ListPane).show(
+        self.query_one(f"#pane-{tab.name}", ListPane).show(
             rows,
-            why_empty(model.snapshot, model.view.query.text),
-            sorted_title=SORT_COLUMN[model.view.sort],
-            notice=notice,
+            tab.why_empty(),
+            sorted_title=SORT_COLUMN[model.view.sort] if tab.name == "open" else "",
+            notice=f"{trouble.what}\n{trouble.todo}" if trouble and rows else "",
         )
         self.query_one(StatusHeader).show(model.snapshot, self.source.title, model.held_back)
-        self.query_one(TabBar).show("open", {"open": str(len(model.snapshot.open_entries))})
+        self.query_one(TabBar).show(tab.name, {"open": model.counted()})
         self._show_detail()
+        self.check_keys()
 
     def _show_detail(self) -> None:
-        entry, now = self.current(), self.clock()
-        if self.has_class("-wide"):
-            others = self.model.alike(entry) if entry else []
-            self.query_one("#detail", DetailView).show(entry, others, now)
+        now, entry = self.clock(), self.current()
+        if not self.has_class("-wide"):
+            pass
+        elif self.tab.of_entries:
+            self._detail.show(entry, self.model.alike(entry) if entry else [], now)
+        else:
+            self._detail.show_text(self.tab.text(self.rows.cursor_key or ""))
         above = self._detail_screen
         if above is not None and above.is_mounted and above.view.entry is not None:
-            entry = self.model.find(above.view.entry["id"]) or above.view.entry
-            above.view.show(entry, self.model.alike(entry), now)
-
-    def _detail_views(self) -> list[DetailView]:
-        above = self._detail_screen
-        views = [self.query_one("#detail", DetailView)]
-        return [*views, above.view] if above is not None else views
+            shown = self.model.find(above.view.entry["id"]) or above.view.entry
+            above.show_entry(shown, self.model.alike(shown), now)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._show_detail)
 
-    # -- the cursor ------------------------------------------------------------------------------
-
-    def group(self) -> Group | None:
-        key = self.rows.cursor_key
-        return next((group for group in self._groups if group.key == key), None)
+    # -- the cursor and what is under it ---------------------------------------------------------
 
     def current(self) -> Entry | None:
-        group = self.group()
-        return group.first if group else None
+        under = self.tab.entries(self.rows.cursor_key or "")
+        return under[0] if under else None
 
     def targets(self) -> list[Entry]:
-        group = self.group()
-        return list(group.entries) if group else []
+        return self.tab.marked_entries() or list(self.tab.entries(self.rows.cursor_key or ""))
 
-    def on_row_list_moved(self) -> None:
+    def remark(self) -> str:
+        hidden = self.tab.marked_and_hidden(self.clock())
+        return f"{hidden} of them are marked but not shown by the filter" if hidden else ""
+
+    @on(RowList.Moved)
+    def _moved(self) -> None:
         if self._settling is not None:
             self._settling.stop()
         self._settling = self.set_timer(_SETTLE_S, self._settled)
         self._show_detail()
+        self.check_keys()
 
     def _settled(self) -> None:
         entry = self.current()
-        if entry is not None:
-            self._read_background(entry["id"])
-
-    def on_row_list_chosen(self) -> None:
-        entry = self.current()
         if entry is None:
             return
-        self.model.new.discard(entry["id"])
+        self.read_background(entry["id"])
         if self.has_class("-wide"):
-            self.query_one("#detail", DetailView).focus()
-            return
-        self._detail_screen = DetailScreen(
-            self.source, entry, self.model.alike(entry), self.clock()
-        )
-        self.app.push_screen(self._detail_screen)
-        self._read_background(entry["id"])
+            self.model.new.discard(entry["id"])
+
+    @on(RowList.Chosen)
+    def _chosen(self, message: RowList.Chosen) -> None:
+        entry, now = self.current(), self.clock()
+        if self.has_class("-wide"):
+            self._detail.focus()
+        elif entry is not None:
+            self.model.new.discard(entry["id"])
+            self._detail_screen = DetailScreen(self, entry, self.model.alike(entry), now)
+            self.app.push_screen(self._detail_screen)
+            self.read_background(entry["id"])
+        elif not self.tab.of_entries:
+            self.app.push_screen(TextScreen(self.tab.text(message.key)))
+
+    def step(self, steps: int) -> Entry | None:
+        """To the next that matches, and from the last to the first; what is there now."""
+        rows = self.rows
+        if rows.rows:
+            rows.move_to((rows.cursor + steps) % len(rows.rows))
+            entry = self.current()
+            if entry is not None:
+                self.read_background(entry["id"])
+        return self.current()
 
     # -- keys ------------------------------------------------------------------------------------
 
+    def action_next_match(self, steps: int) -> None:
+        self.step(steps)
+
+    def action_mark(self) -> None:
+        self.tab.mark(self.rows.cursor_key or "")
+        self.show()
+        self.rows.action_move(1)
+
+    @on(RowList.Ticked)
+    def _ticked(self, message: RowList.Ticked) -> None:
+        self.tab.mark(message.key)
+        self.show()
+
+    def action_mark_all(self) -> None:
+        self.tab.mark_all(self.clock())
+        self.show()
+
+    def action_sort(self, by: str) -> None:
+        self.model.sort(Sort(by))
+        self.show()
+
+    @on(RowList.HeadClicked)
+    def _head_clicked(self, message: RowList.HeadClicked) -> None:
+        for sort, title in SORT_COLUMN.items():
+            if title == message.title and self.tab.name == "open":
+                self.action_sort(sort)
+
+    def action_fold(self) -> None:
+        key = self.model.fold(self.current())
+        self.show()
+        self.rows.move_to_key(key)
+
+    def action_pause(self) -> None:
+        self.model.pause()
+        self.show()
+
+    def action_refresh(self) -> None:
+        """Read everything anew, as if every file had changed; the screen too."""
+        self.watch_queue()
+        if self.tab.name != "open":
+            self.follow(self.tab.name)
+        self.refresh(layout=True)
+
+    def action_tab(self, steps: int) -> None:
+        names = list(self.tabs)
+        self.action_tab_to(names[(names.index(self.tab.name) + steps) % len(names)])
+
+    @on(TabBar.Picked)
+    def _picked(self, message: TabBar.Picked) -> None:
+        self.action_tab_to(message.tab)
+
+    def action_tab_to(self, name: str) -> None:
+        self.tab = self.tabs[name]
+        self.query_one("#panes", ContentSwitcher).current = f"pane-{name}"
+        if name == "open":
+            self.workers.cancel_group(self, "feed")
+        else:
+            self.follow(name)
+        self.show()
+        self.rows.focus()
+
+    def action_filter(self) -> None:
+        self.query_one(FilterBar).open()
+
+    @on(FilterBar.Typed)
+    def _typed(self, message: FilterBar.Typed) -> None:
+        bar = self.query_one(FilterBar)
+        try:
+            self.model.filter(message.text)
+        except QueryError as error:
+            bar.say(f"{error}: {error.hint}")
+        else:
+            bar.say("")
+            self.show()
+
+    @on(FilterBar.Done)
+    def _filter_done(self) -> None:
+        self.rows.focus()
+
     def action_back(self) -> None:
+        """One level: from the detail to the list, then the filter, then the marks."""
         if not self.rows.has_focus:
             self.rows.focus()
+        elif self.query_one(FilterBar).display:
+            self.query_one(FilterBar).action_clear()
+        elif self.model.marked:
+            self.model.marked.clear()
+            self.show()
 
     def action_leave(self) -> None:
         if self.rows.has_focus:

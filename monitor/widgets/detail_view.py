@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.widgets import Static
 
 from interventions.entry import Entry
@@ -25,14 +26,16 @@ class DetailView(VerticalScroll, can_focus=True):
         self.entry: Entry | None = None
         self._background: dict[str, Background] = {}
         self._shown: object = None
+        self._shown_id = ""
 
     def compose(self) -> ComposeResult:
         yield Static(id="detail-text", markup=False)
 
     def show(self, entry: Entry | None, others: Sequence[Entry], now: datetime) -> None:
         """The same entry in a newer version keeps the place that was scrolled to."""
-        moved = (entry or {}).get("id") != (self.entry or {}).get("id")
-        self.entry = entry
+        entry_id = entry["id"] if entry else ""
+        moved = entry_id != self._shown_id
+        self.entry, self._shown_id = entry, entry_id
         background = self._background.get(entry["id"]) if entry else None
         # Ages are in minutes at best: text of the same minute is the same text.
         minute = now.replace(second=0, microsecond=0)
@@ -45,6 +48,13 @@ class DetailView(VerticalScroll, can_focus=True):
             else:
                 text.update(detail(entry, others, background or Background(), now))
         if moved:
+            self.scroll_home(animate=False)
+
+    def show_text(self, text: Content) -> None:
+        """Something that is no entry."""
+        if text != self._shown:
+            self.entry, self._shown = None, text
+            self.query_one("#detail-text", Static).update(text)
             self.scroll_home(animate=False)
 
     def add_background(self, intervention_id: str, background: Background) -> None:

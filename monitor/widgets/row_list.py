@@ -78,6 +78,7 @@ class RowList(ScrollView, can_focus=True):
         self.cursor_key: str | None = None
         self._places: dict[str, int] = {}
         self._layout: list[tuple[int, int]] = []
+        self._laid_out_for = 0
         self._hover = -1
 
     # -- what is shown ---------------------------------------------------------------------------
@@ -99,7 +100,7 @@ class RowList(ScrollView, can_focus=True):
 
     def _arrange(self) -> None:
         width = self.scrollable_content_region.width
-        self._layout = layout(self.columns, self.rows, width)
+        self._layout, self._laid_out_for = layout(self.columns, self.rows, width), width
         self.virtual_size = Size(width, len(self.rows) + _HEAD)
 
     def on_resize(self) -> None:
@@ -194,6 +195,8 @@ class RowList(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
+        if width != self._laid_out_for:  # painted before it was told of its new size
+            self._layout, self._laid_out_for = layout(self.columns, self.rows, width), width
         if y < _HEAD:
             return self._head(width)
         place = y - _HEAD + self.scroll_offset.y

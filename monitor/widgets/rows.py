@@ -52,7 +52,7 @@ def layout(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[t
             sizes[number] = column.size
     room = width - GAP * (len(shown) - 1) - sum(sizes.values())
     # The column that takes the rest needs room to say anything: others give theirs up first.
-    wanted = min(36, width * 7 // 20)
+    wanted = min(40, width * 21 // 50)
     for number in reversed(shown):
         spare = sizes[number] - (columns[number].least or sizes[number])
         given = min(max(wanted - room, 0), spare)

@@ -1,0 +1,64 @@
+"""What the tabs beside the open list show. Reading only; each is called on a worker's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from interventions.entry import Entry
+from interventions.errors import QueueError
+from monitor.logtail import LogTail
+from monitor.source import Clock, Source
+from monitor.turns import LiveTurn, NoTurnsError, TurnReader, find_turn_reader
+
+_MOST_TURNS = 100
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What was read for one tab; `problem` says why there is nothing."""
+
+    tab: str
+    history: Sequence[Entry] = ()
+    turns: Sequence[LiveTurn] = ()
+    log: Sequence[tuple[str, dict[str, Any]]] = field(default_factory=tuple)
+    problem: str = ""
+
+
+def reader_of(tab: str, source: Source, clock: Clock) -> Callable[[], Feed]:
+    """Reads the tab anew at every call. Nothing is raised: what is wrong is in the feed."""
+    if tab == "history":
+        return lambda: _history(source)
+    if tab == "turns":
+        return _turns(source)
+    tail = LogTail(source.home, clock)
+    return lambda: _log(tail)
+
+
+def _history(source: Source) -> Feed:
+    try:
+        return Feed("history", history=source.history())
+    except QueueError as error:
+        return Feed("history", problem=f"{error}\n\n{error.hint}")
+
+
+def _turns(source: Source) -> Callable[[], Feed]:
+    found: list[TurnReader] = []
+
+    def read() -> Feed:
+        try:
+            if not found:
+                found.append(find_turn_reader())
+        except NoTurnsError as error:
+            return Feed("turns", problem=str(error))
+        return Feed("turns", turns=found[0].latest(source.home, _MOST_TURNS))
+
+    return read
+
+
+def _log(tail: LogTail) -> Feed:
+    try:
+        return Feed("log", log=tail.read())
+    except OSError as error:
+        return Feed("log", problem=f"cannot read {error.filename}: {error.strerror}")

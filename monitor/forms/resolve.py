@@ -1,0 +1,42 @@
+"""Close as solved: the note is what the next person reads who meets the failure."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Input
+
+from interventions.entry import Entry
+from interventions.plaintext import one_line
+from monitor.changes import VIA, Change
+from monitor.forms.form import Form, InputError
+
+
+class ResolveForm(Form):
+    DEED = "Resolve"
+    DONE = "resolved"
+    AUTO_FOCUS = "#note"
+
+    def what(self) -> Content:
+        earlier = sorted(
+            {
+                one_line(entry["regression_note"])
+                for entry in self.entries
+                if entry.get("regression_note")
+            }
+        )
+        lines = [Content.styled(f"resolved before: {note}", "$text-warning") for note in earlier]
+        return Content("\n").join([super().what(), *lines])
+
+    def fields(self) -> ComposeResult:
+        yield Input(placeholder="what you mended", id="note")
+
+    def change(self) -> Change:
+        note = self.query_one("#note", Input).value.strip()
+        if not note:
+            raise InputError("a resolution needs a note: what did you mend?")
+
+        def one(entry: Entry) -> Entry:
+            return self.queue.resolve(entry["id"], note, expected_version=entry["version"], via=VIA)
+
+        return one

@@ -1,0 +1,48 @@
+"""Take back the last change of an entry, whoever made it: so it is said first who did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from textual.binding import BindingType
+from textual.content import Content
+
+from interventions.entry import Entry
+from interventions.errors import ConflictError
+from interventions.plaintext import one_line
+from interventions.queue import InterventionQueue
+from monitor.changes import VIA, Change
+from monitor.forms.form import Form
+from monitor.keys import key
+
+
+class UndoForm(Form):
+    DEED = "Undo"
+    DONE = "undid the last change of"
+    AUTO_FOCUS = "#cancel"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("y", "yes", "Yes, undo", "Take it back", id="form.yes", show=True),
+    ]
+
+    def __init__(
+        self, queue: InterventionQueue, targets: Sequence[Entry], journal: Sequence[dict[str, Any]]
+    ) -> None:
+        super().__init__(queue, targets)
+        self._journal = journal
+
+    def what(self) -> Content:
+        lines = [
+            Content(one_line(f"{line.get('at')}  {line.get('action')} by {line.get('by')}"))
+            for line in self._journal[-3:]
+        ]
+        return Content("\n").join([super().what(), *lines])
+
+    def change(self) -> Change:
+        def one(entry: Entry) -> Entry:
+            now = self.queue.find(entry["id"])
+            if now["version"] != entry["version"]:
+                raise ConflictError(f"{entry['id']} was changed meanwhile", hint="look again")
+            return self.queue.undo(entry["id"], via=VIA)[1]
+
+        return one

@@ -1,0 +1,50 @@
+"""The end of the error log: every failure a line, whatever became of it in the queue."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from textual.content import Content
+
+from interventions.entry import short_id
+from interventions.plaintext import clean, one_line
+from monitor.listing import SEVERITY
+from monitor.widgets.rows import Cell, Column, Row
+
+COLUMNS = (
+    Column("TIME", 8),
+    Column("ADMISSION", 9),
+    Column("ENTRY", 6),
+    Column("SEV", 4),
+    Column("PHASE", 16, least=10, from_width=64),
+    Column("ERROR", 0),
+)
+_ADMISSION = {"dropped": "critical", "merged": "high", "counted": "medium", "accepted": "good"}
+
+
+def row(key: str, record: dict[str, Any]) -> Row:
+    severity = str(record.get("severity"))
+    admission = one_line(str(record.get("admission") or "?"))
+    error = f"{record.get('error_type')}: {record.get('error_message')}"[:500]
+    cells = (
+        Cell(one_line(str(record.get("logged_at") or ""))[11:19]),
+        Cell(admission, _ADMISSION.get(admission, "dim")),
+        Cell(one_line(short_id(str(record.get("intervention_id") or "-")))),
+        Cell(SEVERITY.get(severity, "?"), severity if severity in SEVERITY else "dim"),
+        Cell(one_line(str(record.get("phase")))),
+        Cell(one_line(error)),
+    )
+    return Row(key, cells)
+
+
+def text(record: dict[str, Any]) -> Content:
+    """The line whole: long texts as they are, the rest as JSON."""
+    parts = []
+    for name, value in record.items():
+        if value in (None, "", [], {}):
+            continue
+        told = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        between = "\n" if "\n" in told else ""
+        parts.append(Content.assemble((f"{clean(name)}: ", "dim"), between, clean(told)))
+    return Content("\n").join(parts)

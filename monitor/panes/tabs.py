@@ -1,0 +1,145 @@
+"""The four tabs without their widgets: rows, the entries behind them, and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import ClassVar
+
+from textual.content import Content
+
+from interventions.entry import Entry
+from monitor import listing
+from monitor.feeds import Feed
+from monitor.listing import Group
+from monitor.model import Model
+from monitor.panes import log, turns
+from monitor.states import told, why_empty
+from monitor.widgets.rows import Column, Row
+
+_MOST_HISTORY = 500
+
+
+class Tab:
+    name: ClassVar[str]
+    columns: ClassVar[Sequence[Column]]
+    of_entries: ClassVar[bool] = False
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.feed: Feed | None = None
+
+    def rows(self, now: datetime) -> list[Row]:
+        raise NotImplementedError
+
+    def why_empty(self) -> Content:
+        if self.feed is None:
+            return told("Reading", "", "")
+        return told(*self._nothing()) if not self.feed.problem else Content(self.feed.problem)
+
+    def _nothing(self) -> tuple[str, str, str]:
+        raise NotImplementedError
+
+    def entries(self, key: str) -> Sequence[Entry]:
+        """What the row stands for; none where rows are no entries."""
+        return ()
+
+    def text(self, key: str) -> Content:
+        """The detail of a row that is no entry."""
+        return Content("")
+
+    def marked_entries(self) -> list[Entry]:
+        return []
+
+    def marked_and_hidden(self, now: datetime) -> int:
+        return 0
+
+    def mark(self, key: str) -> None:
+        """Nothing here can be marked."""
+
+    def mark_all(self, now: datetime) -> None:
+        """Nothing here can be marked."""
+
+
+class OpenTab(Tab):
+    name = "open"
+    columns = listing.OPEN_COLUMNS
+    of_entries = True
+    _groups: Sequence[Group] = ()
+
+    def rows(self, now: datetime) -> list[Row]:
+        self._groups = self.model.groups(now)
+        new, marked = self.model.new, self.model.marked
+        return [listing.open_row(group, now, new=new, marked=marked) for group in self._groups]
+
+    def why_empty(self) -> Content:
+        return why_empty(self.model.snapshot, self.model.view.query.text)
+
+    def entries(self, key: str) -> Sequence[Entry]:
+        return next((group.entries for group in self._groups if group.key == key), ())
+
+    def marked_entries(self) -> list[Entry]:
+        return [entry for entry in self.model.snapshot.entries if entry["id"] in self.model.marked]
+
+    def marked_and_hidden(self, now: datetime) -> int:
+        shown = {entry["id"] for group in self.model.groups(now) for entry in group.entries}
+        return len(self.model.marked - shown)
+
+    def mark(self, key: str) -> None:
+        self.model.mark({entry["id"] for entry in self.entries(key)})
+
+    def mark_all(self, now: datetime) -> None:
+        groups = self.model.groups(now)
+        self.model.mark({entry["id"] for group in groups for entry in group.entries})
+
+
+class HistoryTab(Tab):
+    name = "history"
+    columns = listing.HISTORY_COLUMNS
+    of_entries = True
+
+    def rows(self, now: datetime) -> list[Row]:
+        query = self.model.view.query
+        found = [entry for entry in self._closed() if query.matches(entry, now)]
+        return [listing.history_row(entry, now) for entry in found[:_MOST_HISTORY]]
+
+    def _nothing(self) -> tuple[str, str, str]:
+        if self._closed():
+            return ("Nothing matches", self.model.view.query.text, "esc clears the filter")
+        return ("No history", "nothing was closed yet", "")
+
+    def entries(self, key: str) -> Sequence[Entry]:
+        return [entry for entry in self._closed() if entry["id"] == key]
+
+    def _closed(self) -> Sequence[Entry]:
+        return self.feed.history if self.feed else ()
+
+
+class TurnsTab(Tab):
+    name = "turns"
+    columns = turns.COLUMNS
+
+    def rows(self, now: datetime) -> list[Row]:
+        return [turns.row(turn, now) for turn in self.feed.turns] if self.feed else []
+
+    def _nothing(self) -> tuple[str, str, str]:
+        return ("No turns yet", "a turn appears here when it begins", "unified-flow ask QUESTION")
+
+    def text(self, key: str) -> Content:
+        found = self.feed.turns if self.feed else ()
+        return next((turns.text(t) for t in found if f"turn-{t['turn_id']}" == key), Content(""))
+
+
+class LogTab(Tab):
+    name = "log"
+    columns = log.COLUMNS
+
+    def rows(self, now: datetime) -> list[Row]:
+        return [log.row(key, record) for key, record in self.feed.log] if self.feed else []
+
+    def _nothing(self) -> tuple[str, str, str]:
+        return ("Nothing failed today", "every failure is a line here", "")
+
+    def text(self, key: str) -> Content:
+        found = self.feed.log if self.feed else ()
+        return next((log.text(record) for own, record in found if own == key), Content(""))

@@ -1,0 +1,67 @@
+"""Turns as they run: a row each, with the ribbon of its phases."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from textual.content import Content
+
+from interventions.durations import short_duration
+from interventions.plaintext import clean, one_line
+from interventions.timestamps import from_text
+from monitor import ribbon
+from monitor.turns import LiveTurn
+from monitor.widgets.rows import Cell, Column, Row
+
+COLUMNS = (
+    Column("TURN", 6, right=True),
+    Column("AGE", 4, right=True),
+    Column("STATUS", 11),
+    Column("PHASES", 15),
+    Column("DOING", 24, least=8, from_width=72),
+    Column("QUESTION", 0),
+    Column("SESSION", 14, least=8, from_width=90),
+)
+_STYLE = {"running": "high", "failed": "critical", "answered": "good", "clarify": "good"}
+
+
+def row(turn: LiveTurn, now: datetime) -> Row:
+    status = one_line(str(turn["status"]))
+    phases = ribbon.phases(turn.get("ribbon"))
+    cells = (
+        Cell(str(turn["turn_id"])),
+        Cell(_age(turn, now)),
+        Cell(status, _STYLE.get(status, "dim")),
+        Cell(ribbon.plain_marks(phases), _STYLE.get(status, "")),
+        Cell(_doing(turn, phases), "dim"),
+        Cell(one_line(turn.get("question") or "")),
+        Cell(one_line(turn.get("session_id") or ""), "dim"),
+    )
+    return Row(f"turn-{turn['turn_id']}", cells)
+
+
+def text(turn: LiveTurn) -> Content:
+    phases = ribbon.phases(turn.get("ribbon"))
+    head = f"turn {turn['turn_id']}, {turn['status']}, session {turn.get('session_id', '?')}"
+    parts = [
+        Content.styled(one_line(head), "bold"),
+        Content(clean(turn.get("question") or "")),
+        ribbon.named(phases),
+    ]
+    if turn.get("doing"):
+        parts.append(Content.assemble(("now: ", "dim"), one_line(turn["doing"])))
+    if turn.get("error"):
+        parts.append(Content.styled(clean(turn["error"]), "$text-error"))
+    if turn.get("intervention_id"):
+        parts.append(Content(f"intervention {one_line(str(turn['intervention_id']))}"))
+    return Content("\n\n").join(part for part in parts if part.plain)
+
+
+def _doing(turn: LiveTurn, phases: list[ribbon.Phase]) -> str:
+    running = next((phase.name for phase in phases if phase.status == "running"), "")
+    return one_line(turn.get("doing") or running)
+
+
+def _age(turn: LiveTurn, now: datetime) -> str:
+    started = turn.get("started_at")
+    return short_duration(now - from_text(started)) if started else ""
