@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TARGET = 1_600  # characters of a chunk that is put together from paragraphs
 LARGEST = 2_400  # a paragraph up to this stays whole
+LONGEST_TITLE = 200
 TINY = 100  # sections below this are put together, up to
 TINY_TOGETHER = 200
 
@@ -30,6 +31,7 @@ class Section:
     line: int
     lines: Sequence[str]
     lead: Sequence[str] = ()
+    lone: bool = False  # nothing but a heading
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Chunk:
 
 def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
     for section in _joined(filter(None, map(_trimmed, _with_lone_headings(sections)))):
-        heading = " > ".join(section.trail)
+        heading = " > ".join(title[:LONGEST_TITLE] for title in section.trail)
         for line, text in _pieces(section):
             yield Chunk(heading, line, line + text.count("\n"), text)
 
@@ -60,7 +62,7 @@ def _with_lone_headings(sections: Iterable[Section]) -> Iterator[Section]:
             parent = section is not None and section.trail[: len(before.trail)] == before.trail
             if empty and not parent:
                 start = before.line - len(before.lead)
-                before = Section(before.trail[:-1], start, before.lead)
+                before = Section(before.trail[:-1], start, before.lead, lone=True)
             yield before
         before = section
 
@@ -75,7 +77,7 @@ def _trimmed(section: Section) -> Section | None:
     if first == last:
         return None
     lead = (*section.lead, *section.lines[:first])
-    return Section(section.trail, section.line + first, section.lines[first:last], lead)
+    return replace(section, line=section.line + first, lines=section.lines[first:last], lead=lead)
 
 
 def _joined(sections: Iterable[Section]) -> Iterator[Section]:
@@ -91,18 +93,27 @@ def _joined(sections: Iterable[Section]) -> Iterator[Section]:
 
 
 def _together(first: Section, second: Section) -> Section | None:
-    if _size(second.lines) >= TINY or _size(first.lines) + _size(second.lines) > TINY_TOGETHER:
-        return None
-    trail = first.trail
-    if second.trail[: len(trail)] != trail:
-        trail = trail[:-1]
-    if second.trail[: len(trail)] != trail or (second.trail and not trail):
+    trail = _shared_trail(first, second)
+    if trail is None:
         return None
     gap = second.line - len(second.lead) - (first.line + len(first.lines))
     if gap < 0:  # another section of the same line (HTML without line breaks)
         return None
     lines = (*first.lines, *[""] * gap, *second.lead, *second.lines)
     return Section(trail, first.line, lines, first.lead)
+
+
+def _shared_trail(first: Section, second: Section) -> tuple[str, ...] | None:
+    """The headings over both if they are to be one section, else None."""
+    if second.lone and _size(first.lines) < 8 * TARGET:  # it would win searches, and answer nothing
+        return first.trail
+    if _size(second.lines) >= TINY or _size(first.lines) + _size(second.lines) > TINY_TOGETHER:
+        return None
+    below = second.trail[: len(first.trail)] == first.trail
+    trail = first.trail if below else first.trail[:-1]
+    if second.trail[: len(trail)] != trail or (second.trail and not trail):
+        return None
+    return trail
 
 
 def _pieces(section: Section) -> Iterator[tuple[int, str]]:

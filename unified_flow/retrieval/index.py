@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
 import shlex
 import sqlite3
 import threading
@@ -21,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from unified_flow.errors import RetrievalError
+from unified_flow.errors import InputError, RetrievalError
 from unified_flow.retrieval import Passage, store
 from unified_flow.retrieval.discover import discover, printable, resolved
 from unified_flow.retrieval.document import MAX_BYTES
@@ -86,6 +87,12 @@ class Index:
         cls, folder: Path, collection: str = "documents", *, busy_timeout_s: float = 30.0
     ) -> Self:
         """Touches nothing yet: `update` creates the file, `search` needs it."""
+        if not re.fullmatch(r"\w[\w.-]{0,63}", collection):
+            raise InputError(
+                f"A collection cannot be called {collection[:80]!r}",
+                field="collection",
+                hint="Use up to 64 letters, digits, dots, hyphens and underscores.",
+            )
         return cls(folder / f"{collection}.sqlite3", None, busy_timeout_s=busy_timeout_s)
 
     def within(self, paths: Iterable[Path | str]) -> Index:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 K1 = 1.2
 B = 0.75
 HEADING_WEIGHT = 2.0
+SHORTEST = 0.5  # of the average length
 
 
 @dataclass(frozen=True)
@@ -47,5 +48,7 @@ def score(
     total = sum(weights.values())
     if not found or total <= 0:
         return 0.0
-    norm = K1 * (1 - B + B * len(body) / max(corpus.average_length, 1.0))
+    # Being short speaks for a chunk up to a point: below it there is little to read.
+    length = max(len(body) / max(corpus.average_length, 1.0), SHORTEST)
+    norm = K1 * (1 - B + B * length)
     return sum(weights[term] * tf / (tf + norm) for term, tf in found.items()) / total

@@ -215,6 +215,13 @@ def test_html_in_one_line_and_broken_html_are_read() -> None:
     assert LONG in "".join(chunk.heading + chunk.text for chunk in read(".html", broken))
 
 
+def test_a_heading_with_nothing_under_it_goes_with_what_stands_above() -> None:
+    assert sections(".md", f"# A\n\n## B\n{LONG}\n\n## Empty\n\n## C\n{LONG}\n") == [
+        ("A > B", 4, f"{LONG}\n\n## Empty"),
+        ("A > C", 9, LONG),
+    ]
+
+
 def test_headings_with_nothing_under_them_are_found() -> None:
     assert sections(".md", "# List\n\n## Buy milk\n\n## Call Bob\n") == [
         ("List", 3, "## Buy milk\n\n## Call Bob")

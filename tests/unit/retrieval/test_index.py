@@ -368,6 +368,28 @@ def test_collections_know_nothing_of_one_another(index: Index, docs: Path) -> No
     assert len(paths(index, "water")) == 2
 
 
+@pytest.mark.parametrize("name", ["", "../x", "a/b", ".x", "x" * 65, "a\0"])
+def test_the_name_of_a_collection_is_no_path(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError):
+        Index.open(tmp_path, name)
+
+
+def test_an_interrupted_update_leaves_everything_as_it_was(index: Index, docs: Path) -> None:
+    index.update([docs])
+    before = index.search("water")
+    for number in range(5):
+        (docs / f"{number}.md").write_text(f"Water {number}.\n")
+
+    def interrupt(done: int, total: int) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.update([docs], progress=interrupt)
+    assert index.search("water") == before
+    assert index.update([docs]).added == 5
+
+
 def test_threads_may_search_while_another_updates(index: Index, docs: Path) -> None:
     index.update([docs])
     failures: list[object] = []

@@ -20,7 +20,7 @@ _INDENTED = re.compile(r" {0,3}\t| {4}")
 _NOT_PARAGRAPH = re.compile(r" {0,3}(>|[-+*](?:[ \t]|\Z)|\d{1,9}[.)](?:[ \t]|\Z))")
 _INTERRUPTS = re.compile(r" {0,3}(>|[-+*][ \t]+\S|1[.)][ \t]+\S)")
 _TITLE = re.compile(r"title\s*:\s*(?P<quote>[\"']?)(?P<title>.+?)(?P=quote)\s*\Z")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^)]*\)")
 _ATTRIBUTES = re.compile(r"\s*\{#[^}]*\}\s*\Z")
 
 
