@@ -96,6 +96,7 @@ def _record_failure(
         admission=told.admission if told else None,
         action="retry" if isinstance(action, Retry) else action.answer,
         duration_ms=duration_ms,
+        environment=told.environment if told else {},
     )
     try:
         ledger.record(event)

@@ -11,8 +11,10 @@ from unified_flow.events import (
     AnyEvent,
     PhaseCompleted,
     PhaseFailed,
+    TurnAbandoned,
     TurnCompleted,
     TurnInterrupted,
+    TurnResumed,
     TurnStarted,
 )
 from unified_flow.turn import OUTPUT
@@ -39,6 +41,10 @@ def markdown(event: AnyEvent) -> str:
                 f"\n## {NUMBER[event.phase]}. {event.phase} failed ({event.category})\n\n"
                 f"{_quoted(f'{event.error_type}: {event.error_message}')}\n{waits}\n"
             )
+        case TurnResumed():
+            return f"\nResumed at {event.phase} by {event.by}, {event.at:%F %T} UTC\n"
+        case TurnAbandoned():
+            return f"\nAbandoned by {event.by}: {event.reason}\n"
         case TurnInterrupted():
             return f"\nInterrupted in {event.phase or 'no phase'}: {event.reason}\n"
         case TurnCompleted():

@@ -25,7 +25,24 @@ class Event(BaseModel):
     at: datetime = Field(default_factory=now)
 
 
+class Runner(BaseModel):
+    """Which process runs a turn, for whoever meets its lock."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    user: str
+    host: str
+    pid: int
+
+    def __str__(self) -> str:
+        return f"{self.user} on {self.host}, process {self.pid}"
+
+
 class TurnStarted(Event):
+    """`runner` is the process that runs the turn. `asked_with` holds the settings that came with
+    the question (flags of the command line), which hold for the whole turn; no secrets.
+    """
+
     event: Literal["turn_started"] = "turn_started"
     version: int = VERSION
     turn_id: int
@@ -36,6 +53,39 @@ class TurnStarted(Event):
     question: str
     policy: str
     config_digest: str
+    runner: Runner | None = None
+    asked_with: dict[str, Any] = {}
+
+
+class TurnResumed(Event):
+    """Somebody lets the turn go on at `phase`; the loop counters start anew.
+
+    With `rewound` whatever that phase and those after it had found is dropped. `edited` replaces
+    the question (`question`) or sections, by name, for the phases still to come. `retry_of` is the
+    intervention that this retries, `retry_phase` the phase that it is about; `note` closes it.
+    `changed` says what is not as it was when the turn stopped.
+    """
+
+    event: Literal["turn_resumed"] = "turn_resumed"
+    phase: str
+    rewound: bool = False
+    runner: Runner
+    by: str
+    via: str
+    config_digest: str
+    retry_of: str | None = None
+    retry_phase: str | None = None
+    note: str | None = None
+    changed: list[str] = []
+    edited: dict[str, Any] = {}
+
+
+class TurnAbandoned(Event):
+    """Somebody gave the turn up; it is resumed only with an explicit phase."""
+
+    event: Literal["turn_abandoned"] = "turn_abandoned"
+    by: str
+    reason: str
 
 
 class PhaseStarted(Event):
@@ -92,7 +142,9 @@ class PhaseCompleted(Event):
 
 
 class PhaseFailed(Event):
-    """`error_message` is redacted, as everything that a person reads."""
+    """`error_message` is redacted, as everything that a person reads. `environment` is what the
+    phase ran on (commit, versions, digests), to be compared when the turn is resumed.
+    """
 
     event: Literal["phase_failed"] = "phase_failed"
     phase: str
@@ -106,6 +158,7 @@ class PhaseFailed(Event):
     admission: str | None
     action: str
     duration_ms: float
+    environment: dict[str, Any] = {}
 
 
 class TurnInterrupted(Event):
@@ -125,6 +178,8 @@ class TurnCompleted(Event):
 
 AnyEvent = Annotated[
     TurnStarted
+    | TurnResumed
+    | TurnAbandoned
     | PhaseStarted
     | ModelCalled
     | ToolStarted

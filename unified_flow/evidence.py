@@ -12,6 +12,8 @@ from unified_flow.phases import NAMES
 from unified_flow.results import ToolResult
 from unified_flow.turn import Turn
 
+SHOWN = ("completed", "running", "failed")
+
 
 def turn_context(phase: str, kit: Kit | None, turn: Turn) -> dict[str, Any]:
     """The ribbon, the failed phase's input, the retrieval evidence, recipe and model."""
@@ -36,7 +38,7 @@ def recipe_and_model(kit: Kit | None) -> dict[str, Any]:
 
 def ribbon(turn: Turn, failed: str | None = None) -> list[dict[str, Any]]:
     """The eight phases, each completed, running, failed or not_run; its latest visit counts."""
-    latest = {visit.phase: visit for visit in turn.visits}
+    latest = {visit.phase: visit for visit in turn.visits if visit.status in SHOWN}
     return [
         {
             "name": name,

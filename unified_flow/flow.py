@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -16,10 +16,11 @@ from interventions import InterventionRequest
 from unified_flow.boundary import run_phase
 from unified_flow.catalogue import safe_message
 from unified_flow.errors import ConfigError, InputError, PhaseError, QueueFullError, SaveError
-from unified_flow.events import TurnCompleted, TurnInterrupted, TurnStarted, now
+from unified_flow.events import TurnCompleted, TurnInterrupted, TurnResumed, TurnStarted, now
 from unified_flow.ledger import Ledger, Observer
 from unified_flow.question import checked_id, checked_question
 from unified_flow.routing import Step, next_step
+from unified_flow.runner import this_process
 from unified_flow.services import Services
 from unified_flow.turn import Turn
 
@@ -82,6 +83,23 @@ class UnifiedFlow:
         with ledger:
             return await self._run(ledger)
 
+    async def resume(
+        self,
+        turn_id: int,
+        decide: Callable[[Turn], TurnResumed],
+        *,
+        observer: Observer | None = None,
+    ) -> Turn:
+        """Let a turn on disk go on as `decide` says; everything else is as in `process`.
+
+        `resuming.run.resume_turn` decides as a person expects and is what most callers want.
+        Raises what `decide` raises, BlockingIOError if somebody runs the turn, FileNotFoundError
+        if there is none, and the phase's PhaseError once a failure is recorded.
+        """
+        folder = self.services.folders.path(turn_id)
+        with Ledger(folder, observer, first=decide) as ledger:
+            return await self._run(ledger)
+
     def _begin(self, observer: Observer | None, **asked: Any) -> Ledger:
         """A turn folder of its own, with the first line in its journal; or nothing at all."""
         if self.services.refuse_when_full and self.services.queue.is_full():
@@ -96,6 +114,8 @@ class UnifiedFlow:
                 turn_id=turn_id,
                 policy=self.services.policy.name,
                 config_digest=self.services.config_digest,
+                runner=this_process(),
+                asked_with=self.services.asked_with,
                 **asked,
             )
             try:

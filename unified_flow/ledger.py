@@ -14,12 +14,14 @@ from unified_flow.document import markdown
 from unified_flow.events import (
     AnyEvent,
     PhaseFailed,
+    TurnAbandoned,
     TurnCompleted,
     TurnInterrupted,
+    TurnResumed,
     TurnStarted,
 )
-from unified_flow.journal import Journal
-from unified_flow.turn import Turn, apply
+from unified_flow.journal import NAME, Journal, read
+from unified_flow.turn import Turn, apply, fold
 
 Observer = Callable[[AnyEvent], None]
 PAGE = "context.md"
@@ -28,22 +30,40 @@ PAGE = "context.md"
 class Ledger:
     """`record` appends to the journal first; only what is written has happened.
 
-    Raises OSError, and keeps nothing open, if the folder cannot take the `first` event.
+    `first` is the turn's first event, or makes the event with which the turn on disk goes on; it
+    is asked under the turn's lock. Raises what `first` raises, BlockingIOError if somebody runs
+    the turn, FileNotFoundError if there is none to go on with, and OSError if the folder cannot
+    take the event; nothing is kept open then.
     """
 
     def __init__(
-        self, folder: Path, observer: Observer | None = None, *, first: TurnStarted
+        self,
+        folder: Path,
+        observer: Observer | None = None,
+        *,
+        first: TurnStarted | Callable[[Turn], TurnResumed | TurnAbandoned],
     ) -> None:
         self.turn = Turn()
         self.folder = folder
         self._observer = observer
         self._unwritten: list[str] = []
+        self._page_flags = os.O_WRONLY | os.O_APPEND
+        if callable(first):
+            (folder / NAME).stat()
         with ExitStack() as opened:
             self._journal = Journal(folder)
             opened.callback(self._journal.close)
-            self.record(first)
+            self.record(first(self._read_back()) if callable(first) else first)
             self.flush()
             self._opened = opened.pop_all()
+
+    def _read_back(self) -> Turn:
+        events = list(read(self.folder))
+        self.turn = fold(events)
+        # The page may lack what happened before a kill, so it is written whole.
+        self._unwritten = [markdown(event) for event in events]
+        self._page_flags = os.O_WRONLY | os.O_TRUNC
+        return self.turn
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +85,7 @@ class Ledger:
         self._journal.append(event)
         self.turn = apply(self.turn, event)
         self._unwritten.append(markdown(event))
-        if isinstance(event, PhaseFailed | TurnInterrupted | TurnCompleted):
+        if isinstance(event, PhaseFailed | TurnInterrupted | TurnCompleted | TurnAbandoned):
             self._write_page()
         if self._observer is not None:
             self._observer(event)
@@ -78,7 +98,8 @@ class Ledger:
         """
         text = "".join(self._unwritten).encode("utf-8", "replace")
         self._unwritten.clear()
-        descriptor = open_private(self.folder / PAGE, os.O_WRONLY | os.O_APPEND)
+        descriptor = open_private(self.folder / PAGE, self._page_flags)
+        self._page_flags = os.O_WRONLY | os.O_APPEND
         try:
             os.write(descriptor, text)
         finally:

@@ -30,6 +30,7 @@ class Told:
     admission: str
     severity: str
     user_safe_message: str
+    environment: dict[str, Any]
 
 
 def redacted_message(error: BaseException) -> str:
@@ -50,6 +51,7 @@ def tell(failure: Failure, kit: Kit | None, turn: Turn, services: Services) -> T
             told=admission.intervention_id is not None,
             language=services.settings.language,
         ),
+        environment=request.environment,
     )
 
 
@@ -81,7 +83,12 @@ def _request(
         environment={"config_digest": services.config_digest, **recipe_and_model(kit)},
         home=services.home,
     )
-    return request.model_copy(update={"error_type": LoopLimitError.__name__}) if limit else request
+    changes: dict[str, Any] = {"error_type": LoopLimitError.__name__} if limit else {}
+    # A failure in an earlier phase says nothing of the one that the retried intervention is about.
+    retry = turn.retry
+    if retry is not None and (retry.passed or retry.phase == failure.phase):
+        changes |= {"retry_of": retry.intervention_id}
+    return request.model_copy(update=changes)
 
 
 def _log(failure: Failure, request: InterventionRequest, turn: Turn) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from interventions import InterventionQueue
 from unified_flow.config import Settings
@@ -20,6 +21,8 @@ from unified_flow.tools.toolbox import Toolbox
 
 @dataclass(frozen=True)
 class Services:
+    """`asked_with`: the settings that were given rather than configured (events.TurnStarted)."""
+
     home: Path
     settings: Settings
     config_digest: str
@@ -33,6 +36,7 @@ class Services:
     refuse_when_full: bool
     query_log: QueryLog
     policy: Policy
+    asked_with: dict[str, Any]
 
     @cached_property
     def recipes(self) -> Path:

@@ -21,15 +21,19 @@ from unified_flow.events import (
     PhaseCompleted,
     PhaseFailed,
     PhaseStarted,
+    Runner,
     ToolCompleted,
     ToolStarted,
+    TurnAbandoned,
     TurnCompleted,
     TurnInterrupted,
+    TurnResumed,
     TurnStarted,
 )
 from unified_flow.sections import Sections
 
-Status = Literal["running", "answered", "clarify", "failed", "interrupted"]
+Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned"]
+OUTCOME_UNKNOWN = {"tool_timeout", "http_error"}
 
 OUTPUT: dict[str, TypeAdapter[Any]] = {
     "query_analyzer": TypeAdapter(results.QueryAnalysis),
@@ -45,12 +49,19 @@ OUTPUT: dict[str, TypeAdapter[Any]] = {
 
 @dataclass(frozen=True)
 class Visit:
-    """One run of one phase. `number` counts the runs of this phase from 1."""
+    """One run of one phase. `number` counts the runs of this phase from 1.
+
+    `before` is what the phases before it had written, for going back. A visit whose process died
+    is interrupted; one that a person went back behind is dropped.
+    """
 
     phase: str
     number: int
-    status: Literal["running", "completed", "failed"]
+    status: Literal["running", "completed", "failed", "interrupted", "dropped"]
     duration_ms: float = 0.0
+    before: Sections = field(default_factory=Sections, repr=False)
+    model: str | None = None
+    recipe_digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,28 @@ class Counters:
 
 
 @dataclass(frozen=True)
+class Write:
+    """A call of a tool that writes. Not `done`: begun, and whether it had its effect is unknown."""
+
+    call: int
+    tool: str
+    args: dict[str, Any]
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class Retry:
+    """The intervention that the resumed turn is a retry of. `passed`: its phase has completed."""
+
+    intervention_id: str
+    phase: str
+    by: str
+    via: str
+    note: str | None = None
+    passed: bool = False
+
+
+@dataclass(frozen=True)
 class Failure:
     phase: str
     error_type: str
@@ -72,6 +105,7 @@ class Failure:
     tool: str | None
     intervention_id: str | None
     admission: str | None
+    environment: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -94,6 +128,13 @@ class Turn:
     failure: Failure | None = None
     saved: bool = False
     duration_ms: float = 0.0
+    config_digest: str = ""
+    asked_with: dict[str, Any] = field(default_factory=dict)
+    runner: Runner | None = None
+    runs_since: datetime | None = None
+    resumed: int = 0
+    retry: Retry | None = None
+    writes: tuple[Write, ...] = ()
 
     @property
     def response(self) -> str | None:
@@ -126,7 +167,13 @@ class Turn:
 
     def visit_number(self, phase: str) -> int:
         """The number that the next completed run of `phase` will bear."""
-        return 1 + sum(v.phase == phase and v.status == "completed" for v in self.visits)
+        ended = ("completed", "dropped")
+        return 1 + sum(v.phase == phase and v.status in ended for v in self.visits)
+
+    def first_visit(self, phase: str) -> int | None:
+        """The place in `visits` of the first run of `phase` that still counts."""
+        places = enumerate(self.visits)
+        return next((n for n, v in places if v.phase == phase and v.status != "dropped"), None)
 
 
 def fold(events: Iterable[AnyEvent]) -> Turn:
@@ -145,18 +192,37 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
                 question=event.question,
                 policy=event.policy,
                 started_at=event.at,
+                config_digest=event.config_digest,
+                asked_with=event.asked_with,
+                runner=event.runner,
+                runs_since=event.at,
             )
+        case TurnResumed():
+            return _resume(turn, event)
+        case TurnAbandoned():
+            return replace(turn, status="abandoned")
         case PhaseStarted():
-            visit = Visit(event.phase, event.visit, "running")
+            visit = Visit(
+                event.phase,
+                event.visit,
+                "running",
+                before=turn.sections,
+                model=event.model,
+                recipe_digest=event.recipe_digest,
+            )
             return replace(turn, status="running", visits=(*turn.visits, visit), failure=None)
         case ModelCalled():
             calls = turn.counters.model_calls + 1
             return replace(turn, counters=replace(turn.counters, model_calls=calls))
         case ToolStarted():
-            return turn
+            if "writes" not in event.access:
+                return turn
+            write = Write(event.call, event.tool, event.args)
+            return replace(turn, writes=(*turn.writes, write))
         case ToolCompleted():
             result = results.ToolResult.model_validate(event.output)
-            return replace(turn, tools_done={**turn.tools_done, event.call: result})
+            done = {**turn.tools_done, event.call: result}
+            return replace(turn, tools_done=done, writes=_all_done(turn.writes))
         case PhaseCompleted():
             return _complete(turn, event)
         case PhaseFailed():
@@ -168,9 +234,13 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
                 tool=event.tool,
                 intervention_id=event.intervention_id,
                 admission=event.admission,
+                environment=event.environment,
             )
             visits = _ended(turn, event, "failed")
-            return replace(turn, visits=visits, status="failed", failure=failure)
+            # A tool that raises says that it did not write; a call that was cut off says nothing.
+            told = event.category not in OUTCOME_UNKNOWN
+            writes = tuple(w for w in turn.writes if w.done) if told else turn.writes
+            return replace(turn, visits=visits, status="failed", failure=failure, writes=writes)
         case TurnInterrupted():
             return replace(turn, status="interrupted")
         case TurnCompleted():
@@ -187,7 +257,10 @@ def _ended(
     """The running visit ends. A phase whose recipe cannot be read fails before it has begun one."""
     begun = bool(turn.visits) and turn.visits[-1].status == "running"
     before = turn.visits[:-1] if begun else turn.visits
-    return (*before, Visit(event.phase, event.visit, status, event.duration_ms))
+    visit = turn.visits[-1] if begun else Visit(event.phase, event.visit, status)
+    if not begun:
+        visit = replace(visit, before=turn.sections)
+    return (*before, replace(visit, status=status, duration_ms=event.duration_ms))
 
 
 def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
@@ -201,10 +274,64 @@ def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
         counters = replace(counters, retries=counters.retries + 1, planning=0)
     elif event.phase == "validation" and output.decision == "REVISE":
         counters = replace(counters, revisions=counters.revisions + 1)
+    retry = turn.retry
+    if retry is not None and retry.phase == event.phase:
+        retry = replace(retry, passed=True)
     return replace(
         turn,
+        retry=retry,
         visits=_ended(turn, event, "completed"),
         sections=replace(turn.sections, **{event.phase: output}),
         counters=counters,
         tools_done={},
     )
+
+
+def _all_done(writes: tuple[Write, ...]) -> tuple[Write, ...]:
+    """Tools run one after another, so whatever had begun is done when a result comes."""
+    return tuple(w if w.done else replace(w, done=True) for w in writes)
+
+
+def _resume(turn: Turn, event: TurnResumed) -> Turn:
+    """The turn ready to go on: as it stood, or as it stood before a phase, and perhaps edited."""
+    visits = tuple(
+        replace(v, status="interrupted") if v.status == "running" else v for v in turn.visits
+    )
+    sections, done = turn.sections, turn.tools_done
+    place = turn.first_visit(event.phase) if event.rewound else None
+    if place is not None:
+        sections, done = visits[place].before, {}
+        dropped = (replace(v, status="dropped") for v in visits[place:])
+        visits = (*visits[:place], *dropped)
+    edited = dict(event.edited)
+    question = edited.pop("question", turn.question)
+    if edited:
+        replaced = {name: OUTPUT[name].validate_python(value) for name, value in edited.items()}
+        before, sections = sections.planner, replace(sections, **replaced)
+        done = {n: r for n, r in done.items() if _same_request(n, before, sections.planner)}
+    retry = None
+    if event.retry_of is not None and event.retry_phase is not None:
+        retry = Retry(event.retry_of, event.retry_phase, event.by, event.via, event.note)
+    return replace(
+        turn,
+        status="running",
+        question=question,
+        sections=sections,
+        visits=visits,
+        counters=Counters(),
+        tools_done=done,
+        failure=None,
+        config_digest=event.config_digest,
+        runner=event.runner,
+        runs_since=event.at,
+        resumed=turn.resumed + 1,
+        retry=retry,
+        writes=tuple(w for w in turn.writes if w.done),
+    )
+
+
+def _same_request(place: int, old: results.Plan | None, new: results.Plan | None) -> bool:
+    """A result stands only for the very request that it answered."""
+    if old is None or new is None or place >= len(new.tool_requests):
+        return False
+    return old.tool_requests[place] == new.tool_requests[place]

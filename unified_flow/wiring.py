@@ -29,6 +29,7 @@ from unified_flow.tools.doc_search import doc_search
 from unified_flow.tools.files import file_tools
 from unified_flow.tools.toolbox import Toolbox
 
+GIVEN = ("model", "base_url", "api_key_env", "api_key_file", "timeout_s", "policy")
 POLICIES: dict[str, type[Policy]] = {"fail_fast": FailFast}
 
 
@@ -67,7 +68,18 @@ def wire(
         refuse_when_full=queue_settings(root).refuse_when_full,
         query_log=QueryLog(root / "logs" / "rag_queries.jsonl"),
         policy=POLICIES[settings.policy](),
+        asked_with=_asked_with(docs, flags),
     )
+
+
+def _asked_with(docs: Sequence[Path | str] | None, flags: dict[str, Any]) -> dict[str, Any]:
+    """What a resumed turn is given again, JSON-able. No address with a password in it is kept."""
+    given = {key: flags[key] for key in GIVEN if flags.get(key) is not None}
+    if "@" in given.get("base_url", ""):
+        del given["base_url"]
+    if "api_key_file" in given:
+        given["api_key_file"] = str(Path(given["api_key_file"]).absolute())
+    return given | ({"docs": [str(Path(d).absolute()) for d in docs]} if docs else {})
 
 
 def _documents(home: Path, settings: Settings, private: list[Path]) -> Documents | None:

@@ -1,0 +1,79 @@
+"""Where a turn goes on: a pure function of the turn and of what the person asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unified_flow.config import Limits
+from unified_flow.phases import NAMES
+from unified_flow.resuming.errors import NotResumableError
+from unified_flow.routing import End, next_step
+from unified_flow.turn import Counters, Turn, Write
+
+END = "end"
+REPEATS_TOOLS = NAMES[: NAMES.index("coordinator") + 1]
+
+
+def where_to_go_on(
+    turn: Turn, limits: Limits, *, from_phase: str | None = None, rerun_tools: bool = False
+) -> str:
+    """The phase that runs first, or END for a turn that lacks nothing but its last line.
+
+    Raises NotResumableError.
+    """
+    step = next_step(replace(turn, counters=Counters()), limits)
+    following = END if isinstance(step, End) else step.phase
+    if from_phase is not None:
+        _must_be_reached(turn, from_phase, following)
+    elif turn.status == "abandoned":
+        raise NotResumableError(
+            f"turn {turn.turn_id} was abandoned",
+            hint=f"to take it up again: unified-flow resume {turn.turn_id} --from {following}",
+        )
+    elif following == END and turn.status in ("answered", "clarify"):
+        raise NotResumableError(
+            f"turn {turn.turn_id} has nothing left to do: it is {_ended(turn)}",
+            hint=f"to run a part again: unified-flow resume {turn.turn_id} --from PHASE",
+        )
+    start = from_phase or following
+    if not rerun_tools:
+        _must_not_write_twice(turn, _writes_at_stake(turn, start, rewound=from_phase is not None))
+    return start
+
+
+def _must_be_reached(turn: Turn, phase: str, following: str) -> None:
+    if phase not in NAMES:
+        raise NotResumableError(
+            f"there is no phase {phase!r}", hint=f"the phases are {', '.join(NAMES)}"
+        )
+    if phase != following and turn.first_visit(phase) is None:
+        raise NotResumableError(
+            f"turn {turn.turn_id} has not come to {phase}; it stands before {following}",
+            hint=f"leave out --from, or name a phase before {following}",
+        )
+
+
+def _ended(turn: Turn) -> str:
+    return "answered and saved" if turn.status == "answered" else "answered with a question back"
+
+
+def _writes_at_stake(turn: Turn, start: str, *, rewound: bool) -> list[Write]:
+    """Calls of tools that write which would, or might, have their effect a second time."""
+    if rewound and start in REPEATS_TOOLS:
+        return list(turn.writes)
+    return [write for write in turn.writes if not write.done]
+
+
+def _must_not_write_twice(turn: Turn, writes: list[Write]) -> None:
+    if not writes:
+        return
+    begun = [write for write in writes if not write.done]
+    names = ", ".join(dict.fromkeys(write.tool for write in begun or writes))
+    said = (
+        f"{names} had begun to write when turn {turn.turn_id} stopped; whether it did is unknown"
+        if begun
+        else f"{names} has written in turn {turn.turn_id}, and would be asked to again"
+    )
+    raise NotResumableError(
+        said, hint="see whether the effect is there; --rerun-tools lets the call run again"
+    )
