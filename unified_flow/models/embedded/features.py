@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,12 +25,25 @@ _KIN_COUNTS = 0.8  # of a match
 _FEW_NEW_TERMS = 3  # a sentence that adds less only repeats the question
 
 
+class Weights(dict[str, float]):
+    """Terms to what they weigh; `share` is 0..1."""
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        super().__init__(weights)
+        self.total = math.fsum(weights.values())  # whatever the order
+
+    def share(self, terms: Iterable[str]) -> float:
+        return math.fsum([self[t] for t in terms if t in self]) / self.total if self.total else 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Scene:
     """What all sentences of one search are measured against."""
 
     question: Question
-    weights: Mapping[str, float]  # of the question's terms: rarer ones weigh more
+    asked: frozenset[str]  # the question's terms
+    weights: Weights  # of those: rarer ones weigh more
+    core: Weights  # of what the question says about the thing asked for
     kin: Mapping[str, frozenset[str]]  # the question's terms to derivations of them
     words: frozenset[str]
     best_score: float
@@ -41,12 +54,15 @@ def scene(question: Question, reads: Sequence[Read]) -> Scene:
     sentences = [sentence for read in reads for sentence in read.sentences]
     vocabulary = Counter(term for sentence in sentences for term in sentence.known)
     size = len(sentences)
+    weights = {
+        t: math.log(1 + (size - vocabulary[t] + 0.5) / (vocabulary[t] + 0.5))
+        for t in question.terms
+    }
     return Scene(
         question=question,
-        weights={
-            t: math.log(1 + (size - vocabulary[t] + 0.5) / (vocabulary[t] + 0.5))
-            for t in question.terms
-        },
+        asked=frozenset(question.terms),
+        weights=Weights(weights),
+        core=Weights({t: weights[t] for t in question.terms if t in question.core}),
         kin={
             t: frozenset(other for other in vocabulary if other != t and kinship(t, other))
             for t in question.terms
@@ -62,20 +78,23 @@ class Surroundings:
 
     read: Read
     frequency: Mapping[str, int]  # sentences of this passage that have the question's term
+    local: Weights  # a term in few sentences of the passage tells them apart
+    asked: tuple[frozenset[str], ...]  # of each sentence, the question's terms in it
+    earlier: tuple[frozenset[str], ...]  # of each sentence, those in any before it
 
 
 def surroundings(scene: Scene, read: Read) -> Surroundings:
-    wanted = frozenset(scene.question.terms)
-    return Surroundings(read, Counter(t for s in read.sentences for t in s.known & wanted))
+    asked = tuple(sentence.known & scene.asked for sentence in read.sentences)
+    earlier = [frozenset[str]()]
+    for each in asked:
+        earlier.append(earlier[-1] | each)
+    frequency = Counter(term for each in asked for term in each)
+    local = {t: scene.weights[t] * math.log(1 + len(asked) / n) for t, n in frequency.items()}
+    return Surroundings(read, frequency, Weights(local), asked, tuple(earlier))
 
 
-def _share(terms: Iterable[str], weights: Mapping[str, float]) -> float:
-    total = sum(weights.values())
-    return sum(weights[t] for t in terms if t in weights) / total if total else 0.0
-
-
-def _part(found: Iterable[object], of: Sequence[object] | frozenset[str]) -> float:
-    return sum(1 for _ in found) / len(of) if of else 0.0
+def _part(found: Sized, of: Sized) -> float:
+    return len(found) / len(of) if of else 0.0
 
 
 @lru_cache(maxsize=4_096)
@@ -85,47 +104,36 @@ def _names(text: str, language: str) -> tuple[frozenset[str], ...]:
 
 
 def features(scene: Scene, around: Surroundings, sentence: Sentence) -> dict[str, float]:
-    question, read = scene.question, around.read
-    neighbours = read.sentences
-    number = sentence.number
-    core = {t: scene.weights[t] for t in question.core}
-    missing = [t for t in question.terms if t not in sentence.known]
-    matches = len(question.terms) - len(missing)
-    derived = sum(1 for t in missing if not scene.kin[t].isdisjoint(sentence.known))
-    before = neighbours[number - 1].known if number else frozenset[str]()
-    after = neighbours[number + 1] if number + 1 < len(neighbours) else None
-    earlier = frozenset[str]().union(*(s.known for s in neighbours[:number]))
-    # Only what the passage has can tell its sentences apart, and what few of them have best.
-    local = {
-        t: scene.weights[t] * math.log(1 + len(neighbours) / n) for t, n in around.frequency.items()
-    }
+    question, read, number = scene.question, around.read, sentence.number
+    weights, core = scene.weights, scene.core
+    matched = around.asked[number]
+    missing = [t for t in question.terms if t not in matched]
+    derived = [t for t in missing if not scene.kin[t].isdisjoint(sentence.known)]
+    last = number + 1 == len(read.sentences)
+    before = around.asked[number - 1].intersection(missing) if number else frozenset[str]()
+    after = frozenset[str]() if last else around.asked[number + 1].intersection(missing)
+    carried = before if sentence.continues else ()
+    continued = () if last or not read.sentences[number + 1].continues else after
+    new_terms = len(sentence.known) - len(matched)
     score = read.passage.score / scene.best_score
     return {
-        "count": (matches + _KIN_COUNTS * derived) / max(1, len(question.terms)),
-        "core": _share((t for t in core if t in sentence.known), core),
-        "local": _share((t for t in local if t in sentence.known), local),
-        "only_here": _share(
-            (t for t in core if t in sentence.known and around.frequency[t] == 1), core
-        ),
+        "count": _part(matched, question.terms) + _KIN_COUNTS * _part(derived, question.terms),
+        "core": core.share(matched),
+        "local": around.local.share(matched),
+        "only_here": core.share([t for t in matched if around.frequency[t] == 1]),
         "words": _part(scene.words.intersection(sentence.words), scene.words),
         "operators": _part(question.operators.intersection(sentence.words), question.operators),
         "focus": _part(question.focus & sentence.known, question.focus),
-        "before": _share((t for t in missing if t in before), scene.weights),
-        "before_continued": (
-            _share((t for t in missing if t in before), core) if sentence.continues else 0.0
-        ),
-        "after": _share((t for t in missing if after and t in after.known), scene.weights),
-        "after_continued": (
-            _share((t for t in missing if t in after.known), core)
-            if after and after.continues
-            else 0.0
-        ),
-        "earlier": _share((t for t in missing if t in earlier), core),
-        "heading": _share((t for t in missing if t in read.heading), scene.weights),
+        "before": weights.share(before),
+        "before_continued": core.share(carried),
+        "after": weights.share(after),
+        "after_continued": core.share(continued),
+        "earlier": core.share(around.earlier[number].intersection(missing)),
+        "heading": weights.share(read.heading.intersection(missing)),
         "passage": score,
         "passage_log": math.log(max(score, 1e-3)),
-        "new_terms": math.log(1 + len(sentence.known) - matches),
-        "restates": float(len(sentence.known) - matches < _FEW_NEW_TERMS),
+        "new_terms": math.log(1 + new_terms),
+        "restates": float(new_terms < _FEW_NEW_TERMS),
         "aside": float(_ASIDE.search(sentence.text) is not None),
         **_kind_features(question, sentence, read.language),
     }

@@ -15,7 +15,7 @@ from unified_flow.text import language_of
 
 MOST = 3
 LONGEST = 700  # characters of a quote
-_LEAST = 0.01  # probability of a further quote
+_LEAST = 0.003  # probability of a further quote
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.matching import closest, matching_terms
+from unified_flow.models.embedded.passages import analysed, passages_of, read_passages
 from unified_flow.models.embedded.phrases import ALL
 from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.quotes import shown
 from unified_flow.results import Checks, Draft, ToolResult, Verdict
 from unified_flow.sections import Sections
-from unified_flow.text import language_of, sentences
+from unified_flow.text import language_of, sentences, terms, words
 
 _QUOTED = re.compile(r"“([^“”]+)”")
 _SOURCE = re.compile(r"\(?[^\s()]+:\d+\)?:?")
@@ -27,7 +28,7 @@ def verify(query: str, sections: Sections) -> Verdict:
     draft = sections.synthesis
     if draft is None:
         return _verdict("REVISE", ["there is no draft"], ["write an answer"])
-    texts = [shown(text) for text in source_texts(sections.coordinator)]
+    texts = [shown(text) for text in dict.fromkeys(source_texts(sections.coordinator))]
     formatted = _is_coherent(draft)
     if talk_of(query) or draft.abstained:
         issues = (
@@ -59,7 +60,7 @@ def verify(query: str, sections: Sections) -> Verdict:
         hints = ["keep to what the sources say and leave out what the issues name"]
         return Verdict(decision="REVISE", confidence=0.8, checks=checks, issues=issues, hints=hints)
     if not addressed:
-        missing = ", ".join(sorted(read_question(query).core))
+        missing = " ".join(word for word in words(query) if terms(word, language_of(query)))
         return Verdict(
             decision="RETRY", confidence=0.7, checks=checks,
             issues=["the answer has little to do with the question"], hints=[missing],
@@ -139,13 +140,14 @@ def _statements(draft: Draft, texts: list[str]) -> list[str]:
 
 def _unsupported(draft: Draft, texts: list[str], query: str) -> list[str]:
     language = language_of(query)
+    statements = [s for s in _statements(draft, texts) if not _stands(shown(s), texts)]
+    if not statements:
+        return []
     known = [frozenset(matching_terms(text, language)) for text in texts]
     asked = frozenset(matching_terms(query, language))
     found = []
-    for statement in _statements(draft, texts):
+    for statement in statements:
         said = set(matching_terms(statement, language)) - asked
-        if not said or _stands(shown(statement), texts):
-            continue
         best = max((sum(_known(t, each) for t in said) for each in known), default=0)
         if best < _SUPPORTED * len(said):
             found.append(shown(statement))
@@ -175,17 +177,13 @@ def _is_addressed(query: str, draft: Draft, sections: Sections) -> bool:
         return True
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
     cited = {citation.source.rpartition(":")[0] for citation in draft.citations}
-    beside = [
-        f"{passage.get('heading', '')} {passage.get('text', '')}"
-        for result in sections.coordinator
-        if isinstance(result.result, dict)
-        for passage in result.result.get("passages", ())
-        if isinstance(passage, dict) and passage.get("path") in cited
-    ]
-    text = " ".join([draft.response, *beside])
-    language = language_of(text)
+    passages = [p for p in passages_of(sections.coordinator) if p.path in cited]
+    language = language_of(" ".join(p.text[:1_000] for p in passages[:3]) or draft.response)
     question = read_question(asked, language)
-    known = frozenset(matching_terms(text, language))
+    known = frozenset(matching_terms(draft.response, language)).union(
+        *(read.heading for read in read_passages(passages, language)),
+        *(s.known for p in passages for s in analysed(p.text, language)),
+    )
     if not question.core:
         return True
     return sum(_known(term, known) for term in question.core) >= _ADDRESSED * len(question.core)
