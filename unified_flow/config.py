@@ -8,6 +8,7 @@ a setting names the variable or the file that holds one.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
@@ -101,6 +102,12 @@ class Settings(BaseSettings):
             env_settings,
             InitSettingsSource(settings_cls, file),
         )
+
+    def check_models(self, present: Collection[str]) -> None:
+        """Raises ConfigError if the model or a role names one that is neither present nor served."""
+        for name in (self.model, self.roles.reflex, self.roles.mind, self.roles.voice):
+            if name is not None and name not in present:
+                self.endpoint(name)
 
     def endpoint(self, name: str) -> ModelSettings:
         """The endpoint that `name` stands for: a [models.*] table, or a model of base_url."""

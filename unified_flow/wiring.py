@@ -10,7 +10,7 @@ from typing import Any
 
 from interventions.home import find_home, state_folder
 from interventions.settings import queue_at, queue_settings
-from unified_flow.config import Settings, load
+from unified_flow.config import EMBEDDED, Settings, load
 from unified_flow.documents import Documents
 from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
@@ -50,6 +50,7 @@ def wire(
     """
     root = find_home(home)
     settings = load(root, docs=[Path(d) for d in docs] if docs else None, **flags)
+    settings.check_models(present={EMBEDDED, *(extra_models or {})})
     private = [state_folder(root), root / "logs"]
     documents = _documents(root, settings, private)
     if tools is None:
