@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from interventions.errors import QueueError
 from monitor.arguments import parser
@@ -22,6 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from importlib.metadata import version
 
         print(f"monitor {version('unified-flow')}")
+        return
+    if options.web:
+        _serve(options)
         return
     if not options.once and not _is_terminal():
         _end("monitor needs a terminal; without one: interventions list, or monitor --once")
@@ -40,11 +43,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _application(options: Namespace) -> Monitor:
     """Raises QueueError when the settings or the file cannot be used."""
     from interventions.settings import queue_at
+    from interventions.timestamps import utc_now
     from monitor.app import Monitor
-    from monitor.source import LiveSource
+    from monitor.bundle import BundleSource
+    from monitor.source import LiveSource, Source
 
-    source = LiveSource(queue_at(options.home))
+    source: Source
+    if options.bundle is not None:
+        source = BundleSource(options.bundle, utc_now)
+    else:
+        source = LiveSource(queue_at(options.home))
     return Monitor(source, source.read())
+
+
+def _serve(options: Namespace) -> None:
+    arguments = ["--home", str(options.home)] if options.home else []
+    arguments += ["--from", str(options.bundle)] if options.bundle else []
+    try:
+        from monitor.web.server import serve
+    except ImportError as error:
+        _end(f"--web needs the extra web ({error}): pip install 'unified-flow[web]'")
+    try:
+        serve(arguments, options.port)
+    except OSError as error:
+        _end(f"cannot listen on port {options.port}: {error.strerror}")
 
 
 def _is_terminal() -> bool:
@@ -54,7 +76,7 @@ def _is_terminal() -> bool:
     return served or all(s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
-def _end(why: str) -> None:
+def _end(why: str) -> NoReturn:
     print(f"error: {why}", file=sys.stderr)
     raise SystemExit(2)
 

@@ -20,4 +20,17 @@ def parser() -> argparse.ArgumentParser:
     commands.add_argument(
         "--once", action="store_true", help="print the first screen as text and end"
     )
+    commands.add_argument(
+        "--from",
+        type=Path,
+        metavar="FILE",
+        dest="bundle",
+        help="look at an exported intervention (interventions export), read-only",
+    )
+    commands.add_argument(
+        "--web", action="store_true", help="serve it to a browser on this machine (extra: web)"
+    )
+    commands.add_argument(
+        "--port", type=int, default=0, help="port for --web [default: a free one]"
+    )
     return commands

@@ -30,6 +30,8 @@ def reader_of(tab: str, source: Source, clock: Clock) -> Callable[[], Feed]:
     """Reads the tab anew at every call. Nothing is raised: what is wrong is in the feed."""
     if tab == "history":
         return lambda: _history(source)
+    if source.queue is None:
+        return lambda: Feed(tab, problem="This is not part of an exported file.")
     if tab == "turns":
         return _turns(source)
     tail = LogTail(source.home, clock)

@@ -78,7 +78,10 @@ class Model:
         return len({entry["id"] for entry in later} - self._known)
 
     def groups(self, now: datetime) -> list[Group]:
-        return select(self.snapshot.entries, self.view, now)
+        view = self.view
+        if self.snapshot.of_all_states:
+            view = replace(view, query=replace(view.query, names_state=True))
+        return select(self.snapshot.entries, view, now)
 
     def find(self, intervention_id: str) -> Entry | None:
         return next((e for e in self.snapshot.entries if e["id"] == intervention_id), None)

@@ -30,11 +30,14 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Snapshot:
+    """`of_all_states`: what is closed belongs in the list too, as in an exported file."""
+
     taken_at: datetime
     entries: tuple[Entry, ...] = ()
     health: Health | None = None
     trouble: Trouble | None = None
     read_only: str = ""
+    of_all_states: bool = False
 
     @property
     def open_entries(self) -> list[Entry]:

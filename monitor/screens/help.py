@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from monitor.keys import key
 
-_KEY_WIDTH = 18
+_KEY_WIDTH = 12
 
 
 class HelpScreen(ModalScreen[None]):
@@ -32,7 +32,7 @@ class HelpScreen(ModalScreen[None]):
         with VerticalScroll(id="help", classes="box") as box:
             box.border_title = "Keys"
             box.border_subtitle = "esc"
-            yield Static(self._text(), markup=False)
+            yield Static(self._text(), id="help-text", markup=False)
 
     def _text(self) -> Content:
         """One line for each action: its keys, its name and what it does."""
@@ -51,7 +51,7 @@ class HelpScreen(ModalScreen[None]):
             lines.append(
                 Content.assemble(
                     (f"{pressed:<{_KEY_WIDTH}}", "bold $text-accent"),
-                    f"{name:<16}",
+                    f"{name:<15}",
                     (tooltip, "dim"),
                 )
             )
