@@ -104,7 +104,7 @@ class Settings(BaseSettings):
         )
 
     def check_models(self, present: Collection[str]) -> None:
-        """Raises ConfigError if the model or a role names one that is neither present nor served."""
+        """Raises ConfigError for a model or a role that is neither present nor served."""
         for name in (self.model, self.roles.reflex, self.roles.mind, self.roles.voice):
             if name is not None and name not in present:
                 self.endpoint(name)
