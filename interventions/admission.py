@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from interventions.entry import Entry, is_open, is_snoozed
+from interventions.entry import Entry, is_snoozed, open_ones
 
 
 class AdmissionKind(StrEnum):
@@ -53,24 +53,25 @@ class Admission:
 
 @dataclass(frozen=True)
 class Decision:
-    """`target` is the entry that takes the failure; `closes` the retried entry that got past it."""
+    """`target` is the entry that takes the failure; `closes` the retried entry that got past it.
+
+    `known` says that the same failure is open already.
+    """
 
     kind: AdmissionKind
     reason: str = ""
     target: Entry | None = None
     closes: Entry | None = None
+    known: bool = False
 
 
 def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: datetime) -> Decision:
-    open_entries = [entry for entry in entries if is_open(entry)]
+    open_entries = open_ones(entries)
+    same_failure = [e for e in open_entries if e["fingerprint"] == failure["fingerprint"]]
 
-    snoozed = [
-        entry
-        for entry in open_entries
-        if entry["fingerprint"] == failure["fingerprint"] and is_snoozed(entry, now)
-    ]
+    snoozed = [entry for entry in same_failure if is_snoozed(entry, now)]
     if snoozed:
-        return Decision(AdmissionKind.COUNTED, "snoozed", target=_newest(snoozed))
+        return Decision(AdmissionKind.COUNTED, "snoozed", target=_newest(snoozed), known=True)
 
     retried = _retried(open_entries, failure)
     if retried is not None and retried["phase"] == failure["phase"]:
@@ -92,12 +93,12 @@ def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: dateti
         target = _same_failure_or_newest(same_error, failure)
         return Decision(AdmissionKind.COUNTED, "error_type", target=target, closes=retried)
 
-    return Decision(AdmissionKind.ACCEPTED, closes=retried)
+    return Decision(AdmissionKind.ACCEPTED, closes=retried, known=bool(same_failure))
 
 
 def limit_in_the_way(entries: Sequence[Entry], returning: Entry, limits: Limits) -> str:
     """Which limit one more open entry would pass, in words; empty when there is room."""
-    others = [e for e in entries if is_open(e) and e["id"] != returning["id"]]
+    others = [e for e in open_ones(entries) if e["id"] != returning["id"]]
     if len(others) >= limits.max_size:
         return f"{len(others)} of {limits.max_size} entries are open"
     session = sum(1 for e in others if e["session_id"] == returning["session_id"])

@@ -80,14 +80,16 @@ def is_open(entry: Entry) -> bool:
     return not entry.get("resolved_at") and not entry.get("dismissed_at")
 
 
+def open_ones(entries: Iterable[Entry]) -> list[Entry]:
+    """`is_open` of each, without a call for each: every put asks."""
+    return [e for e in entries if not (e["resolved_at"] or e["dismissed_at"])]
+
+
 def is_snoozed(entry: Entry, now: datetime) -> bool:
-    if not is_open(entry):
+    until, wake_at = entry.get("snoozed_until"), entry.get("snoozed_until_occurrences")
+    if not (until or wake_at) or not is_open(entry):
         return False
-    until = entry.get("snoozed_until")
-    if until and now < from_text(until):
-        return True
-    wake_at: int = entry.get("snoozed_until_occurrences") or 0
-    return bool(entry["occurrences"] < wake_at)
+    return bool((until and now < from_text(until)) or (wake_at and entry["occurrences"] < wake_at))
 
 
 def state_of(entry: Entry, now: datetime) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -85,7 +84,7 @@ class FileStore:
     def _current(self) -> QueueState:
         """The state of the file, parsed only as far as it changed. The lock is held."""
         try:
-            found = self._path.stat()
+            found = os.stat(self._path)  # noqa: PTH116 - in every put
         except FileNotFoundError:
             self._seen = _Seen()
             return QueueState()
@@ -108,7 +107,7 @@ class FileStore:
         data, lines = queue_format.encode(state, self._seen.lines)
         folder = self._path.parent
         # The process id makes left-overs recognisable: whoever holds the lock may sweep them all.
-        temporary = folder / f"{TEMPORARY_PREFIX}{os.getpid()}.tmp"
+        temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         fd = os.open(temporary, flags, PRIVATE_FILE_MODE)
         try:
@@ -118,7 +117,7 @@ class FileStore:
         except BaseException:
             os.close(fd)
             with suppress(OSError):
-                temporary.unlink()
+                os.unlink(temporary)  # noqa: PTH108 - a text, for the cost of it
             raise
         # Kept open until the next write: an inode that is in use cannot be given to another file,
         # so the same inode, size and time mean the same content.
@@ -169,9 +168,9 @@ class _Seen:
     lines: queue_format.Lines = field(default_factory=dict)
     fd: int | None = None
 
-    def __post_init__(self) -> None:
+    def __del__(self) -> None:
         if self.fd is not None:
-            weakref.finalize(self, os.close, self.fd)
+            os.close(self.fd)
 
     def in_order(self) -> list[tuple[Entry, bytes]]:
         return [self.lines[id(e)] for e in self.state.entries if id(e) in self.lines]

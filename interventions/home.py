@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 
 HOME_VARIABLE = "UNIFIED_FLOW_HOME"
@@ -53,6 +54,7 @@ def error_log_folder(home: Path) -> Path:
     return home / "logs" / "errors"
 
 
+@lru_cache(maxsize=16)
 def error_log(home: Path, day: date) -> Path:
     return error_log_folder(home) / f"{day.isoformat()}.jsonl"
 

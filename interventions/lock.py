@@ -8,6 +8,7 @@ hold it until they are done; then the lock proper is contended by foreign progra
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import fcntl
 import os
@@ -15,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 from filelock import FileLock, Timeout
 
@@ -23,6 +24,7 @@ from interventions.errors import LockTimeoutError, StorageError
 from interventions.home import PRIVATE_FILE_MODE, make_private_folder, open_private
 
 _POLL_S = 0.002
+_WAKING_S = 0.0005
 
 
 class FairLock:
@@ -35,6 +37,8 @@ class FairLock:
         self._pid = os.getpid()
         self._threads = threading.Lock()
         self._turnstile: int | None = None
+        self._had_to_wait = False
+        self._released_at = 0.0
         self._file = FileLock(
             self._path, mode=PRIVATE_FILE_MODE, poll_interval=_POLL_S, thread_local=False
         )
@@ -47,6 +51,7 @@ class FairLock:
             self.close()
             self._start()
         deadline = monotonic() + timeout_s
+        self._let_others_by()
         if not self._threads.acquire(timeout=max(timeout_s, 0)):
             raise self._timed_out(timeout_s)
         try:
@@ -60,6 +65,7 @@ class FairLock:
             finally:
                 # Explicitly, because a child forked meanwhile keeps the descriptor open.
                 fcntl.flock(turnstile, fcntl.LOCK_UN)
+                self._released_at = monotonic()
         finally:
             self._threads.release()
 
@@ -72,6 +78,11 @@ class FairLock:
     def __del__(self) -> None:
         if getattr(self, "_turnstile", None) is not None:
             self.close()
+
+    def _let_others_by(self) -> None:
+        """A waiter needs a moment to wake; who comes straight back would overtake it each time."""
+        if self._had_to_wait and monotonic() - self._released_at < _WAKING_S:
+            sleep(_WAKING_S)
 
     def _take_file(self, deadline: float, timeout_s: float) -> None:
         try:
@@ -88,6 +99,7 @@ class FairLock:
                 make_private_folder(self._path.parent)
                 turnstile = self._turnstile = open_private(self._turnstile_path, os.O_RDWR)
             fcntl.flock(turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._had_to_wait = False
         except BlockingIOError:
             return self._queue_up(deadline, timeout_s)
         except OSError as error:
@@ -96,6 +108,7 @@ class FairLock:
 
     def _queue_up(self, deadline: float, timeout_s: float) -> int:
         """A blocking flock has no time-out, so another thread waits and we wait for that thread."""
+        self._had_to_wait = True
         waiter = _Waiter(open_private(self._turnstile_path, os.O_RDWR))
         if not waiter.wait(max(deadline - monotonic(), 0)):
             raise self._timed_out(timeout_s)
@@ -111,27 +124,33 @@ class FairLock:
 
 
 class _Waiter:
-    """Waits for the turnstile on its own thread; gives it back when nobody waits any more."""
+    """Waits for the turnstile on its own thread; gives it back when nobody waits any more.
+
+    Bare locks and threads: what `threading` puts around them is a good part of a contended put.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._through = threading.Event()
-        self._guard = threading.Lock()
-        self._given_up = False
-        threading.Thread(target=self._run, name="intervention-turnstile", daemon=True).start()
+        self._through = _thread.allocate_lock()
+        self._through.acquire()
+        self._guard = _thread.allocate_lock()
+        self._state = "waiting"
+        _thread.start_new_thread(self._run, ())
 
     def wait(self, timeout_s: float) -> bool:
-        if self._through.wait(timeout_s):
+        if self._through.acquire(timeout=timeout_s):
             return True
         with self._guard:
-            self._given_up = not self._through.is_set()
-            return not self._given_up
+            if self._state == "waiting":
+                self._state = "given up"
+            return self._state == "through"
 
     def _run(self) -> None:
         fcntl.flock(self.descriptor, fcntl.LOCK_EX)
         with self._guard:
-            if not self._given_up:
-                self._through.set()
+            if self._state == "waiting":
+                self._state = "through"
+                self._through.release()
                 return
         os.close(self.descriptor)
 

@@ -124,10 +124,6 @@ class InterventionQueue:
                     None,
                     True,
                 )
-            known = any(
-                is_open(e) and e["fingerprint"] == failure["fingerprint"]
-                for e in work.state.entries
-            )
             decision = decide(work.state.entries, failure, self.limits, now)
             if decision.closes is not None:
                 _close_retried(work, decision.closes, failure, now)
@@ -145,7 +141,12 @@ class InterventionQueue:
             work.state = replace(work.state, entries=entries, admitted=counts)
             if drained_by is not None:
                 work.to_journal_after.append(_drain_line(failure, entry["id"], drained_by, now))
-        return failure, Admission(decision.kind, entry["id"], decision.reason), entry, known
+        return (
+            failure,
+            Admission(decision.kind, entry["id"], decision.reason),
+            entry,
+            decision.known,
+        )
 
     def _holder(self, state: QueueState, failure_id: str) -> str | None:
         """The id of the entry that has this very failure, as itself or as a sample."""
@@ -420,8 +421,7 @@ def _with_unique_id(failure: Entry, state: QueueState) -> Entry:
     from interventions.ids import new_id
     from interventions.timestamps import from_text
 
-    taken = {entry["id"] for entry in state.entries}
-    while failure["id"] in taken:
+    while any(entry["id"] == failure["id"] for entry in state.entries):
         failure = {**failure, "id": new_id(from_text(failure["created_at"]))}
     return failure
 

@@ -24,15 +24,16 @@ Lines = dict[int, tuple[Entry, bytes]]
 def encode(state: QueueState, known: Lines) -> tuple[bytes, Lines]:
     lines: Lines = {}
     for entry in state.entries:
-        old = known.get(id(entry))
-        lines[id(entry)] = (
-            old if old is not None and old[0] is entry else (entry, jsonl.encode(entry))
-        )
+        key = id(entry)
+        line = known.get(key)
+        if line is None or line[0] is not entry:
+            line = (entry, jsonl.encode(entry))
+        lines[key] = line
     version = state.extra.get("version", VERSION)
     head = _HEAD if version == VERSION else _HEAD.replace(b"1", str(version).encode(), 1)
     tail = {"dropped": state.dropped, "admitted": state.admitted}
     tail |= {name: value for name, value in state.extra.items() if name != "version"}
-    rows = b",\n".join(lines[id(entry)][1] for entry in state.entries)
+    rows = b",\n".join([line for _, line in lines.values()])
     end = json.dumps(tail, ensure_ascii=False).encode("utf-8", "replace")
     return b"".join((head, b"\n" if rows else b"", rows, b"\n], ", end[1:], b"\n")), lines
 
@@ -61,31 +62,38 @@ def salvage(data: bytes) -> list[Entry]:
 
 
 def _decode_lines(data: bytes, known: Sequence[tuple[Entry, bytes]]) -> tuple[QueueState, Lines]:
-    rows = data.split(b"\n")
-    if rows[-1] == b"":
-        rows.pop()
-    tail = json.loads(b'{"interventions": [' + rows[-1])
     lines: Lines = {}
     entries = []
-    by_line: dict[bytes, tuple[Entry, bytes]] | None = None
-    last = len(rows) - 2
-    for number in range(1, len(rows) - 1):
-        row = rows[number]
-        if number != last:
-            if not row.endswith(b","):
-                raise ValueError("a line without its comma")
-            row = row[:-1]
-        # Nearly always the line is the one that was there before.
-        old = known[number - 1] if number <= len(known) else None
-        if old is None or old[1] != row:
-            if by_line is None:
-                by_line = {pair[1]: pair for pair in known}
-            old = by_line.get(row)
-        if old is None:
-            old = (complete(_object(row)), row)
-        entries.append(old[0])
-        lines[id(old[0])] = old
-    return _state(tuple(entries), {"version": VERSION, **tail}), lines
+    places: dict[bytes, int] | None = None
+    position, expected, parsed = len(_HEAD) + 1, 0, False
+    while not data.startswith(b"]", position):
+        # Nearly always the next line is the one that was there before, which costs no copy.
+        if expected < len(known) and data.startswith(known[expected][1], position):
+            line = known[expected]
+        else:
+            row = data[position : data.index(b"\n", position)].removesuffix(b",")
+            if places is None:
+                places = {pair[1]: number for number, pair in enumerate(known)}
+            expected = places.get(row, expected)
+            if row in places:
+                line = known[expected]
+            else:
+                line, parsed = (complete(_object(row)), row), True
+        entries.append(line[0])
+        lines[id(line[0])] = line
+        expected += 1
+        position += len(line[1])
+        if data.startswith(b",\n", position):
+            position += 2
+        elif data.startswith(b"\n]", position):
+            position += 1
+        else:
+            raise ValueError("a line that is not one entry")
+    tail = json.loads(b'{"interventions": [' + data[position:])
+    state = _state(tuple(entries), {"version": VERSION, **tail})
+    if parsed:
+        _refuse_twins(entries)
+    return state, lines
 
 
 def _object(row: bytes) -> Entry:
@@ -100,7 +108,13 @@ def _decode_any(data: bytes) -> tuple[QueueState, Lines]:
     if not isinstance(document, dict) or not isinstance(document.get("interventions"), list):
         raise ValueError('it is not an object with a list "interventions"')
     entries = tuple(complete(entry) for entry in document["interventions"])
+    _refuse_twins(entries)
     return _state(entries, document), {}
+
+
+def _refuse_twins(entries: Sequence[Entry]) -> None:
+    if len({entry["id"] for entry in entries}) != len(entries):
+        raise ValueError("two entries have the same id")
 
 
 def _state(entries: tuple[Entry, ...], document: dict[str, object]) -> QueueState:
@@ -108,9 +122,6 @@ def _state(entries: tuple[Entry, ...], document: dict[str, object]) -> QueueStat
     version = document.get("version", VERSION)
     if version != VERSION:
         extra["version"] = version
-    ids = {entry["id"] for entry in entries}
-    if len(ids) != len(entries):
-        raise ValueError("two entries have the same id")
     return QueueState(
         entries, _counts(document.get("dropped")), _counts(document.get("admitted")), extra
     )
