@@ -6,18 +6,13 @@ every update opens a connection of its own. Do not take one across a fork.
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import os
 import re
 import shlex
 import sqlite3
 import threading
 import time
-import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,8 +21,9 @@ from unified_flow.errors import InputError, RetrievalError
 from unified_flow.retrieval import Passage, store
 from unified_flow.retrieval.discover import discover, printable, resolved
 from unified_flow.retrieval.document import MAX_BYTES
-from unified_flow.retrieval.ranking import HEADING_WEIGHT, Corpus, score
+from unified_flow.retrieval.reader import Reader, checked
 from unified_flow.retrieval.report import IndexReport
+from unified_flow.retrieval.scope import remembered, restricting, scope_of, totals
 from unified_flow.retrieval.update import (
     Progress,
     bring_up_to_date,
@@ -35,34 +31,6 @@ from unified_flow.retrieval.update import (
     is_current,
     writing,
 )
-from unified_flow.text import terms
-
-_CANDIDATES = 48  # chunks that FTS5 proposes for each question
-_QUERY_TERMS = 32  # of a long question only the rarest select candidates
-_POSTINGS = 30_000  # chunks that FTS5 is made to weigh for a question, about 15 ms
-
-
-@dataclass(frozen=True)
-class _Scope:
-    """`roots` are ids for SQL, `condition` is SQL on file.id, empty if every file satisfies it;
-    `clash` says that two roots have one name, so that only absolute paths tell files apart."""
-
-    roots: str = ""
-    condition: str = ""
-    clash: bool = False
-
-
-@dataclass
-class _Reader:
-    """A connection with what it has learnt of the index at its present state."""
-
-    connection: sqlite3.Connection
-    inode: int
-    data_version: int = -1
-    corpus: Corpus = field(default_factory=Corpus)
-    languages: tuple[str, ...] = ()
-    scope: _Scope = field(default_factory=_Scope)
-    frequencies: dict[str, int] = field(default_factory=dict)
 
 
 class Index:
@@ -80,7 +48,7 @@ class Index:
         self._roots = None if roots is None else list(roots)
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
-        self._reader: _Reader | None = None
+        self._reader: Reader | None = None
 
     @classmethod
     def open(
@@ -166,12 +134,12 @@ class Index:
         connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
         try:
             anew = rebuild or _outdated(connection)
-            remembered = [] if store.is_new(connection) else _remembered(connection)
-            wanted = roots if roots is not None else (self._roots or remembered)
+            known = [] if store.is_new(connection) else remembered(connection)
+            wanted = roots if roots is not None else (self._roots or known)
             gone = [root for root in wanted if roots is None and not root.exists()]
             everything = [root for root in wanted if root not in gone]
             if anew:  # what the other roots held goes as well, so it has to come back
-                everything = list(dict.fromkeys([*everything, *filter(Path.exists, remembered)]))
+                everything = list(dict.fromkeys([*everything, *filter(Path.exists, known)]))
             left_out = exclude | _own_folders(self.path)
             found = [(root, discover(root, left_out)) for root in everything]
             counts = None if anew or gone else is_current(connection, found)
@@ -194,8 +162,8 @@ class Index:
                 changed=counts.changed,
                 removed=counts.removed,
                 unchanged=counts.unchanged,
-                chunks=_totals(
-                    connection, _scope(connection, [r for r in wanted if r not in gone])
+                chunks=totals(
+                    connection, scope_of(connection, [r for r in wanted if r not in gone])
                 )[0],
                 skipped=tuple(sorted(set(counts.skipped))),
                 guessed=tuple(sorted(set(counts.guessed))),
@@ -213,33 +181,12 @@ class Index:
         broken, locked or unreadable, or was made by another version.
         """
         with self._reading() as reader:
-            weights = {
-                language: self._weights(reader, terms(query, language))
-                for language in reader.languages
-            }
-            selecting = _selective({t for each in weights.values() for t in each}, reader)
-            if not selecting or limit < 1:
-                return []
-            rows = reader.connection.execute(
-                "SELECT term.rowid, term.heading, term.body, file.language FROM "
-                f"(SELECT term.rowid AS id, bm25(term, {HEADING_WEIGHT}, 1.0) AS rank "
-                f"FROM term {_join(reader.scope)} WHERE term MATCH ? {_and(reader.scope)} "
-                "ORDER BY rank LIMIT ?) AS best "
-                "CROSS JOIN term ON term.rowid = best.id CROSS JOIN chunk ON chunk.id = best.id "
-                "CROSS JOIN file ON file.id = chunk.file_id",
-                (" OR ".join(f'"{term}"' for term in selecting), max(_CANDIDATES, 3 * limit)),
-            ).fetchall()
-            scored = [
-                (score(weights[language], heading.split(), body.split(), reader.corpus), rowid)
-                for rowid, heading, body, language in rows
-            ]
-            scored.sort(key=lambda each: (-each[0], each[1]))
-            return self._passages(reader, scored, limit)
+            return reader.search(query, limit)
 
     def document_frequency(self, wanted: Iterable[str]) -> dict[str, int]:
         """In how many chunks each term (as `text.terms` gives it) stands; 0 if in none."""
         with self._reading() as reader:
-            return {term: self._frequency(reader, term) for term in wanted}
+            return {term: reader.frequency(term) for term in wanted}
 
     def size(self) -> int:
         """The number of chunks that a search can return."""
@@ -259,14 +206,14 @@ class Index:
         if not self.path.exists():
             return []
         with self._reading() as reader:
-            return _remembered(reader.connection)
+            return remembered(reader.connection)
 
     def headings(self) -> list[str]:
         """Every heading trail in the order of the documents, without repeats."""
         with self._reading() as reader:
             rows = reader.connection.execute(
                 "SELECT heading FROM chunk JOIN file ON file.id = file_id WHERE heading <> '' "
-                f"{_and(reader.scope)} GROUP BY heading ORDER BY min(chunk.id)"
+                f"{restricting(reader.scope)} GROUP BY heading ORDER BY min(chunk.id)"
             )
             return [heading for (heading,) in rows]
 
@@ -277,7 +224,7 @@ class Index:
             if found != "ok":
                 raise sqlite3.DatabaseError(found)
             for row in reader.connection.execute("SELECT text, checksum FROM chunk"):
-                _checked(*row)
+                checked(*row)
         with store.failures(self.path, self._hint(None)):
             connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
             try:
@@ -285,59 +232,8 @@ class Index:
             finally:
                 connection.close()
 
-    def _passages(
-        self, reader: _Reader, scored: list[tuple[float, int]], limit: int
-    ) -> list[Passage]:
-        found: list[Passage] = []
-        texts: set[str] = set()
-        for value, rowid in scored:
-            line, end_line, heading, text, checksum, file_id, path = reader.connection.execute(
-                "SELECT line, end_line, heading, text, checksum, file_id, path "
-                "FROM chunk JOIN file ON file.id = file_id WHERE chunk.id = ?",
-                (rowid,),
-            ).fetchone()
-            if text in texts:  # the same passage in a copy of the file
-                continue
-            texts.add(_checked(text, checksum))
-            shown = printable(os.fsdecode(path))
-            if not reader.scope.clash:
-                # Of roots within one another the outer one gives the longer path.
-                shown = reader.connection.execute(
-                    "SELECT shown FROM member "
-                    f"WHERE file_id = ? AND root_id IN ({reader.scope.roots}) "
-                    "ORDER BY length(shown) DESC, shown LIMIT 1",
-                    (file_id,),
-                ).fetchone()[0]
-            name = f"{shown}\0{line}\0{text}".encode()
-            found.append(
-                Passage(
-                    chunk_id=hashlib.blake2b(name, digest_size=8).hexdigest(),
-                    path=shown,
-                    line=line,
-                    end_line=end_line,
-                    heading=heading,
-                    text=text,
-                    score=round(value, 6),
-                )
-            )
-            if len(found) == limit:
-                break
-        return found
-
-    def _weights(self, reader: _Reader, wanted: list[str]) -> dict[str, float]:
-        return {
-            term: reader.corpus.weight(self._frequency(reader, term))
-            for term in dict.fromkeys(wanted)
-        }
-
-    def _frequency(self, reader: _Reader, term: str) -> int:
-        known = reader.frequencies.get(term)
-        if known is None:
-            known = reader.frequencies[term] = _document_frequency(reader, term)
-        return known
-
     @contextmanager
-    def _reading(self) -> Iterator[_Reader]:
+    def _reading(self) -> Iterator[Reader]:
         """The reader, within one transaction, so that all it reads is of one state."""
         with self._lock, store.failures(self.path, self._hint(None)):
             reader = self._connected()
@@ -348,7 +244,7 @@ class Index:
             finally:
                 reader.connection.rollback()
 
-    def _connected(self) -> _Reader:
+    def _connected(self) -> Reader:
         try:
             inode = self.path.stat().st_ino
         except FileNotFoundError as exc:
@@ -361,10 +257,10 @@ class Index:
             self.close()  # built anew by another process
         if self._reader is None:
             connection = store.connect(self.path, self._busy_timeout_s, read_only=True)
-            self._reader = _Reader(connection, inode)
+            self._reader = Reader(connection, inode)
         return self._reader
 
-    def _refresh(self, reader: _Reader) -> None:
+    def _refresh(self, reader: Reader) -> None:
         now = reader.connection.execute("PRAGMA data_version").fetchone()[0]
         if now == reader.data_version:
             return
@@ -378,17 +274,7 @@ class Index:
                 f"The document index {self.path} was made by another version of unified-flow",
                 hint=f"Build it anew: unified-flow index {self._shell_roots(None)}",
             )
-        reader.scope = _scope(reader.connection, self._roots)
-        chunks, length = _totals(reader.connection, reader.scope)
-        reader.corpus = Corpus(chunks, length / chunks if chunks else 0.0)
-        reader.languages = tuple(
-            row[0]
-            for row in reader.connection.execute(
-                f"SELECT language FROM file WHERE chunks > 0 {_and(reader.scope)} "
-                "GROUP BY language ORDER BY count(*) DESC, language"
-            )
-        )
-        reader.frequencies.clear()
+        reader.learn(self._roots)
         reader.data_version = now
 
     def _forget_statistics(self) -> None:
@@ -420,74 +306,3 @@ def _own_folders(path: Path) -> set[Path]:
 
 def _outdated(connection: sqlite3.Connection) -> bool:
     return store.is_new(connection) or store.stored_version(connection) != store.version()
-
-
-def _remembered(connection: sqlite3.Connection) -> list[Path]:
-    rows = connection.execute("SELECT path FROM root ORDER BY id")
-    return [Path(os.fsdecode(path)) for (path,) in rows]
-
-
-def _scope(connection: sqlite3.Connection, roots: Sequence[Path] | None) -> _Scope:
-    known = {Path(os.fsdecode(path)): id for id, path in connection.execute("SELECT * FROM root")}
-    if roots is None:
-        roots = list(known)
-    for root in roots:
-        if root not in known:
-            shown = printable(str(root))
-            raise RetrievalError(
-                f"{shown} is not in the document index",
-                hint=f"Add it: unified-flow index {shlex.quote(shown)}",
-            )
-    names = [root.name for root in roots]
-    clash = len(set(names)) < len(names)
-    ids = ", ".join(str(known[root]) for root in roots)
-    if set(roots) == known.keys():
-        return _Scope(ids, "", clash)
-    return _Scope(ids, f"file.id IN (SELECT file_id FROM member WHERE root_id IN ({ids}))", clash)
-
-
-def _and(scope: _Scope) -> str:
-    return f"AND {scope.condition}" if scope.condition else ""
-
-
-def _join(scope: _Scope) -> str:
-    """What a query of `term` needs for the condition of the scope."""
-    if not scope.condition:
-        return ""
-    return "CROSS JOIN chunk ON chunk.id = term.rowid CROSS JOIN file ON file.id = chunk.file_id"
-
-
-def _totals(connection: sqlite3.Connection, scope: _Scope) -> tuple[int, int]:
-    """(chunks, terms) that are in scope."""
-    chunks, length = connection.execute(
-        f"SELECT total(chunks), total(terms) FROM file WHERE 1 {_and(scope)}"
-    ).fetchone()
-    return int(chunks), int(length)
-
-
-def _document_frequency(reader: _Reader, term: str) -> int:
-    if not reader.scope.condition:
-        row = reader.connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,))
-        return int((row.fetchone() or (0,))[0])
-    row = reader.connection.execute(
-        f"SELECT count(*) FROM term {_join(reader.scope)} WHERE term MATCH ? {_and(reader.scope)}",
-        (f'"{term}"',),
-    )
-    return int(row.fetchone()[0])
-
-
-def _selective(wanted: Collection[str], reader: _Reader) -> list[str]:
-    """The terms that are to select candidates: the rarest, up to a bound on the work.
-
-    The commoner ones still count when the candidates are put in order.
-    """
-    known = sorted((reader.frequencies[term], term) for term in wanted if reader.frequencies[term])
-    work = itertools.accumulate(frequency for frequency, _ in known)
-    enough = sum(each <= _POSTINGS for each in work)
-    return [term for _, term in known[: max(2, min(enough, _QUERY_TERMS))]]
-
-
-def _checked(text: str, checksum: int) -> str:
-    if zlib.crc32(text.encode()) != checksum:
-        raise sqlite3.DatabaseError("a passage is not as it was written")
-    return text

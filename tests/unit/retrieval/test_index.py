@@ -193,6 +193,9 @@ def test_a_search_sees_only_the_roots_it_was_asked_for(index: Index, tmp_path: P
     assert index.document_frequency(["dough", "thirteen", "twelv"]) == {
         "dough": 1, "thirteen": 1, "twelv": 0,
     }  # fmt: skip
+    assert index.document_frequency(['"', "dough OR yeast", ""]) == dict.fromkeys(
+        ['"', "dough OR yeast", ""], 0
+    )
     index.update([one])
     assert paths(index, "dough") == ["one/bread.md"]
     with index.within([two]) as other:

@@ -1,0 +1,149 @@
+"""One connection that searches, with what it has learnt of the index at its present state."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import sqlite3
+import zlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from unified_flow.retrieval import Passage
+from unified_flow.retrieval.discover import printable
+from unified_flow.retrieval.ranking import HEADING_WEIGHT, Corpus, score
+from unified_flow.retrieval.scope import Scope, joining, restricting, scope_of, totals
+from unified_flow.text import terms
+
+_CANDIDATES = 48  # chunks that FTS5 proposes for each question
+_QUERY_TERMS = 32  # of a long question only the rarest select candidates
+_POSTINGS = 30_000  # chunks that FTS5 is made to weigh for a question, about 15 ms
+_REMEMBERED = 50_000  # document frequencies, about 5 MB
+
+
+@dataclass
+class Reader:
+    connection: sqlite3.Connection
+    inode: int
+    data_version: int = -1
+    corpus: Corpus = field(default_factory=Corpus)
+    languages: tuple[str, ...] = ()
+    scope: Scope = field(default_factory=Scope)
+    frequencies: dict[str, int] = field(default_factory=dict)
+
+    def learn(self, roots: Sequence[Path] | None) -> None:
+        """Statistics of the roots that a search is to see; RetrievalError for an unknown one."""
+        self.scope = scope_of(self.connection, roots)
+        chunks, length = totals(self.connection, self.scope)
+        self.corpus = Corpus(chunks, length / chunks if chunks else 0.0)
+        self.languages = tuple(
+            row[0]
+            for row in self.connection.execute(
+                f"SELECT language FROM file WHERE chunks > 0 {restricting(self.scope)} "
+                "GROUP BY language ORDER BY count(*) DESC, language"
+            )
+        )
+        self.frequencies.clear()
+
+    def search(self, query: str, limit: int) -> list[Passage]:
+        if len(self.frequencies) > _REMEMBERED:
+            self.frequencies.clear()
+        weights = {language: self._weights(terms(query, language)) for language in self.languages}
+        selecting = self._selective({t for each in weights.values() for t in each})
+        if not selecting or limit < 1:
+            return []
+        rows = self.connection.execute(
+            "SELECT term.rowid, term.heading, term.body, file.language FROM "
+            f"(SELECT term.rowid AS id, bm25(term, {HEADING_WEIGHT}, 1.0) AS rank "
+            f"FROM term {joining(self.scope)} WHERE term MATCH ? {restricting(self.scope)} "
+            "ORDER BY rank LIMIT ?) AS best "
+            "CROSS JOIN term ON term.rowid = best.id CROSS JOIN chunk ON chunk.id = best.id "
+            "CROSS JOIN file ON file.id = chunk.file_id",
+            (" OR ".join(map(_quoted, selecting)), max(_CANDIDATES, 3 * limit)),
+        ).fetchall()
+        scored = [
+            (score(weights[language], heading.split(), body.split(), self.corpus), rowid)
+            for rowid, heading, body, language in rows
+        ]
+        scored.sort(key=lambda each: (-each[0], each[1]))
+        return self._passages(scored, limit)
+
+    def _passages(self, scored: list[tuple[float, int]], limit: int) -> list[Passage]:
+        found: list[Passage] = []
+        texts: set[str] = set()
+        for value, rowid in scored:
+            line, end_line, heading, text, checksum, file_id, path = self.connection.execute(
+                "SELECT line, end_line, heading, text, checksum, file_id, path "
+                "FROM chunk JOIN file ON file.id = file_id WHERE chunk.id = ?",
+                (rowid,),
+            ).fetchone()
+            if text in texts:  # the same passage in a copy of the file
+                continue
+            texts.add(checked(text, checksum))
+            shown = printable(os.fsdecode(path))
+            if not self.scope.clash:
+                # Of roots within one another the outer one gives the longer path.
+                shown = self.connection.execute(
+                    "SELECT shown FROM member "
+                    f"WHERE file_id = ? AND root_id IN ({self.scope.roots}) "
+                    "ORDER BY length(shown) DESC, shown LIMIT 1",
+                    (file_id,),
+                ).fetchone()[0]
+            name = f"{shown}\0{line}\0{text}".encode()
+            found.append(
+                Passage(
+                    chunk_id=hashlib.blake2b(name, digest_size=8).hexdigest(),
+                    path=shown,
+                    line=line,
+                    end_line=end_line,
+                    heading=heading,
+                    text=text,
+                    score=round(value, 6),
+                )
+            )
+            if len(found) == limit:
+                break
+        return found
+
+    def _weights(self, wanted: list[str]) -> dict[str, float]:
+        return {term: self.corpus.weight(self.frequency(term)) for term in dict.fromkeys(wanted)}
+
+    def frequency(self, term: str) -> int:
+        known = self.frequencies.get(term)
+        if known is None:
+            known = self.frequencies[term] = self._document_frequency(term)
+        return known
+
+    def _document_frequency(self, term: str) -> int:
+        if not self.scope.condition:
+            row = self.connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,))
+            return int((row.fetchone() or (0,))[0])
+        row = self.connection.execute(
+            f"SELECT count(*) FROM term {joining(self.scope)} "
+            f"WHERE term MATCH ? {restricting(self.scope)}",
+            (_quoted(term),),
+        )
+        return int(row.fetchone()[0])
+
+    def _selective(self, wanted: Collection[str]) -> list[str]:
+        """The terms that are to select candidates: the rarest, up to a bound on the work.
+
+        The commoner ones still count when the candidates are put in order.
+        """
+        known = sorted((self.frequencies[term], term) for term in wanted if self.frequencies[term])
+        work = itertools.accumulate(frequency for frequency, _ in known)
+        enough = sum(each <= _POSTINGS for each in work)
+        return [term for _, term in known[: max(2, min(enough, _QUERY_TERMS))]]
+
+
+def _quoted(term: str) -> str:
+    """A term as FTS5 takes it, whatever it holds."""
+    return '"' + term.replace('"', '""') + '"'
+
+
+def checked(text: str, checksum: int) -> str:
+    if zlib.crc32(text.encode()) != checksum:
+        raise sqlite3.DatabaseError("a passage is not as it was written")
+    return text
