@@ -20,6 +20,7 @@ from unified_flow.text import words
 
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w’'-]+")  # noqa: RUF001 -- typeset apostrophes
 _ASIDE = re.compile(r"[\"“”«»(「]")
+_ENTRY = re.compile(r"\W*(?::|—|–)\s")  # noqa: RUF001 -- dashes
 _BRACKETED = re.compile(r"\((\w+)\)")
 _KIN_COUNTS = 0.8  # of a match
 _FEW_NEW_TERMS = 3  # a sentence that adds less only repeats the question
@@ -157,14 +158,17 @@ def _kind_features(question: Question, sentence: Sentence, language: str) -> dic
         "person_pronoun": float(kind == "person" and sentence.continues),
         "place": float(kind == "place" and shown),
         "reason": float(kind == "reason" and shown),
-        "defines": float(kind == "definition" and _defines(question, sentence, shown)),
+        "defines": float(kind == "definition" and _defines(question, sentence, language)),
         "named": float(named),
     }
 
 
-def _defines(question: Question, sentence: Sentence, shown: bool) -> bool:
-    """ "A node is …", or "Quality of Service (QoS)"."""
-    if shown and sentence.terms and sentence.terms[0] in question.core:
-        return True
+def _defines(question: Question, sentence: Sentence, language: str) -> bool:
+    """ "A node is …", "Node: …", or "Quality of Service (QoS)": of this and nothing wider."""
+    saying = question.lexicon.evidence.get("definition")
+    for looked_for in (saying, _ENTRY):
+        match = looked_for.search(sentence.text) if looked_for else None
+        if match and question.core == set(matching_terms(sentence.text[: match.start()], language)):
+            return True
     bracketed = {word.casefold() for word in _BRACKETED.findall(sentence.text)}
     return not bracketed.isdisjoint(question.core)

@@ -24,7 +24,8 @@ _ALTERNATIVES = re.compile(
     r"([\w'’ -]{2,60}?(?:,\s*[\w'’ -]{2,60}?)*),?\s+(?:or|and|eller|och|ou|et)\s+([\w'’ -]{2,60})"  # noqa: RUF001
 )
 _ASKING = re.compile(r"\b(?:is|are|was|were|do|does|use|är|var|est|sont)\b", re.IGNORECASE)
-_LONGEST_ITEM = 200
+_MOST_REFERENCES = 4
+_LONGEST_ITEM = 200  # characters
 _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent stands among them
 _PERSONS = word_set("he him his she her hers han honom hans hon henne hennes 他 她")
 
@@ -121,16 +122,17 @@ def _points(
     query: str, history: Sequence[PriorTurn], lexicon: Lexicon, language: str
 ) -> Resolution | None:
     """Pronouns and "that" without an antecedent in the question itself."""
-    spans = _pronouns(query, lexicon, language)
+    spans = _pronouns(query, lexicon, language)[:_MOST_REFERENCES]
     if lexicon.demonstratives is not None:
         spans += [m.span("reference") for m in lexicon.demonstratives.finditer(query)]
+    spans = sorted(spans)[:_MOST_REFERENCES]
     if not spans:
         return None
-    references = tuple(query[start:end] for start, end in sorted(spans))
+    references = tuple(query[start:end] for start, end in spans)
     topic = _topic(history, references)
     if topic is None:
         return Resolution("failed", query, references)
-    return _replaced(query, sorted(spans), topic, lexicon)
+    return _replaced(query, spans, topic[:_LONGEST_ITEM], lexicon)
 
 
 def _replaced(
