@@ -20,6 +20,7 @@ def log_admission(failure: Entry, admission: Admission, limits: Limits) -> None:
         "session_id": failure["session_id"],
         "turn_id": failure["turn_id"],
         "request_id": failure.get("request_id"),
+        "status_code": failure.get("status_code"),
         "intervention_id": admission.intervention_id,
         "admission": str(admission.kind),
     }
