@@ -72,6 +72,7 @@ def _documents(services: Services) -> Finding:
         return Finding("documents", False, "none are named and none are indexed", hint)
     try:
         report = services.documents.refresh()
+        services.documents.index.check()
     except (RetrievalError, InputError) as exc:
         return Finding("documents", False, str(exc), exc.hint)
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""

@@ -136,7 +136,7 @@ class _Walk:
                 self._link(entry.path)
             elif not entry.is_file(follow_symlinks=False):
                 self._skip(entry.path, "not a regular file")
-            elif _is_secret(entry.name):
+            elif is_secret(entry.name):
                 self._skip(entry.path, "may hold secrets")
             else:
                 stamp = _stamp(entry.stat(follow_symlinks=False))
@@ -173,7 +173,8 @@ class _Walk:
         self.found.skipped.append((self._shown(path), reason))
 
 
-def _is_secret(name: str) -> bool:
+def is_secret(name: str) -> bool:
+    """Whether a file of this name mostly holds credentials; such files are no documents."""
     return name in _SECRETS or name.startswith(".env.") or name.endswith((".pem", ".key"))
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unified_flow.errors import ConfigError, PathRefusedError, ToolArgumentError
-from unified_flow.retrieval.discover import FoundFile, discover, printable
+from unified_flow.retrieval.discover import FoundFile, discover, is_secret, printable
 
 _SHOWN = 200
 _INTO = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -94,7 +94,7 @@ class Roots:
         return named + [root / path for root in self.paths]
 
     def _inside(self, real: Path) -> Located | None:
-        if any(real.is_relative_to(closed) for closed in self.exclude):
+        if is_secret(real.name) or any(real.is_relative_to(closed) for closed in self.exclude):
             return None
         # The innermost root, so that a file has one name however the roots overlap.
         holding = [root for root in self.paths if real.is_relative_to(root)]
@@ -103,7 +103,7 @@ class Roots:
     def _refused(self, path: str) -> PathRefusedError:
         allowed = ", ".join(printable(str(root)) for root in self.paths) or "none"
         return PathRefusedError(
-            f"{printable_text(path)} is outside the folders that may be read",
+            f"{printable_text(path)} is not among the files that may be read",
             hint=f"Allowed: {allowed}. The setting `roots` can allow more.",
         )
 

@@ -274,3 +274,10 @@ def test_no_way_up_leads_out(parts: list[str]) -> None:
     except (PathRefusedError, ToolArgumentError):
         return
     assert located.real.is_relative_to(here)
+
+
+@pytest.mark.parametrize("name", [".env", ".env.local", "server.key", ".netrc"])
+def test_files_that_hold_credentials_are_refused(box: Toolbox, docs: Path, name: str) -> None:
+    (docs / name).write_text("PASSWORD=hunter2\n")
+    with pytest.raises(PathRefusedError):
+        run(box, "file.read", path=name)
