@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 import stopwordsiso
 
@@ -100,7 +100,12 @@ def language_of(text: str, default: str = "en") -> str:
     Reads at most the first few thousand characters. Judge a whole document rather than a
     chunk of it: a table or a listing has no common words to go by.
     """
-    sample = text[:_SAMPLE]
+    return _judged(text[:_SAMPLE], default)
+
+
+@lru_cache(maxsize=512)
+def _judged(sample: str, default: str) -> str:
+    """Kept, because every phase of a turn asks it of the same question."""
     if not sample.isascii():
         letters = sum(character.isalpha() for character in sample)
         for code, pattern in _BY_SCRIPT:

@@ -134,7 +134,7 @@ def _statements(draft: Draft, texts: list[str]) -> list[str]:
     return [
         statement
         for start, end in sentences(rest)
-        if not (statement := rest[start:end].lstrip("-*0123456789. ")).startswith(own)
+        if (statement := rest[start:end].lstrip("-*0123456789. ")) and not statement.startswith(own)
     ]
 
 
