@@ -219,6 +219,13 @@ def test_passages_about_something_else_are_not_quoted() -> None:
     assert draft.citations == []
 
 
+def test_a_lone_word_of_the_question_is_no_answer() -> None:
+    text = f"* ferry\n* island\n\n{TEXT}"
+    quotes = [citation.quote for citation in synthesis(QUESTION, found(text)).citations]
+    assert quotes[0] == "The ferry to the island leaves at nine."
+    assert not {"* ferry", "* island"} & set(quotes)
+
+
 def test_a_search_of_another_make_does_not_break_the_answer() -> None:
     strange = ToolResult(tool="doc.search", success=True, result={"passages": [{"text": 1}, None]})
     assert synthesis(QUESTION, strange).abstained

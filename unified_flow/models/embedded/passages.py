@@ -76,8 +76,8 @@ def analysed(text: str, language: str) -> tuple[Sentence, ...]:
 
 
 def _is_markup(sentence: str) -> bool:
-    """A heading, a directive or an option of one: it names what follows and states nothing."""
-    return sentence.startswith(("#", ".. ", ":maxdepth", ".. _"))
+    """A heading or a directive: it names what follows and states nothing."""
+    return sentence.startswith(("#", ".. "))
 
 
 def passages_of(results: Iterable[ToolResult]) -> list[Passage]:

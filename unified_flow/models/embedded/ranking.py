@@ -48,4 +48,6 @@ def measure(
         for read in reads
         for around in (surroundings(seen, read),)
         for sentence in read.sentences
+        # A lone word of the question ("* Services") names what is asked about and says nothing.
+        if len(sentence.known) > 1 or not sentence.known <= seen.asked
     ]
