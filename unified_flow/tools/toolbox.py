@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -38,6 +39,11 @@ class Toolbox:
         return tuple(self._tools)
 
     def describe(self) -> tuple[ToolDescription, ...]:
+        return self._described
+
+    @cached_property
+    def _described(self) -> tuple[ToolDescription, ...]:
+        """Made once: a schema costs a millisecond, and every plan asks for all."""
         return tuple(
             ToolDescription(tool.name, tool.description, tool.arguments.model_json_schema())
             for tool in self._tools.values()
