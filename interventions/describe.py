@@ -125,7 +125,8 @@ def _merged(row: dict[str, Any]) -> str:
 def _past(entry: Entry) -> str:
     last = entry["resolutions"][-1]
     who, when = last.get("by", "?"), last.get("at", "?")
-    return one_line(f"{short_id(entry['id'])} by {who} at {when}: {last.get('note', '')}")
+    proof = "verified" if last.get("verified") else "not verified"
+    return one_line(f"{short_id(entry['id'])} by {who} at {when} ({proof}): {last.get('note', '')}")
 
 
 def _transition(line: Transition) -> str:

@@ -6,34 +6,31 @@ Every change is one transaction of the storage; what changes is decided by pure 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from interventions import lookup, transitions
 from interventions.admission import (
     Admission,
-    AdmissionKind,
-    Decision,
     Limits,
-    decide,
     limit_in_the_way,
 )
+from interventions.admitting import admit_again, with_entry
 from interventions.entry import Entry, closed_at, fingerprints, is_open
 from interventions.errorlog import log_emergency, log_failure
 from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
 from interventions.health import Health, health
 from interventions.home import find_home
 from interventions.notifications import notify
-from interventions.occurrences import count_onto
 from interventions.prepare import MAX_MESSAGE, Prepared, prepare, prepare_anything
 from interventions.putlog import log_admission
 from interventions.redaction import redact_text
 from interventions.retention import make_room
-from interventions.store import QueueState, Store, Transaction, Transition
-from interventions.timestamps import to_text, utc_now
+from interventions.store import Outcome, QueueState, Store, Transaction, Transition
+from interventions.timestamps import utc_now
 from interventions.transitions import Actor, Fields
 
 if TYPE_CHECKING:
@@ -69,20 +66,18 @@ class InterventionQueue:
     def put(self, request: InterventionRequest | Prepared) -> Admission:
         """Admit one failure. What cannot be stored goes to the emergency log, else to stderr."""
         failure = self._prepared(request)
-        entry: Entry | None = None
-        known = False
         try:
-            failure, admission, entry, known = self._admit(failure)
+            outcome = self.store.submit(failure, self.limits, self.lock_timeout_s)
         except StorageError as error:
-            admission = Admission(AdmissionKind.DROPPED, None, error.reason, str(error))
+            outcome = Outcome.dropped(failure, error.reason, str(error))
         except Exception as error:  # noqa: BLE001 - the caller is failing already; its error must win
-            detail = f"{type(error).__name__}: {error}"
-            admission = Admission(AdmissionKind.DROPPED, None, "internal", detail)
+            outcome = Outcome.dropped(failure, "internal", f"{type(error).__name__}: {error}")
+        failure, admission = outcome.failure, outcome.admission
         log_failure(self.home, failure, admission)
         if not admission:
             log_emergency(self.home, failure, admission)
         log_admission(failure, admission, self.limits)
-        notify(self.home, failure, admission, entry, known=known)
+        notify(self.home, failure, admission, outcome.entry, known=outcome.known)
         return admission
 
     def put_back(self, failure: Entry, *, by: str | None = None, via: str = "library") -> Admission:
@@ -90,7 +85,9 @@ class InterventionQueue:
 
         Raises StorageError. Nothing is logged a second time, and nothing is put twice.
         """
-        return self._admit(failure, drained_by=Actor.current(by=by, via=via))[1]
+        actor = Actor.current(by=by, via=via)
+        with self.store.transaction(self.lock_timeout_s) as work:
+            return admit_again(work, failure, self.limits, self.store, actor).admission
 
     def is_full(self) -> bool:
         """Whether the next new failure would be dropped (`refuse_when_full` asks this)."""
@@ -106,67 +103,6 @@ class InterventionQueue:
             return prepare(request, self.home).entry
         except Exception as error:  # noqa: BLE001 - the caller is failing already; its error must win
             return prepare_anything(request, error)
-
-    def _admit(
-        self, failure: Entry, *, drained_by: Actor | None = None
-    ) -> tuple[Entry, Admission, Entry | None, bool]:
-        """(the failure as logged, what became of it, its entry, whether it was open before)."""
-        now = utc_now()
-        with self.store.transaction(self.lock_timeout_s) as work:
-            if drained_by is None:
-                failure = _with_unique_id(failure, work.state)
-            elif (holder := self._holder(work.state, failure["id"])) is not None:
-                # Another drain was quicker, or one was killed before it could note what it did.
-                work.to_journal.append(_drain_line(failure, holder, drained_by, now))
-                return (
-                    failure,
-                    Admission(AdmissionKind.COUNTED, holder, "already_there"),
-                    None,
-                    True,
-                )
-            decision = decide(work.state.entries, failure, self.limits, now)
-            if decision.closes is not None:
-                _close_retried(work, decision.closes, failure, now)
-            if decision.kind is AdmissionKind.DROPPED:
-                if drained_by is None:
-                    work.state = _counted_drop(work.state, decision.reason)
-                return failure, _dropped(decision, self.limits), None, False
-            failure = self._marked_as_regression(failure, work.state)
-            entry = failure if decision.target is None else count_onto(decision.target, failure)
-            entries, archived = make_room(_with(work.state.entries, entry), self.limits.max_size)
-            work.to_archive += archived
-            counts = work.state.admitted
-            name = str(decision.kind)
-            counts = {**counts, name: counts.get(name, 0) + 1}
-            work.state = replace(work.state, entries=entries, admitted=counts)
-            if drained_by is not None:
-                work.to_journal_after.append(_drain_line(failure, entry["id"], drained_by, now))
-        return (
-            failure,
-            Admission(decision.kind, entry["id"], decision.reason),
-            entry,
-            decision.known,
-        )
-
-    def _holder(self, state: QueueState, failure_id: str) -> str | None:
-        """The id of the entry that has this very failure, as itself or as a sample."""
-        for line in self.store.journal():
-            if line.get("action") == "drain" and line.get("failure_id") == failure_id:
-                return str(line["id"])
-        for entry in (*state.entries, *self.store.archived()):
-            rows = (row.get("sample") or {} for row in entry["merged"])
-            samples: Iterable[dict[str, Any]] = (entry, entry.get("latest_sample") or {}, *rows)
-            if any(sample.get("id") == failure_id for sample in samples):
-                return str(entry["id"])
-        return None
-
-    def _marked_as_regression(self, failure: Entry, state: QueueState) -> Entry:
-        known = failure["fingerprint"]
-        resolved = [e for e in state.entries if e.get("resolved_at") and known in fingerprints(e)]
-        before = max(resolved, key=closed_at) if resolved else self.store.last_resolved(known)
-        if before is None:
-            return failure
-        return {**failure, "regression_of": before["id"], "regression_note": before["resolution"]}
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -231,14 +167,20 @@ class InterventionQueue:
         expected_version: int | None = None,
         by: str | None = None,
         via: str = "library",
+        verified: str | None = None,
     ) -> Entry:
-        """Close it as solved. ConflictError when it is closed or is not `expected_version`."""
+        """Close it as solved. ConflictError when it is closed or is not `expected_version`.
+
+        `verified` is what became of the turn that was resumed and got past the failed phase.
+        """
         actor = Actor.current(by=by, via=via)
         clean = _note(note, needed=True)
         return self._change(
             "resolve",
             intervention_id,
-            lambda entry, now: transitions.resolve(entry, note=clean, actor=actor, now=now),
+            lambda entry, now: transitions.resolve(
+                entry, note=clean, actor=actor, now=now, verified=verified
+            ),
             actor,
             expected_version,
         )
@@ -384,7 +326,7 @@ class InterventionQueue:
                 raise LimitError(
                     f"cannot {action} {after['id']}: {obstacle}", hint="resolve others first"
                 )
-        entries, archived = make_room(_with(work.state.entries, after), self.limits.max_size)
+        entries, archived = make_room(with_entry(work.state.entries, after), self.limits.max_size)
         work.state = replace(work.state, entries=entries)
         work.to_archive += archived
         work.to_journal.append(transitions.record(action, before, after, fields, actor, now))
@@ -407,54 +349,6 @@ def _file_store(home: Path) -> Store:
     from interventions.file_store import FileStore
 
     return FileStore(home)
-
-
-def _with(entries: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
-    """The entry in the place of the one with its id, or at the end."""
-    for number, other in enumerate(entries):
-        if other["id"] == entry["id"]:
-            return (*entries[:number], entry, *entries[number + 1 :])
-    return (*entries, entry)
-
-
-def _with_unique_id(failure: Entry, state: QueueState) -> Entry:
-    from interventions.ids import new_id
-    from interventions.timestamps import from_text
-
-    while any(entry["id"] == failure["id"] for entry in state.entries):
-        failure = {**failure, "id": new_id(from_text(failure["created_at"]))}
-    return failure
-
-
-def _close_retried(work: Transaction, retried: Entry, failure: Entry, now: datetime) -> None:
-    """The retry got past the phase that had failed, which is what the entry was about."""
-    note = f"a retry got past {retried['phase']}; the turn then failed in {failure['phase']}"
-    actor = Actor.current(via="retry")
-    fields = transitions.resolve(retried, note=note, actor=actor, now=now)
-    after = transitions.apply(retried, fields)
-    work.state = replace(work.state, entries=_with(work.state.entries, after))
-    work.to_journal.append(transitions.record("resolve", retried, after, fields, actor, now))
-
-
-def _drain_line(failure: Entry, intervention_id: str, actor: Actor, now: datetime) -> Transition:
-    return {
-        "at": to_text(now),
-        "action": "drain",
-        "id": intervention_id,
-        "failure_id": failure["id"],
-        "by": actor.name,
-        "via": actor.via,
-        "host": actor.host,
-    }
-
-
-def _counted_drop(state: QueueState, reason: str) -> QueueState:
-    return replace(state, dropped={**state.dropped, reason: state.dropped.get(reason, 0) + 1})
-
-
-def _dropped(decision: Decision, limits: Limits) -> Admission:
-    detail = f"{limits.max_size} entries are open"
-    return Admission(AdmissionKind.DROPPED, None, decision.reason, detail)
 
 
 def _note(note: str, *, needed: bool) -> str:

@@ -1,20 +1,22 @@
 """What can continue a turn, found through the entry point group `interventions.resumers`.
 
 A resumer is an object with `resume(turn_id, home, **options)`; `options` holds `intervention_id`,
-so that a failure of the resumed turn can name the entry it is a retry of (`retry_of`). It raises
-when the turn fails again, or answers a mapping whose `status` is `failed`; any other answer is
-success.
+so that a failure of the resumed turn can name the entry it is a retry of (`retry_of`), and what
+`retry` was given: `note` closes the entry once its phase has completed. It raises when the turn
+fails again, or answers a mapping whose `status` is `failed`, unless that says `passed`: the phase
+that had failed has completed, and a later one failed. Any other answer is success. A QueueError
+means that the turn cannot be resumed, and nothing has happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
 from interventions.entry import Entry
-from interventions.errors import ConflictError, NoResumerError
+from interventions.errors import ConflictError, NoResumerError, QueueError
 
 GROUP = "interventions.resumers"
 
@@ -24,7 +26,11 @@ class Resumer(Protocol):
 
 
 class RetryFailedError(Exception):
-    """The turn was resumed and failed again; `str` says how."""
+    """The turn was resumed and failed again; `str` says how, `difference` in what it differs."""
+
+    def __init__(self, message: str, difference: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.difference = tuple(difference)
 
 
 def find_resumer() -> Resumer:
@@ -46,8 +52,8 @@ def find_resumer() -> Resumer:
     )
 
 
-def retry(entry: Entry, home: Path) -> Mapping[str, Any]:
-    """Resume the entry's turn. Raises RetryFailedError, NoResumerError or ConflictError."""
+def retry(entry: Entry, home: Path, **options: Any) -> Mapping[str, Any]:
+    """Resume the entry's turn. Raises RetryFailedError, NoResumerError or another QueueError."""
     if not entry["turn_id"]:
         raise ConflictError(
             f"{entry['id']} belongs to no turn, so there is nothing to retry",
@@ -55,12 +61,15 @@ def retry(entry: Entry, home: Path) -> Mapping[str, Any]:
         )
     resumer = find_resumer()
     try:
-        answer = resumer.resume(entry["turn_id"], home, intervention_id=entry["id"])
+        answer = resumer.resume(entry["turn_id"], home, intervention_id=entry["id"], **options)
+    except QueueError:
+        raise
     except Exception as error:  # whatever the resumed turn raises is a retry that failed
         raise RetryFailedError(f"{type(error).__name__}: {error}") from error
     result = answer if isinstance(answer, Mapping) else {}
-    if result.get("status") == "failed":
+    if result.get("status") == "failed" and not result.get("passed"):
         raise RetryFailedError(
-            str(result.get("message") or result.get("error") or "it failed again")
+            str(result.get("message") or result.get("error") or "it failed again"),
+            result.get("difference") or (),
         )
     return result

@@ -36,13 +36,19 @@ class Actor:
         return cls(by or _user(), via, _host())
 
 
-def resolve(entry: Entry, *, note: str, actor: Actor, now: datetime) -> Fields:
+def resolve(
+    entry: Entry, *, note: str, actor: Actor, now: datetime, verified: str | None = None
+) -> Fields:
+    """`verified` is the state of the turn that was resumed and got past the failed phase."""
     _must_be_open(entry, now, "resolve")
+    row = _history("resolved", note, actor, now) | {"verified": verified is not None}
+    if verified is not None:
+        row["turn_status"] = verified
     return {
         "resolved_at": to_text(now),
         "resolution": note,
         **_awake(entry),
-        "resolutions": [*entry["resolutions"], _history("resolved", note, actor, now)],
+        "resolutions": [*entry["resolutions"], row],
     }
 
 

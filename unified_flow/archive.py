@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from interventions.home import find_home, state_folder
 from unified_flow.document import markdown
 from unified_flow.errors import RetrievalError
-from unified_flow.journal import TurnFolders, read
+from unified_flow.journal import TurnFolders, is_open, read
 from unified_flow.turn import Turn, fold
 
 
@@ -22,11 +22,19 @@ class TurnArchive:
         return cls(TurnFolders(state_folder(find_home(home)) / "turns"))
 
     def load(self, turn_id: int) -> Turn | None:
-        """None if there is no such turn. Raises RetrievalError for a damaged journal."""
+        """None if there is no such turn. Raises RetrievalError for a damaged journal.
+
+        A turn that seems to run, and that no process holds, is interrupted.
+        """
+        folder = self.folders.path(turn_id)
         try:
-            return fold(read(self.folders.path(turn_id)))
+            held = is_open(folder)
+            turn = fold(read(folder))
         except FileNotFoundError:
             return None
+        if turn.status == "running" and not held:
+            return replace(turn, status="interrupted")
+        return turn
 
     def find(self, name: str) -> Turn | None:
         """A turn by its number or its request id."""
@@ -35,7 +43,9 @@ class TurnArchive:
         turns, _ = self.latest(limit=None, session=None)
         return next((turn for turn in turns if turn.request_id == name), None)
 
-    def latest(self, limit: int | None, session: str | None) -> tuple[list[Turn], list[str]]:
+    def latest(
+        self, limit: int | None, session: str | None, *, interrupted: bool = False
+    ) -> tuple[list[Turn], list[str]]:
         """The newest turns, and what is wrong with those that cannot be read."""
         turns: list[Turn] = []
         damaged: list[str] = []
@@ -48,7 +58,9 @@ class TurnArchive:
                 damaged.append(str(exc))
                 continue
             # A folder without a journal is a turn that is just being begun, or never was.
-            if turn is not None and turn.turn_id and session in (None, turn.session_id):
+            if turn is None or not turn.turn_id or session not in (None, turn.session_id):
+                continue
+            if turn.status == "interrupted" or not interrupted:
                 turns.append(turn)
         return turns, damaged
 

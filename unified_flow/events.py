@@ -73,6 +73,7 @@ class TurnResumed(Event):
     by: str
     via: str
     config_digest: str
+    asked_with: dict[str, Any] = {}
     retry_of: str | None = None
     retry_phase: str | None = None
     note: str | None = None

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from interventions import InterventionRequest
+from interventions.errors import QueueError
 from interventions.redaction import redact_text
 from unified_flow.catalogue import safe_message
 from unified_flow.errors import LimitReachedError, LoopLimitError
@@ -16,6 +17,7 @@ from unified_flow.evidence import recipe_and_model, turn_context
 from unified_flow.kit import Kit
 from unified_flow.phases import BY_NAME
 from unified_flow.policies import Failure
+from unified_flow.resuming.settling import settle
 from unified_flow.services import Services
 from unified_flow.turn import Turn
 
@@ -39,6 +41,7 @@ def redacted_message(error: BaseException) -> str:
 
 def tell(failure: Failure, kit: Kit | None, turn: Turn, services: Services) -> Told:
     """Log the failure and put it in the queue. Never raises: the queue keeps its own trouble."""
+    _close_what_was_passed(failure, turn, services)
     request = _request(failure, kit, turn, services)
     _log(failure, request, turn)
     admission = services.queue.put(request)
@@ -89,6 +92,16 @@ def _request(
     if retry is not None and (retry.passed or retry.phase == failure.phase):
         changes |= {"retry_of": retry.intervention_id}
     return request.model_copy(update=changes)
+
+
+def _close_what_was_passed(failure: Failure, turn: Turn, services: Services) -> None:
+    """A later phase failed: the intervention that was retried is solved, and makes room."""
+    if turn.retry is None or turn.retry.phase == failure.phase:
+        return
+    try:
+        settle(turn, services.queue, outcome=f"failed in {failure.phase}")
+    except QueueError as exc:
+        logger.critical("%s could not be resolved: %s", turn.retry.intervention_id, exc)
 
 
 def _log(failure: Failure, request: InterventionRequest, turn: Turn) -> None:

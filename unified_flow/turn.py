@@ -311,7 +311,11 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         done = {n: r for n, r in done.items() if _same_request(n, before, sections.planner)}
     retry = None
     if event.retry_of is not None and event.retry_phase is not None:
-        retry = Retry(event.retry_of, event.retry_phase, event.by, event.via, event.note)
+        old = turn.retry if not event.rewound else None
+        passed = old is not None and old.intervention_id == event.retry_of and old.passed
+        retry = Retry(
+            event.retry_of, event.retry_phase, event.by, event.via, event.note, passed=passed
+        )
     return replace(
         turn,
         status="running",
@@ -322,6 +326,7 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         tools_done=done,
         failure=None,
         config_digest=event.config_digest,
+        asked_with=event.asked_with,
         runner=event.runner,
         runs_since=event.at,
         resumed=turn.resumed + 1,

@@ -49,7 +49,8 @@ def wire(
     not there.
     """
     root = find_home(home)
-    settings = load(root, docs=[Path(d) for d in docs] if docs else None, **flags)
+    folders = [Path(d).expanduser().absolute() for d in docs] if docs else None
+    settings = load(root, docs=folders, **flags)
     settings.check_models(present={EMBEDDED, *(extra_models or {})})
     private = [state_folder(root), root / "logs"]
     documents = _documents(root, settings, private)
@@ -80,7 +81,7 @@ def _asked_with(docs: Sequence[Path | str] | None, flags: dict[str, Any]) -> dic
         del given["base_url"]
     if "api_key_file" in given:
         given["api_key_file"] = str(Path(given["api_key_file"]).absolute())
-    return given | ({"docs": [str(Path(d).absolute()) for d in docs]} if docs else {})
+    return given | ({"docs": [str(Path(d).expanduser().absolute()) for d in docs]} if docs else {})
 
 
 def _documents(home: Path, settings: Settings, private: list[Path]) -> Documents | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -59,7 +59,8 @@ def resolve(
             if retry:
                 entry = queue.find(wanted)
                 if is_open(entry):
-                    retry_turn(entry, queue.home)
+                    result = retry_turn(entry, queue.home, note=note_text, by=by, via="cli")
+                    _say_how_it_went(entry, result)
                     entry = queue.find(entry["id"])
                     if not is_open(entry):  # the resumed turn got past the phase and closed it
                         return entry
@@ -185,8 +186,14 @@ def undo(
             )
 
 
-def retry(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> None:
-    """Resume the turn from the phase that failed."""
+def retry(
+    intervention_id: Id,
+    note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
+    home: Home = None,
+    by: By = None,
+    as_json: AsJson = False,
+) -> None:
+    """Resume the turn from the phase that failed; resolve, verified, what it gets past."""
     with exits():
         queue = the_queue(home)
         entry = queue.find(intervention_id)
@@ -195,15 +202,30 @@ def retry(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> No
                 f"{entry['id']} is closed", hint=f"interventions reopen {short_id(entry['id'])}"
             )
         try:
-            result = retry_turn(entry, queue.home)
+            result = retry_turn(
+                entry,
+                queue.home,
+                note=note_text or f"retried, and it got past {entry['phase']}",
+                by=by,
+                via="cli",
+            )
         except RetryFailedError as error:
             _say_retry_failed(entry, error)
             raise typer.Exit(Code.FAILED) from error
+        closed = not is_open(queue.find(entry["id"]))
         if as_json:
-            say_json({"id": entry["id"], "turn_id": entry["turn_id"], "result": dict(result)})
+            view = {"id": entry["id"], "turn_id": entry["turn_id"], "resolved": closed}
+            say_json({**view, "result": dict(result)})
         else:
-            say(f"turn {entry['turn_id']} went on and is done")
-            note(f'next: interventions resolve {short_id(entry["id"])} --note "what you mended"')
+            _say_how_it_went(entry, result)
+            if closed:
+                say(f"resolved {entry['id']} (verified)")
+            else:
+                say(f"turn {entry['turn_id']} went on and is done")
+                name = short_id(entry["id"])
+                note(f'next: interventions resolve {name} --note "what you mended"')
+        if result.get("status") == "failed":
+            raise typer.Exit(Code.FAILED)
 
 
 def _each(
@@ -291,6 +313,23 @@ def _moment(text: str | None) -> datetime | None:
         raise UsageError(f"--until: {error}", hint="for example 2026-01-31T09:00:00Z") from error
 
 
+def _say_how_it_went(entry: Entry, result: Mapping[str, Any]) -> None:
+    """What the resumer tells of a turn that got past the failed phase; another may tell nothing."""
+    turn, again = f"turn {entry['turn_id']}", result.get("intervention_id")
+    if changed := result.get("changed"):
+        note(f"changed since it failed: {one_line('; '.join(map(str, changed)))}")
+    if result.get("status") == "failed":
+        told = one_line(redact_text(str(result.get("message") or "")))
+        note(f"{turn} got past {entry['phase']}, then failed in {result.get('phase')}: {told}")
+        note(f"  next: interventions show {short_id(str(again))}" if again else "  nobody was told")
+    elif status := result.get("status"):
+        note(f"{turn} went on from {result.get('from', entry['phase'])} and is {status}")
+    if trouble := result.get("trouble"):
+        note(f"warning: it could not be resolved: {one_line(str(trouble))}")
+
+
 def _say_retry_failed(entry: Entry, error: RetryFailedError) -> None:
     note(f"error: turn {entry['turn_id']} failed again: {one_line(redact_text(str(error)))}")
+    for line in error.difference:
+        note(f"  {one_line(redact_text(line))}")
     note(f"  hint: interventions show {short_id(entry['id'])}")

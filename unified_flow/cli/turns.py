@@ -29,6 +29,10 @@ app = typer.Typer(
 def list_turns(
     session: Annotated[str | None, typer.Option(help="Only this session's.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most, newest first.")] = 20,
+    interrupted: Annotated[
+        bool,
+        typer.Option("--interrupted", help="Only those that were stopped: unified-flow resume N."),
+    ] = False,
     as_json: options.AsJson = False,
     as_jsonl: options.AsJsonl = False,
     home: options.Home = None,
@@ -41,7 +45,8 @@ def list_turns(
     with exits():
         from unified_flow.archive import TurnArchive
 
-        turns, damaged = TurnArchive.of(home).latest(limit, session)
+        archive = TurnArchive.of(home)
+        turns, damaged = archive.latest(limit, session, interrupted=interrupted)
         for problem in damaged:
             note(f"skipped: {problem}")
         rows = [_row(turn) for turn in turns]
@@ -51,7 +56,8 @@ def list_turns(
             for row in rows:
                 say(json.dumps(row, ensure_ascii=False))
         elif not rows:
-            note("no turns yet: unified-flow ask '…' --docs FOLDER")
+            none_yet = "no turns yet: unified-flow ask '…' --docs FOLDER"
+            note("no turn was interrupted" if interrupted else none_yet)
         else:
             _table(turns)
 
@@ -121,5 +127,7 @@ def _table(turns: list[Turn]) -> None:
     for turn in turns:
         started = f"{turn.started_at:%m-%d %H:%M}" if turn.started_at else ""
         where = f" at {turn.failure.phase}" if turn.failure else ""
+        if turn.status == "interrupted" and turn.visits:
+            where = f" in {turn.visits[-1].phase}"
         head = f"{turn.turn_id:>6}  {started}  {turn.status + where:<26} "
         say(head + beginning(turn.question, max(20, width - len(head))))

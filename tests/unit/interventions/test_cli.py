@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from interventions import InterventionQueue
+from interventions import InterventionQueue, resumers
 from interventions.cli import app
+from interventions.cli.exits import code_of
+from interventions.errors import NoResumerError
 from interventions.home import queue_file
 
 Run = Callable[..., Result]
@@ -256,12 +258,18 @@ def test_expected_version(queue, make, run: Run) -> None:
     assert "assign by ada" in result.stderr
 
 
-def test_retry_says_that_nothing_can_continue_a_turn(queue, make, run: Run) -> None:
+def test_retry_says_that_nothing_can_continue_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resumers, "GROUP", "group.that.nobody.registers")
+    with pytest.raises(NoResumerError, match="nothing that is installed") as raised:
+        resumers.find_resumer()
+    assert "group.that.nobody.registers" in raised.value.hint
+    assert code_of(raised.value) == 2
+
+
+def test_retry_of_a_turn_that_is_not_there(queue, make, run: Run) -> None:
     name = queue.put(make()).intervention_id
     for words in (["retry", short(name)], ["resolve", short(name), "-m", "x", "--retry"]):
-        result = run(*words, code=2)
-        assert "nothing that is installed can continue a turn" in result.stderr
-        assert "interventions.resumers" in result.stderr
+        assert "there is no turn" in run(*words, code=3).stderr
     assert queue.open_count() == 1
 
 

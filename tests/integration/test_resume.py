@@ -1,0 +1,306 @@
+"""A turn that stopped goes on: where, by whom, with what, and what becomes of its intervention."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interventions import InterventionQueue
+from tests.answers import (
+    APPROVE,
+    COMPLETE,
+    DRAFT,
+    QUESTION,
+    SEARCH,
+    journal_lines,
+    open_entries,
+    script,
+    started_phases,
+    verdict,
+)
+from unified_flow import errors
+from unified_flow.archive import TurnArchive
+from unified_flow.flow import UnifiedFlow
+from unified_flow.models.scripted import ScriptedModel
+from unified_flow.phases import NAMES
+from unified_flow.results import Plan, ToolRequest
+from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
+from unified_flow.resuming.run import Resumed, Resumption, resume_turn
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.turn import Turn
+from unified_flow.wiring import wire
+
+BROKEN = RuntimeError("the model is down")
+
+
+def make(home: Path, docs: Path | None, **over: Any) -> UnifiedFlow:
+    """A flow with a script and settings; `tools` and `limits` go to the wiring."""
+    wired = {key: over.pop(key) for key in ("tools", "limits") if key in over}
+    model = ScriptedModel(script(**over))
+    folders = [docs] if docs else None
+    return UnifiedFlow(
+        wire(home, docs=folders, extra_models={"scripted": model}, model="scripted", **wired)
+    )
+
+
+def ask(flow: UnifiedFlow) -> Turn | errors.PhaseError:
+    try:
+        return asyncio.run(flow.process("s", QUESTION))
+    except errors.PhaseError as exc:
+        return exc
+
+
+def resume(flow: UnifiedFlow, **wanted: Any) -> Resumed:
+    return asyncio.run(resume_turn(flow, 1, Resumption(**wanted)))
+
+
+def asked(flow: UnifiedFlow) -> list[str]:
+    model = flow.services.models.named("scripted")
+    assert isinstance(model, ScriptedModel)
+    return model.phases
+
+
+def test_only_the_failed_phase_and_those_after_it_run(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    mended = make(home, docs)
+    resumed = resume(mended, note="mended")
+    assert asked(mended) == ["synthesis", "validation"]
+    assert (resumed.turn.status, resumed.turn.saved) == ("answered", True)
+    assert resumed.turn.response == DRAFT.response
+    (entry,) = open_entries(home)
+    (row,) = entry["resolutions"]
+    assert (entry["resolution"], row["verified"], row["turn_status"]) == (
+        "mended",
+        True,
+        "answered",
+    )
+
+
+def test_the_turn_on_disk_is_the_one_that_was_resumed(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    resumed = resume(make(home, docs))
+    assert TurnArchive.of(home).load(1) == resumed.turn
+    page = TurnArchive.of(home).page(1)
+    assert page.index("synthesis failed") < page.index("Resumed at synthesis by")
+    on_disk = (home / "shared_state/turns/turn_000001/context.md").read_text()
+    assert on_disk == page
+
+
+def test_the_same_failure_is_one_more_occurrence(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    resumed = resume(make(home, docs, synthesis=RuntimeError("another trouble")), note="mended")
+    assert not resumed.passed
+    (entry,) = open_entries(home)
+    assert (entry["resolved_at"], entry["occurrences"]) == (None, 2)
+
+
+def test_past_the_failed_phase_the_old_entry_closes_and_a_new_one_opens(
+    home: Path, docs: Path
+) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    resumed = resume(make(home, docs, validation=BROKEN), note="server mended")
+    assert resumed.passed
+    old, new = open_entries(home)
+    assert (old["phase"], old["resolution"]) == ("synthesis", "server mended")
+    assert old["resolutions"][0]["turn_status"] == "failed in validation"
+    assert (new["phase"], new["resolved_at"]) == ("validation", None)
+    assert resumed.turn.failure is not None
+    assert resumed.turn.failure.intervention_id == new["id"]
+
+
+def test_a_failure_before_the_failed_phase_proves_nothing(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    resume(make(home, docs, planner=BROKEN), from_phase="planner", note="mended")
+    old, new = open_entries(home)
+    assert (old["phase"], old["resolved_at"]) == ("synthesis", None)
+    assert new["phase"] == "planner"
+
+
+def test_an_entry_that_somebody_closed_meanwhile_stays_as_they_closed_it(
+    home: Path, docs: Path
+) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    (entry,) = open_entries(home)
+
+    def close_it(call: object) -> object:
+        InterventionQueue(home).dismiss(entry["id"], "not ours")
+        return DRAFT
+
+    resumed = resume(make(home, docs, synthesis=close_it), note="mended")
+    assert resumed.closed is None
+    assert open_entries(home)[0]["resolution"] == "not ours"
+
+
+def test_the_counters_start_anew(home: Path, docs: Path) -> None:
+    ask(make(home, docs, planner=SEARCH))
+    (entry,) = open_entries(home)
+    assert entry["type"] == "limit_exceeded"
+    resumed = resume(make(home, docs, planner=[SEARCH] * 4 + [COMPLETE]), note="recipe mended")
+    assert resumed.turn.status == "answered"
+    assert len(resumed.turn.sections.coordinator) == 5 + 4
+    assert open_entries(home)[0]["resolutions"][0]["verified"] is True
+
+
+@pytest.mark.parametrize("phase", [name for name in NAMES if name != "save"])
+def test_going_back_runs_everything_from_there(phase: str, home: Path, docs: Path) -> None:
+    ask(make(home, docs, validation=BROKEN))
+    before = started_phases(home)
+    planned = [COMPLETE] if phase == "coordinator" else [SEARCH, COMPLETE]
+    resumed = resume(make(home, docs, planner=planned), from_phase=phase)
+    again = started_phases(home)[len(before) :]
+    whole = [*NAMES[:4], "coordinator", "planner", *NAMES[5:]]
+    assert again == whole[whole.index(phase) :]
+    assert len(resumed.turn.sections.coordinator) == 1
+    assert resumed.turn.status == "answered"
+
+
+def test_a_phase_that_was_not_reached_cannot_be_gone_back_to(home: Path, docs: Path) -> None:
+    ask(make(home, docs, reflection=BROKEN))
+    before = journal_lines(home)
+    with pytest.raises(NotResumableError, match="has not come to synthesis"):
+        resume(make(home, docs), from_phase="synthesis")
+    with pytest.raises(NotResumableError, match="there is no phase 'synthesys'"):
+        resume(make(home, docs), from_phase="synthesys")
+    assert journal_lines(home) == before
+
+
+def test_nothing_left_to_do_is_said(home: Path, docs: Path) -> None:
+    ask(make(home, docs))
+    with pytest.raises(NotResumableError, match="nothing left to do"):
+        resume(make(home, docs))
+    with pytest.raises(NoSuchTurnError):
+        asyncio.run(resume_turn(make(home, docs), 7, Resumption()))
+    assert TurnArchive.of(home).folders.ids() == [1]
+
+
+def test_a_finished_turn_can_be_taken_up_from_a_named_phase(home: Path, docs: Path) -> None:
+    ask(make(home, docs))
+    better = DRAFT.model_copy(update={"response": "better"})
+    resumed = resume(make(home, docs, synthesis=better), from_phase="synthesis")
+    assert (resumed.turn.response, resumed.turn.saved) == ("better", True)
+
+
+def test_an_answer_that_could_not_be_saved_is_saved(home: Path, docs: Path) -> None:
+    blocked = home / "shared_state" / "sessions.sqlite3"
+
+    def block(call: object) -> object:
+        blocked.mkdir()
+        return APPROVE
+
+    turn = ask(make(home, docs, validation=block))
+    assert isinstance(turn, Turn)
+    assert not turn.saved
+    blocked.rmdir()
+    mended = make(home, docs)
+    resumed = resume(mended, note="made room")
+    assert asked(mended) == []
+    assert resumed.turn.saved
+    assert open_entries(home)[0]["resolutions"][0]["verified"] is True
+
+
+def test_two_people(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+
+    async def both() -> None:
+        started, go_on = asyncio.Event(), asyncio.Event()
+        first, second = make(home, docs), make(home, docs)
+        model = first.services.models.named("scripted")
+        assert isinstance(model, ScriptedModel)
+        answer = model.complete
+
+        async def slow(call: Any) -> Any:
+            started.set()
+            await go_on.wait()
+            return await answer(call)
+
+        model.complete = slow  # type: ignore[method-assign]
+        running = asyncio.create_task(resume_turn(first, 1, Resumption(by="ada")))
+        await started.wait()
+        with pytest.raises(TurnBusyError, match=r"being resumed by ada on .*, process \d+ since 2"):
+            await resume_turn(second, 1, Resumption(by="ben"))
+        go_on.set()
+        assert (await running).turn.status == "answered"
+
+    asyncio.run(both())
+
+
+class Text(Arguments):
+    text: str
+
+
+def writer(path: Path, then: BaseException | None = None) -> Tool:
+    """A tool that writes, and may be cut off when it has."""
+
+    async def run(args: Text) -> ToolOutput:
+        with path.open("a") as file:
+            file.write(args.text)
+        if then is not None:
+            raise then
+        return ToolOutput("written")
+
+    access = frozenset({Access.WRITES})
+    return Tool("note.write", "writes", Text, access, run)
+
+
+WRITE = Plan(
+    decision="EXECUTE",
+    route="coordinator",
+    tool_requests=[ToolRequest(tool="note.write", args={"text": "once "})],
+)
+
+
+def test_a_write_that_was_cut_off_is_asked_about(home: Path, tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    cut = make(home, None, planner=WRITE, tools=[writer(written, asyncio.CancelledError())])
+    with pytest.raises(asyncio.CancelledError):
+        ask(cut)
+    flow = make(home, None, planner=COMPLETE, tools=[writer(written)])
+    with pytest.raises(NotResumableError, match=r"note\.write had begun to write"):
+        resume(flow)
+    assert written.read_text() == "once "
+    assert resume(flow, rerun_tools=True).turn.status == "answered"
+    assert written.read_text() == "once once "
+
+
+def test_a_write_that_is_done_is_not_done_again(home: Path, tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    ask(make(home, None, planner=[WRITE, BROKEN], tools=[writer(written)]))
+    flow = make(home, None, planner=COMPLETE, tools=[writer(written)])
+    with pytest.raises(NotResumableError, match=r"note\.write has written in turn 1"):
+        resume(flow, from_phase="planner")
+    assert resume(flow).turn.status == "answered"
+    assert written.read_text() == "once "
+
+
+def test_a_write_that_says_it_failed_is_tried_again(home: Path, tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    ask(make(home, None, planner=WRITE, tools=[writer(written, OSError("read-only"))]))
+    flow = make(home, None, planner=COMPLETE, tools=[writer(written)])
+    assert resume(flow).turn.status == "answered"
+
+
+def test_what_changed_since_is_told_before_anything_runs(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    recipes = home / "recipes"
+    recipes.mkdir()
+    packaged = Path(errors.__file__).parent / "recipes" / "synthesis.md"
+    (recipes / "synthesis.md").write_text(packaged.read_text() + "\nBe brief.\n")
+    resumed = resume(make(home, docs, limits={"model_calls": 24}))
+    assert resumed.went_on.changed == ["configuration", f"recipe {recipes / 'synthesis.md'}"]
+    (line,) = [line for line in journal_lines(home) if line["event"] == "turn_resumed"]
+    assert line["changed"] == resumed.went_on.changed
+
+
+def test_nothing_changed_is_said_too(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    assert resume(make(home, docs)).went_on.changed == []
+
+
+def test_revise_is_allowed_again_after_its_limit(home: Path, docs: Path) -> None:
+    ask(make(home, docs, validation=verdict("REVISE")))
+    assert open_entries(home)[0]["context"]["loop"] == "revise"
+    resumed = resume(make(home, docs, validation=[verdict("REVISE"), APPROVE]))
+    assert resumed.turn.status == "answered"

@@ -1,0 +1,171 @@
+"""`unified-flow resume`: after the cause is mended, the same turn goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import note, say
+from interventions.entry import short_id
+from interventions.plaintext import clean, one_line
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+from unified_flow.cli.screen import on_terminal
+
+if TYPE_CHECKING:
+    from unified_flow.events import AnyEvent, TurnResumed
+    from unified_flow.flow import UnifiedFlow
+    from unified_flow.resuming.run import Resumed, Resumption
+
+
+def resume(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="TURN_OR_INTERVENTION",
+            help="A turn's number or request id, or an intervention's id.",
+            show_default=False,
+        ),
+    ],
+    from_phase: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="PHASE",
+            help="Go back: drop what this phase and those after it had found.",
+        ),
+    ] = None,
+    rerun_tools: Annotated[
+        bool,
+        typer.Option("--rerun-tools", help="Let tools that may have written write again."),
+    ] = False,
+    note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
+    docs: options.Docs = None,
+    model: options.ModelName = None,
+    base_url: options.BaseUrl = None,
+    api_key_env: options.ApiKeyEnv = None,
+    api_key_file: options.ApiKeyFile = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Let a turn go on from the phase that failed, or where it was interrupted.
+
+    Completed phases and tool calls are not run again. The rest runs with today's code and
+    configuration, and with the options that the question was asked with; name them anew to
+    change them. The intervention is resolved, verified, once its phase has completed.
+
+    \b
+    unified-flow resume 12
+    unified-flow resume a1b2c3 --note "server restarted"
+    unified-flow resume 12 --from planner
+
+    Exit codes: 0 answered, 1 a phase failed, 2 nothing is left to do (or not from there),
+    3 no such turn, 4 a phase failed and nobody could be told, 5 it is being resumed elsewhere.
+    """
+    with exits():
+        import asyncio
+
+        from interventions.home import find_home
+        from unified_flow.resuming.naming import turn_named
+        from unified_flow.resuming.run import Resumption, flow_of, load
+
+        place = find_home(home)
+        turn_id, intervention_id = turn_named(place, name)
+        flow = flow_of(
+            load(place, turn_id),
+            place,
+            docs=docs,
+            model=model,
+            base_url=base_url,
+            api_key_env=api_key_env,
+            api_key_file=api_key_file,
+        )
+        wanted = Resumption(
+            from_phase=from_phase,
+            rerun_tools=rerun_tools,
+            intervention_id=intervention_id,
+            note=note_text or "the turn was resumed and got past the phase",
+            via="cli",
+        )
+        try:
+            code = asyncio.run(_resume(flow, turn_id, wanted, as_json, home))
+        except KeyboardInterrupt:
+            note(f"interrupted; to go on: unified-flow resume {turn_id}{_home_flag(home)}")
+            raise
+    raise typer.Exit(code)
+
+
+async def _resume(
+    flow: UnifiedFlow, turn_id: int, wanted: Resumption, as_json: bool, home: Path | None
+) -> Code:
+    from contextlib import nullcontext
+
+    from rich.console import Console
+
+    from unified_flow.cli.live import LivePhases
+    from unified_flow.cli.outcome import exit_code, of_turn
+    from unified_flow.events import TurnResumed
+    from unified_flow.resuming.run import resume_turn
+
+    live = not as_json and on_terminal()
+    with LivePhases(Console(stderr=True)) if live else nullcontext() as view:
+
+        def follow(event: AnyEvent) -> None:
+            if isinstance(event, TurnResumed) and not as_json:
+                _announce(turn_id, event)
+            if view is not None:
+                view(event)
+
+        async with flow:
+            resumed = await resume_turn(flow, turn_id, wanted, observer=follow)
+    if as_json:
+        say(json.dumps(of_turn(resumed.turn, resumed.error) | _more(resumed), ensure_ascii=False))
+    else:
+        _show(resumed, home)
+    return exit_code(resumed.turn, resumed.error)
+
+
+def _announce(turn_id: int, event: TurnResumed) -> None:
+    again = ", dropping what it and the phases after it had found" if event.rewound else ""
+    note(f"turn {turn_id} goes on at {event.phase}{again}")
+    changed = "; ".join(event.changed) or "nothing that is recorded"
+    note(f"changed since it stopped: {one_line(changed)}")
+
+
+def _more(resumed: Resumed) -> dict[str, object]:
+    from unified_flow.resuming.comparison import difference
+
+    return {
+        "resumed_at": resumed.went_on.phase,
+        "changed": resumed.went_on.changed,
+        "passed": resumed.passed,
+        "resolved": resumed.closed,
+        "difference": difference(resumed.before, resumed.turn.failure),
+    }
+
+
+def _show(resumed: Resumed, home: Path | None) -> None:
+    from unified_flow.resuming.comparison import difference
+
+    if resumed.error is not None:
+        from rich.console import Console
+
+        from unified_flow.cli.card import show_card
+
+        show_card(Console(stderr=True), resumed.turn, resumed.error, _home_flag(home))
+    else:
+        say(clean(resumed.turn.response or ""))
+    for line in difference(resumed.before, resumed.turn.failure):
+        note(f"  {one_line(line)}")
+    if resumed.closed:
+        note(f"resolved, verified: {short_id(resumed.closed)}")
+    if resumed.trouble:
+        note(f"warning: the intervention could not be resolved: {one_line(resumed.trouble)}")
+
+
+def _home_flag(home: Path | None) -> str:
+    return f" --home {home}" if home else ""

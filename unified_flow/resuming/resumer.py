@@ -1,0 +1,47 @@
+"""What `interventions retry` and `resolve --retry` find through `interventions.resumers`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from unified_flow.resuming.comparison import difference
+from unified_flow.resuming.run import Resumed, Resumption, flow_of, load, resume_turn
+
+OPTIONS = ("from_phase", "rerun_tools", "intervention_id", "note", "by", "via")
+
+
+class FlowResumer:
+    """Resumes turns of `unified_flow`, each in an event loop of its own."""
+
+    def resume(self, turn_id: int, home: Path, **options: Any) -> Mapping[str, Any]:
+        """`status` is how the turn ended, or `failed` if a phase failed; `passed` says whether
+        the phase that had failed has completed. Raises QueueError for a turn that cannot be
+        resumed (busy, nothing left to do, no such turn)."""
+        wanted = Resumption(**{key: options[key] for key in OPTIONS if key in options})
+        return _told(asyncio.run(_resume(turn_id, home, wanted)))
+
+
+async def _resume(turn_id: int, home: Path, wanted: Resumption) -> Resumed:
+    async with flow_of(load(home, turn_id), home) as flow:
+        return await resume_turn(flow, turn_id, wanted)
+
+
+def _told(resumed: Resumed) -> dict[str, Any]:
+    turn, failure = resumed.turn, resumed.turn.failure
+    return {
+        "turn_id": turn.turn_id,
+        "status": "failed" if failure else turn.status,
+        "passed": resumed.passed,
+        "from": resumed.went_on.phase,
+        "changed": resumed.went_on.changed,
+        "response": turn.response if failure is None else None,
+        "phase": failure.phase if failure else None,
+        "intervention_id": failure.intervention_id if failure else None,
+        "message": f"{failure.error_type}: {failure.error_message}" if failure else None,
+        "difference": difference(resumed.before, failure),
+        "closed": resumed.closed,
+        "trouble": resumed.trouble,
+    }

@@ -1,0 +1,48 @@
+"""Closing the intervention whose retry got past the phase that it is about."""
+
+from __future__ import annotations
+
+from interventions import InterventionQueue
+from interventions.entry import Entry, is_open
+from interventions.errors import ConflictError, QueueError
+from unified_flow.turn import Turn
+
+
+def own_intervention(
+    turn: Turn, queue: InterventionQueue, named: str | None
+) -> tuple[str, str] | None:
+    """(id, phase) of the open intervention that the turn's failure is; None if there is none.
+
+    One that only counts this failure is about another turn, and is not closed or counted here.
+    """
+    failed = turn.failure.intervention_id if turn.failure else None
+    before = turn.retry.intervention_id if turn.retry else None
+    wanted = named or failed or before
+    if wanted is None:
+        return None
+    try:
+        entry = queue.find(wanted)
+    except QueueError:
+        return None  # the queue's own trouble is no reason to leave the turn where it is
+    if not is_open(entry) or entry["turn_id"] != turn.turn_id:
+        return None
+    if turn.failure is not None and turn.failure.phase != entry["phase"]:
+        return None
+    return entry["id"], entry["phase"]
+
+
+def settle(turn: Turn, queue: InterventionQueue, *, outcome: str) -> Entry | None:
+    """Resolve, verified, what the turn has got past; `outcome` is how the turn ended.
+
+    None if there is nothing to close, or somebody has closed it meanwhile: their word stands.
+    Raises StorageError.
+    """
+    retry = turn.retry
+    if retry is None or not retry.passed or retry.note is None:
+        return None
+    try:
+        return queue.resolve(
+            retry.intervention_id, retry.note, by=retry.by, via=retry.via, verified=outcome
+        )
+    except ConflictError:
+        return None
