@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, ClassVar
 
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
@@ -29,6 +31,18 @@ class Monitor(App[None]):
         self._first = first
         self._clock = clock
         self.changes: list[Outcome] = []
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Every key that is alive, and what Textual offers itself (the theme, for one)."""
+        seen = set()
+        for active in screen.active_bindings.values():
+            binding = active.binding
+            if binding.id and active.enabled and binding.action not in seen:
+                seen.add(binding.action)
+                run = partial(self.run_action, binding.action, active.node)
+                title = f"{binding.description} ({self.get_key_display(binding)})"
+                yield SystemCommand(title, binding.tooltip, run)
+        yield from super().get_system_commands(screen)
 
     def get_default_screen(self) -> Screen[None]:
         return TriageScreen(self.source, self._first, self._clock)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from interventions.entry import Entry, is_open
+from interventions.errors import QueryError
 from interventions.query import parse
 from interventions.timestamps import from_text
 from monitor.listing import Group, Sort, View, select
@@ -111,5 +113,11 @@ class Model:
         return fingerprint if self.view.folded and fingerprint else str(current["id"])
 
     def filter(self, text: str) -> None:
-        """Raises QueryError; the view is then as it was."""
-        self.view = replace(self.view, query=parse(text))
+        """Raises QueryError; the terms before the one that cannot be meant hold in any case."""
+        try:
+            query = parse(text)
+        except QueryError:
+            with suppress(QueryError):
+                self.view = replace(self.view, query=parse(text.rpartition(" ")[0]))
+            raise
+        self.view = replace(self.view, query=query)

@@ -125,7 +125,7 @@ class TriageScreen(ReadingScreen):
         else:
             self._detail.show_text(self.tab.text(self.rows.cursor_key or ""))
         above = self._detail_screen
-        if above is not None and above.is_mounted and above.view.entry is not None:
+        if above in self.app.screen_stack and above.view.entry is not None:
             shown = self.model.find(above.view.entry["id"]) or above.view.entry
             above.show_entry(shown, self.model.alike(shown), now)
 
@@ -259,7 +259,7 @@ class TriageScreen(ReadingScreen):
             bar.say(f"{error}: {error.hint}")
         else:
             bar.say("")
-            self.show()
+        self.show()
 
     @on(FilterBar.Done)
     def _filter_done(self) -> None:

@@ -25,11 +25,12 @@ class DetailView(VerticalScroll, can_focus=True):
         super().__init__(id=id)
         self.entry: Entry | None = None
         self._background: dict[str, Background] = {}
+        self._text = Static(id="detail-text", markup=False)
         self._shown: object = None
         self._shown_id = ""
 
     def compose(self) -> ComposeResult:
-        yield Static(id="detail-text", markup=False)
+        yield self._text
 
     def show(self, entry: Entry | None, others: Sequence[Entry], now: datetime) -> None:
         """The same entry in a newer version keeps the place that was scrolled to."""
@@ -42,11 +43,10 @@ class DetailView(VerticalScroll, can_focus=True):
         shown = (entry, [one["id"] for one in others], background, minute)
         if shown != self._shown:
             self._shown = shown
-            text = self.query_one("#detail-text", Static)
             if entry is None:
-                text.update("")
+                self._text.update("")
             else:
-                text.update(detail(entry, others, background or Background(), now))
+                self._text.update(detail(entry, others, background or Background(), now))
         if moved:
             self.scroll_home(animate=False)
 
@@ -54,7 +54,7 @@ class DetailView(VerticalScroll, can_focus=True):
         """Something that is no entry."""
         if text != self._shown:
             self.entry, self._shown = None, text
-            self.query_one("#detail-text", Static).update(text)
+            self._text.update(text)
             self.scroll_home(animate=False)
 
     def add_background(self, intervention_id: str, background: Background) -> None:

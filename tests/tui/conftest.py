@@ -1,0 +1,40 @@
+"""A monitor without a terminal over a real queue, and a real other process at the same queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from interventions import InterventionQueue
+from interventions.timestamps import utc_now
+from monitor.app import Monitor
+from monitor.source import Clock, LiveSource
+from tests.tui.other_process import OtherProcess
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def other() -> Iterator[OtherProcess]:
+    process = OtherProcess()
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def queue(home: Path) -> InterventionQueue:
+    return InterventionQueue(home)
+
+
+@pytest.fixture
+def monitor(home: Path) -> Callable[..., Monitor]:
+    def make(clock: Clock = utc_now) -> Monitor:
+        source = LiveSource(InterventionQueue(home, lock_timeout_s=0.3), clock)
+        return Monitor(source, source.read(), clock)
+
+    return make

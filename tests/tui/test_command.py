@@ -1,0 +1,118 @@
+"""The command `monitor`: what it answers in a pipe, in a terminal, and to bad arguments."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+from interventions import InterventionQueue
+from tests.tui.scene import fill, put
+
+MONITOR = [sys.executable, "-m", "monitor"]
+
+
+def _run(*arguments: str, **over: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*MONITOR, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **over},
+    )
+
+
+def test_without_a_terminal_it_says_what_to_use_instead(home: Path) -> None:
+    done = _run("--home", str(home))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "interventions list" in done.stderr
+
+
+def test_version_and_help() -> None:
+    assert _run("--version").stdout.startswith("monitor ")
+    assert "--once" in _run("--help").stdout
+
+
+def test_once_prints_the_first_screen(queue: InterventionQueue) -> None:
+    fill(queue, 4)
+    done = _run("--once", "--home", str(queue.home), COLUMNS="80", LINES="12")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert len(lines) == 12
+    assert "4/50 open" in lines[0]
+    assert max(map(len, lines)) <= 80
+    assert "JSONDecodeError" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_bundle_that_is_none(tmp_path: Path) -> None:
+    done = _run("--once", "--from", str(tmp_path / "none.json"))
+    assert done.returncode == 2
+    assert "cannot read" in done.stderr
+
+
+def test_a_setting_that_is_wrong(home: Path) -> None:
+    (home / "unified_flow.toml").write_text("[queue]\nmax_size = 'many'\n")
+    done = _run("--once", "--home", str(home))
+    assert done.returncode == 2
+    assert "max_size" in done.stderr
+
+
+class Terminal:
+    """A real terminal 100 columns wide with the monitor in it."""
+
+    def __init__(self, home: Path, **over: str) -> None:
+        self._end, inner = pty.openpty()
+        env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30", **over}
+        self._process = subprocess.Popen(
+            [*MONITOR, "--home", str(home)], stdin=inner, stdout=inner, stderr=inner, env=env
+        )
+        os.close(inner)
+        self._seen = b""
+
+    def read_until(self, wanted: bytes) -> None:
+        start = len(self._seen)
+        while wanted not in self._seen[start:]:
+            ready = select.select([self._end], [], [], 20)[0]
+            assert ready, f"{wanted!r} never came"
+            self._seen += os.read(self._end, 65536)
+
+    def press(self, keys: bytes) -> None:
+        os.write(self._end, keys)
+
+    def code(self) -> int:
+        # What it draws last has to be taken, or it could not end.
+        while True:
+            try:
+                if not os.read(self._end, 65536):
+                    break
+            except OSError:
+                break
+        os.close(self._end)
+        return self._process.wait(timeout=20)
+
+
+def test_the_editor_opens_and_the_screen_comes_back(
+    queue: InterventionQueue, tmp_path: Path
+) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text("x = 1\n")
+    put(queue, location=f"{source}:7", error_message="look at me")
+    asked = tmp_path / "asked"
+    editor = tmp_path / "editor.sh"
+    editor.write_text(f'#!/bin/sh\necho "$@" > {asked}\necho EDITING\n')
+    editor.chmod(0o700)
+    terminal = Terminal(queue.home, VISUAL="", EDITOR=str(editor))
+    terminal.read_until(b"look at me")
+    terminal.press(b"e")
+    terminal.read_until(b"EDITING")
+    terminal.read_until(b"look at me")
+    assert asked.read_text() == f"+7 {source}\n"
+    terminal.press(b"q")
+    assert terminal.code() == 0

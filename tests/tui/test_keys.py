@@ -1,0 +1,358 @@
+"""Every key of the table, on a real queue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from interventions import InterventionQueue
+from interventions.entry import is_open, short_id
+from monitor.app import Monitor
+from monitor.widgets.detail_view import DetailView
+from monitor.widgets.filter_bar import FilterBar
+from tests.tui.other_process import OtherProcess
+from tests.tui.scene import fill, paste, put, until
+from tests.tui.seen import app, current, line_of_cursor, rows, text, told, top, triage
+
+pytestmark = pytest.mark.anyio
+Make = Callable[..., Monitor]
+NARROW, WIDE = (80, 24), (130, 40)
+
+
+async def test_moving(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 40)
+    async with monitor().run_test(size=NARROW) as pilot:
+        places = []
+        for keys in ("j", "down", "k", "up", "ctrl+d", "ctrl+u", "G", "g", "end", "home"):
+            await pilot.press(*keys.split())
+            places.append(rows(pilot).cursor)
+        half = places[4]
+        assert places == [1, 2, 1, 0, half, 0, 39, 0, 39, 0]
+        assert 5 < half < 15
+        await pilot.press("pagedown")
+        assert half < rows(pilot).cursor < 39
+        await pilot.press("pageup")
+        assert rows(pilot).cursor == 0
+
+
+async def test_the_cursor_is_always_in_sight(queue: InterventionQueue, monitor: Make) -> None:
+    ids = fill(queue, 40)
+    async with monitor().run_test(size=(80, 16)) as pilot:
+        for key in ("G", "ctrl+u", "k", "g", "ctrl+d", "ctrl+d", "j"):
+            await pilot.press(key)
+            entry = queue.find(current(pilot))
+            assert entry["id"] in ids
+            assert 0 <= line_of_cursor(pilot) < rows(pilot).size.height - 1
+
+
+async def test_detail_as_a_screen_when_narrow(queue: InterventionQueue, monitor: Make) -> None:
+    first = put(queue, error_message="the first [bold]one[/bold] \x1b[31m", severity="critical")
+    second = put(queue, error_message="the second")
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("enter")
+        await until(pilot, lambda: "the first [bold]one[/bold] \\u001b[31m" in text(pilot))
+        assert top(pilot) == "DetailScreen"
+        await pilot.press("n")
+        await until(pilot, lambda: "the second" in text(pilot))
+        assert current(pilot) == second
+        await pilot.press("N")
+        await until(pilot, lambda: "the first" in text(pilot))
+        await pilot.press("escape")
+        assert (top(pilot), current(pilot)) == ("TriageScreen", first)
+        await pilot.press("enter", "q")
+        assert top(pilot) == "TriageScreen"
+
+
+async def test_detail_beside_the_list_when_wide(queue: InterventionQueue, monitor: Make) -> None:
+    put(queue, error_message="the first", severity="critical")
+    put(queue, error_message="the second")
+    async with monitor().run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: "fingerprint" in text(pilot))
+        await pilot.press("enter")
+        assert isinstance(pilot.app.focused, DetailView)
+        await pilot.press("j", "k", "G", "g", "ctrl+d", "ctrl+u", "escape")
+        assert rows(pilot).has_focus
+        await pilot.press("j")
+        await until(pilot, lambda: "Error01  int_" in text(pilot))
+        await pilot.press("enter", "q")
+        assert rows(pilot).has_focus
+        await pilot.press("q")
+    assert pilot.app.return_code == 0
+
+
+async def test_the_detail_tells_all(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 1)
+    async with monitor().run_test(size=(200, 80)) as pilot:
+        await until(pilot, lambda: "Environment" in text(pilot))
+        shown = text(pilot)
+        for words in (
+            "✓ ✓ ✓ ✓ ✗ · · ·",
+            "coordinator failed after 62 ms, 3 never ran",
+            "search took longer than 30 s",
+            "How do topics differ from services?",
+            "recipes/planner.md",
+            "doc.search  topics services",
+            "7.250  12  robots.md:5",
+            "resolved_query",
+            "git_commit",
+        ):
+            assert words in shown, words
+
+
+async def test_filter(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 12)
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("slash", "s")
+        await paste(pilot, "ev:med")
+        await until(pilot, lambda: len(rows(pilot).rows) == 2)
+        await pilot.press("enter")
+        assert rows(pilot).has_focus
+        assert pilot.app.screen.query_one(FilterBar).display
+        await pilot.press("n")
+        assert rows(pilot).cursor == 1
+        await pilot.press("n")
+        assert rows(pilot).cursor == 0
+        await pilot.press("N")
+        assert rows(pilot).cursor == 1
+        await pilot.press("escape")
+        await until(pilot, lambda: len(rows(pilot).rows) == 12)
+        assert not pilot.app.screen.query_one(FilterBar).display
+        await pilot.press("slash")
+        await paste(pilot, "sev:purple")
+        await until(pilot, lambda: "is no severity" in text(pilot))
+        assert len(rows(pilot).rows) == 12
+        await pilot.press("escape")
+        assert rows(pilot).has_focus
+        await pilot.press("slash")
+        await paste(pilot, "nosuchthing")
+        await pilot.press("enter")
+        await until(pilot, lambda: "NOTHING MATCHES" in text(pilot))
+        assert "12 open" in text(pilot)
+
+
+async def test_sorts(queue: InterventionQueue, monitor: Make) -> None:
+    ids = fill(queue, 6)
+    for _ in range(3):
+        put(queue, session_id="session-0", error_type="Many", phase="save")
+    async with monitor().run_test(size=NARROW) as pilot:
+        shown = lambda: [key for key in (row.key for row in rows(pilot).rows)]  # noqa: E731
+        await pilot.press("f", "A")
+        assert shown()[0] == ids[5]
+        await pilot.press("A")
+        assert shown()[-1] == ids[5]
+        assert "AGE▾" in text(pilot)
+        await pilot.press("O")
+        counts = [queue.find(key)["occurrences"] for key in shown()]
+        assert counts == sorted(counts, reverse=True)
+        await pilot.press("S")
+        severities = [queue.find(key)["severity"] for key in shown()]
+        assert severities == sorted(severities, key=["critical", "high", "medium"].index)
+
+
+async def test_folding_keeps_the_cursor_on_its_item(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    same = {"error_type": "Same", "fingerprint": "f" * 16, "error_message": "same"}
+    put(queue, severity="critical")
+    alike = [put(queue, session_id=f"other-{n}", **same) for n in range(3)]
+    async with monitor().run_test(size=NARROW) as pilot:
+        assert len(rows(pilot).rows) == 2
+        assert "[3 alike]" in text(pilot)
+        await pilot.press("j")
+        assert {e["id"] for e in triage(pilot).targets()} == set(alike)
+        here = current(pilot)
+        await pilot.press("f")
+        assert len(rows(pilot).rows) == 4
+        assert (current(pilot), len(triage(pilot).targets())) == (here, 1)
+        await pilot.press("f")
+        assert rows(pilot).cursor == 1
+
+
+async def test_marks_and_bulk(queue: InterventionQueue, monitor: Make) -> None:
+    ids = fill(queue, 12)
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("space", "space")
+        assert "12 (2 marked)" in text(pilot)
+        await pilot.press("ctrl+a")
+        assert "12 (12 marked)" in text(pilot)
+        await pilot.press("ctrl+a", "slash")
+        await paste(pilot, "sev:medium")
+        await pilot.press("enter", "ctrl+a")
+        assert "12 (2 marked)" in text(pilot)
+        await pilot.press("slash", "ctrl+u")
+        await paste(pilot, "sev:crit")
+        await pilot.press("enter", "r")
+        await until(pilot, lambda: "Resolve 2 interventions" in text(pilot))
+        assert "2 of them are marked but not shown by the filter" in text(pilot)
+        await paste(pilot, "fixed")
+        await pilot.press("enter")
+        await until(pilot, lambda: top(pilot) == "TriageScreen")
+        closed = [entry["id"] for entry in queue.entries() if not is_open(entry)]
+        assert sorted(closed) == sorted([ids[4], ids[10]])
+        assert "resolved 2" in told(pilot)
+        await pilot.press("z")
+        await until(pilot, lambda: all(map(is_open, queue.entries())))
+
+
+async def test_escape_drops_the_marks_last(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 3)
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("space", "slash", *"sev:high", "enter", "escape")
+        assert "(1 marked)" in text(pilot)
+        await pilot.press("escape")
+        assert "marked" not in text(pilot)
+
+
+async def test_pause_counts_and_goes_on(
+    queue: InterventionQueue, monitor: Make, home: Path, other: OtherProcess
+) -> None:
+    fill(queue, 2)
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("p")
+        other.put(home, error_type="AfterPause")
+        await until(pilot, lambda: "PAUSED +1 new" in text(pilot))
+        assert "AfterPause" not in text(pilot)
+        await pilot.press("p")
+        await until(pilot, lambda: "NEW AfterPause" in text(pilot))
+        assert "PAUSED" not in text(pilot)
+
+
+async def test_tabs(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 3)
+    queue.resolve(put(queue, error_type="Old"), "was a typo")
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("2")
+        await until(pilot, lambda: "RESOLVED Old" in text(pilot))
+        assert "was a typo" in text(pilot)
+        await pilot.press("enter")
+        assert top(pilot) == "DetailScreen"
+        await pilot.press("escape", "right_square_bracket")
+        await until(pilot, lambda: "interventions.turns" in text(pilot))
+        await pilot.press("4")
+        await until(pilot, lambda: "accepted" in text(pilot))
+        await pilot.press("enter")
+        await until(pilot, lambda: "error_message:" in text(pilot))
+        await pilot.press("q", "left_square_bracket", "1")
+        assert triage(pilot).tab.name == "open"
+        await pilot.press("left_square_bracket")
+        assert triage(pilot).tab.name == "log"
+        await pilot.press("right_square_bracket")
+        assert triage(pilot).tab.name == "open"
+
+
+async def test_copying(
+    queue: InterventionQueue, monitor: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = put(queue, error_message="copy me")
+    taken = tmp_path / "taken"
+    program = tmp_path / "xclip"
+    program.write_text(f"#!/bin/sh\ncat > {taken}\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", ":9")
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("y")
+        await until(pilot, lambda: "it is in the clipboard" in told(pilot))
+        assert taken.read_text() == first
+        await pilot.press("Y")
+        await until(pilot, lambda: "as Markdown" in told(pilot))
+        assert taken.read_text().startswith(f"# {first}")
+        assert "copy me" in pilot.app.clipboard
+        monkeypatch.delenv("DISPLAY")
+        monkeypatch.delenv("TMUX", raising=False)
+        await pilot.press("y")
+        await until(pilot, lambda: "does not say whether" in told(pilot))
+
+
+async def test_editor_without_a_line_or_a_terminal(
+    queue: InterventionQueue, monitor: Make, tmp_path: Path
+) -> None:
+    put(queue, location="/nowhere/at/all.py:3", severity="critical")
+    source = tmp_path / "mine.py"
+    source.write_text("x = 1\n")
+    put(queue, location=f"{source}:1")
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("e")
+        await until(pilot, lambda: "not on this machine" in told(pilot))
+        await pilot.press("j", "e")
+        await until(pilot, lambda: "no editor can be opened from here" in told(pilot))
+
+
+async def test_refresh_help_and_palette(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 2)
+    async with monitor().run_test(size=(100, 60)) as pilot:
+        await pilot.press("R", "question_mark")
+        assert top(pilot) == "HelpScreen"
+        shown = text(pilot)
+        for name in (
+            "Resolve",
+            "Retry",
+            "Snooze",
+            "Dismiss",
+            "Undo",
+            "Filter",
+            "Mark all",
+            "Pause",
+        ):
+            assert name in shown
+        await pilot.press("j", "k", "question_mark", "ctrl+p")
+        await until(pilot, lambda: top(pilot) == "CommandPalette")
+        await paste(pilot, "fold alike")
+        await until(pilot, lambda: "One row for failures" in text(pilot))
+        await pilot.press("enter")
+        await until(pilot, lambda: top(pilot) == "TriageScreen")
+        await until(pilot, lambda: not triage(pilot).model.view.folded)
+
+
+async def test_every_binding_has_an_id_and_says_what_it_does(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    fill(queue, 1)
+    async with monitor().run_test(size=NARROW) as pilot:
+        own = [
+            active.binding
+            for active in pilot.app.screen.active_bindings.values()
+            if active.node in (pilot.app.screen, rows(pilot))
+            and active.binding.action.split("(")[0] not in ("copy_text",)
+        ]
+        named = [binding for binding in own if binding.id]
+        assert len(named) > 30
+        assert all(binding.tooltip and binding.description for binding in named)
+        pilot.app.set_keymap({"act.resolve": "x"})
+        await pilot.press("x")
+        assert top(pilot) == "ResolveForm"
+
+
+async def test_the_mouse(queue: InterventionQueue, monitor: Make) -> None:
+    ids = fill(queue, 6)
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("f")
+        second = rows(pilot).rows[1].key
+        await pilot.click(rows(pilot), offset=(20, 2))
+        assert current(pilot) == second
+        await pilot.click(rows(pilot), offset=(0, 2))
+        assert "(1 marked)" in text(pilot)
+        await pilot.click(rows(pilot), offset=(0, 2))
+        await pilot.click(rows(pilot), offset=(8, 0))
+        assert "AGE▾" in text(pilot)
+        await pilot.click(rows(pilot), offset=(20, 1))
+        await pilot.click(rows(pilot), offset=(20, 1))
+        assert top(pilot) == "DetailScreen"
+        await pilot.press("q")
+        await pilot.hover(rows(pilot), offset=(20, 3))
+        await pilot.click("#tabs", offset=(14, 0))
+        assert triage(pilot).tab.name == "history"
+        assert len(ids) == 6
+
+
+async def test_ctrl_c_quits_at_once(queue: InterventionQueue, monitor: Make) -> None:
+    put(queue)
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("r", "escape", "ctrl+c")
+    assert app(pilot).return_code == 0
+    assert json.loads((queue.home / "shared_state/intervention_queue.json").read_text())
+    assert short_id(queue.entries()[0]["id"])

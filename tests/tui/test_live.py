@@ -1,0 +1,172 @@
+"""A real other process changes the queue while somebody looks at it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from interventions import InterventionQueue
+from monitor.app import Monitor
+from monitor.source import LiveSource
+from tests.tui.other_process import OtherProcess
+from tests.tui.scene import fill, paste, put, until
+from tests.tui.seen import current, line_of_cursor, rows, text, top, triage
+
+pytestmark = pytest.mark.anyio
+Make = Callable[..., Monitor]
+SIZE = (100, 24)
+
+
+async def test_a_new_failure_appears_within_half_a_second(
+    queue: InterventionQueue, monitor: Make, home: Path, other: OtherProcess
+) -> None:
+    fill(queue, 5)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "5/50 open" in text(pilot))
+        waits = []
+        for number in range(4):
+            await asyncio.to_thread(other.put, home, error_type=f"Fresh{number}", session_id="x")
+            started = time.perf_counter()
+            await until(pilot, lambda name=f"Fresh{number}": name in text(pilot))
+            waits.append(time.perf_counter() - started)
+        assert min(waits) < 0.5
+
+
+async def test_the_first_failure_of_all_appears(
+    monitor: Make, home: Path, other: OtherProcess
+) -> None:
+    async with monitor().run_test(size=SIZE) as pilot:
+        assert "FIRST RUN" in text(pilot)
+        other.put(home, error_type="VeryFirst")
+        await until(pilot, lambda: "VeryFirst" in text(pilot))
+
+
+async def test_the_cursor_stays_on_its_item_and_its_line(
+    queue: InterventionQueue, monitor: Make, home: Path, other: OtherProcess
+) -> None:
+    fill(queue, 30)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("G", "k", "k")
+        here, line = current(pilot), line_of_cursor(pilot)
+        for number in range(3):
+            other.put(
+                home, severity="critical", error_type=f"Above{number}", session_id=f"n{number}"
+            )
+        await until(pilot, lambda: len(rows(pilot).rows) == 33)
+        assert (current(pilot), line_of_cursor(pilot)) == (here, line)
+        await pilot.press("O")
+        assert current(pilot) == here
+        await pilot.press("r")
+        assert [entry["id"] for entry in pilot.app.screen.entries] == [here]  # type: ignore[attr-defined]
+
+
+async def test_a_form_acts_on_what_it_was_opened_for(
+    queue: InterventionQueue, monitor: Make, home: Path, other: OtherProcess
+) -> None:
+    first, second = put(queue, severity="critical"), put(queue)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("j", "r")
+        other.put(home, severity="critical", error_type="Above")
+        await until(pilot, lambda: len(rows(pilot).rows) == 3)
+        await paste(pilot, "mended")
+        await pilot.press("enter")
+        await until(pilot, lambda: top(pilot) == "TriageScreen")
+        assert queue.find(second)["resolution"] == "mended"
+        assert queue.find(first)["resolved_at"] is None
+
+
+async def test_somebody_else_was_first(
+    queue: InterventionQueue, monitor: Make, home: Path, other: OtherProcess
+) -> None:
+    put(queue, severity="critical")
+    second = put(queue)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("j", "r")
+        other.resolve(home, second, "bob's note")
+        await until(pilot, lambda: "changed by somebody else" in text(pilot))
+        await paste(pilot, "my note")
+        await pilot.press("enter")
+        await until(pilot, lambda: "resolve by bob" in text(pilot))
+        assert top(pilot) == "ResolveForm"
+        await pilot.press("escape")
+        assert queue.find(second)["resolution"] == "bob's note"
+        assert current(pilot) != second
+
+
+async def test_the_item_under_the_cursor_goes_away(
+    queue: InterventionQueue, monitor: Make, home: Path, other: OtherProcess
+) -> None:
+    ids = [put(queue, created_at=f"2026-01-0{9 - n}T00:00:00Z") for n in range(4)]
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("j")
+        other.resolve(home, ids[1], "done")
+        await until(pilot, lambda: len(rows(pilot).rows) == 3)
+        assert current(pilot) == ids[2]
+        await pilot.press("G")
+        other.resolve(home, ids[3], "done")
+        await until(pilot, lambda: len(rows(pilot).rows) == 2)
+        assert current(pilot) == ids[2]
+
+
+async def test_a_burst_is_read_a_few_times_and_leaves_the_keys_quick(
+    queue: InterventionQueue, monitor: Make, home: Path, other: OtherProcess
+) -> None:
+    fill(queue, 3)
+    source = LiveSource(queue)
+    reads = 0
+    read = source.read
+
+    def counted() -> object:
+        nonlocal reads
+        reads += 1
+        return read()
+
+    source.read = counted  # type: ignore[method-assign,assignment]
+    app = Monitor(source, read())
+    async with app.run_test(size=SIZE) as pilot:
+        burst = asyncio.create_task(asyncio.to_thread(other.burst, home, 40))
+        paints = []
+        while not burst.done():
+            before = rows(pilot).cursor_key
+            started = time.perf_counter()
+            rows(pilot).action_move(1 if rows(pilot).cursor < 2 else -2)
+            await asyncio.sleep(0)
+            paints.append(time.perf_counter() - started)
+            assert rows(pilot).cursor_key != before
+            await pilot.pause(0.01)
+        await until(pilot, lambda: len(rows(pilot).rows) == 43)
+        assert reads < 40
+        assert sorted(paints)[len(paints) // 2] < 0.1
+
+
+async def test_memory_stays_flat(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 20)
+    async with monitor().run_test(size=SIZE) as pilot:
+        found = triage(pilot)
+
+        def change(times: int) -> None:
+            for _ in range(times):
+                snapshot = found.source.read()
+                found.model.take(snapshot)
+                found.show()
+
+        change(30)
+        await pilot.pause()
+        gc.collect()
+        tracemalloc.start()
+        change(20)
+        await pilot.pause()
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        change(60)
+        await pilot.pause()
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        assert grown < 300_000
