@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from interventions import jsonl, queue_format
+from interventions.admission import Limits
+from interventions.admitting import admit
 from interventions.archive import ArchiveFile
 from interventions.entry import Entry
-from interventions.errors import CorruptQueueError
+from interventions.errors import CorruptQueueError, LockTimeoutError
 from interventions.file_read import read_state, storage_error
 from interventions.home import (
     PRIVATE_FILE_MODE,
@@ -21,8 +23,9 @@ from interventions.home import (
     queue_file,
     transitions_file,
 )
+from interventions.letters import Letters
 from interventions.lock import FairLock
-from interventions.store import QueueState, Transaction, Transition
+from interventions.store import Outcome, QueueState, Transaction, Transition
 from interventions.timestamps import utc_now
 
 TEMPORARY_PREFIX = ".intervention_queue."
@@ -35,6 +38,7 @@ class FileStore:
         self._journal_path = transitions_file(home)
         self._archive = ArchiveFile(archive_file(home))
         self._lock = FairLock(lock_file(home))
+        self._letters = Letters(self._path)
         self._seen = _Seen()
         self._swept = False
 
@@ -43,22 +47,55 @@ class FileStore:
 
     @contextmanager
     def transaction(self, timeout_s: float) -> Iterator[Transaction]:
-        with self._lock.hold(timeout_s):
-            if not self._swept:
-                sweep(self._path.parent)
-                self._swept = True
-            before = self._current()
-            work = Transaction(before)
+        with self._lock.hold(timeout_s), self._work() as work:
             yield work
-            try:
-                self._note(work.to_journal)
-                self._archive.append(work.to_archive)
-                if work.state is not before:
-                    self._write(work.state)
-                self._note(work.to_journal_after)
-            except OSError as error:
-                self._seen = _Seen()
-                raise storage_error("write", self._path, error) from error
+
+    def submit(self, failure: Entry, limits: Limits, timeout_s: float) -> Outcome:
+        """Who waits leaves a letter; whoever has the lock commits all letters with one write."""
+        letter: str | None = None
+
+        def leave_a_letter() -> None:
+            nonlocal letter
+            letter = self._letters.post(failure, limits)
+
+        try:
+            with self._lock.turn(timeout_s, leave_a_letter) as turn:
+                if letter is not None and (answer := self._letters.answer(letter, failure)):
+                    return answer
+                with turn.hold(), self._work() as work:
+                    if letter and (answer := self._letters.answer_in(work, letter, failure)):
+                        return answer
+                    outcome = admit(work, failure, limits, self)
+                    self._letters.answer_all(
+                        work, letter, lambda other, its: admit(work, other, its, self)
+                    )
+                return outcome
+        except LockTimeoutError:
+            if letter is not None and (answer := self._letters.answer(letter, failure)):
+                return answer
+            raise
+        finally:
+            if letter is not None:
+                self._letters.withdraw(letter)
+
+    @contextmanager
+    def _work(self) -> Iterator[Transaction]:
+        """The lock is held."""
+        if not self._swept:
+            sweep(self._path.parent)
+            self._swept = True
+        before = self._current()
+        work = Transaction(before)
+        yield work
+        try:
+            self._note(work.to_journal)
+            self._archive.append(work.to_archive)
+            if work.state is not before:
+                self._write(work.state)
+            self._note(work.to_journal_after)
+        except OSError as error:
+            self._seen = _Seen()
+            raise storage_error("write", self._path, error) from error
 
     def archived(self) -> Iterator[Entry]:
         try:

@@ -13,8 +13,9 @@ import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -46,6 +47,14 @@ class FairLock:
     @contextmanager
     def hold(self, timeout_s: float) -> Iterator[None]:
         """Raises LockTimeoutError, or StorageError when the lock file cannot be made."""
+        with self.turn(timeout_s) as turn, turn.hold():
+            yield
+
+    @contextmanager
+    def turn(
+        self, timeout_s: float, before_waiting: Callable[[], None] | None = None
+    ) -> Iterator[Turn]:
+        """First in line, without the lock proper. `before_waiting` is called if there is a line."""
         if self._pid != os.getpid():
             # After a fork the descriptor is shared with the parent, and so would be its lock.
             self.close()
@@ -55,13 +64,9 @@ class FairLock:
         if not self._threads.acquire(timeout=max(timeout_s, 0)):
             raise self._timed_out(timeout_s)
         try:
-            turnstile = self._pass_turnstile(deadline, timeout_s)
+            turnstile = self._pass_turnstile(deadline, timeout_s, before_waiting)
             try:
-                self._take_file(deadline, timeout_s)
-                try:
-                    yield
-                finally:
-                    self._file.release()
+                yield Turn(self, deadline, timeout_s)
             finally:
                 # Explicitly, because a child forked meanwhile keeps the descriptor open.
                 fcntl.flock(turnstile, fcntl.LOCK_UN)
@@ -84,7 +89,7 @@ class FairLock:
         if self._had_to_wait and monotonic() - self._released_at < _WAKING_S:
             sleep(_WAKING_S)
 
-    def _take_file(self, deadline: float, timeout_s: float) -> None:
+    def take_file(self, deadline: float, timeout_s: float) -> None:
         try:
             self._file.acquire(timeout=max(deadline - monotonic(), 0))
         except Timeout as error:
@@ -92,7 +97,12 @@ class FairLock:
         except OSError as error:
             raise _cannot_lock(self._path, error) from error
 
-    def _pass_turnstile(self, deadline: float, timeout_s: float) -> int:
+    def release_file(self) -> None:
+        self._file.release()
+
+    def _pass_turnstile(
+        self, deadline: float, timeout_s: float, before_waiting: Callable[[], None] | None
+    ) -> int:
         turnstile = self._turnstile
         try:
             if turnstile is None:
@@ -101,6 +111,8 @@ class FairLock:
             fcntl.flock(turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._had_to_wait = False
         except BlockingIOError:
+            if before_waiting is not None:
+                before_waiting()
             return self._queue_up(deadline, timeout_s)
         except OSError as error:
             raise _cannot_lock(self._turnstile_path, error) from error
@@ -121,6 +133,23 @@ class FairLock:
             f"{self._path} was held by somebody else for longer than {timeout_s:g} s",
             hint="find the holder with `interventions doctor`, or raise lock_timeout_s",
         )
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Nobody else of ours may take the lock proper while this lasts."""
+
+    lock: FairLock
+    deadline: float
+    timeout_s: float
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        self.lock.take_file(self.deadline, self.timeout_s)
+        try:
+            yield
+        finally:
+            self.lock.release_file()
 
 
 class _Waiter:

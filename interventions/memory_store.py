@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
+from interventions.admission import Limits
+from interventions.admitting import admit
 from interventions.entry import Entry, complete, fingerprints
 from interventions.errors import LockTimeoutError
-from interventions.store import QueueState, Transaction, Transition
+from interventions.store import Outcome, QueueState, Transaction, Transition
 
 
 class MemoryStore:
@@ -43,6 +45,10 @@ class MemoryStore:
             )
         finally:
             self._lock.release()
+
+    def submit(self, failure: Entry, limits: Limits, timeout_s: float) -> Outcome:
+        with self.transaction(timeout_s) as work:
+            return admit(work, failure, limits, self)
 
     def archived(self) -> Iterator[Entry]:
         yield from list(self._archive.values())

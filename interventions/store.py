@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from interventions.admission import Admission, AdmissionKind, Limits
 from interventions.entry import Entry
 
 Transition = dict[str, Any]
@@ -40,6 +41,23 @@ class Transaction:
     to_journal_after: list[Transition] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """A put: the failure as it is logged, what became of it, the entry that has it if at hand.
+
+    `known` says that the same failure was open before.
+    """
+
+    failure: Entry
+    admission: Admission
+    entry: Entry | None
+    known: bool
+
+    @classmethod
+    def dropped(cls, failure: Entry, reason: str, detail: str) -> Outcome:
+        return cls(failure, Admission(AdmissionKind.DROPPED, None, reason, detail), None, False)
+
+
 class Store(Protocol):
     """Raises StorageError and its kinds, and nothing else of its own."""
 
@@ -49,6 +67,10 @@ class Store(Protocol):
 
     def transaction(self, timeout_s: float) -> AbstractContextManager[Transaction]:
         """Exclusive among all threads and processes; LockTimeoutError after `timeout_s`."""
+        ...
+
+    def submit(self, failure: Entry, limits: Limits, timeout_s: float) -> Outcome:
+        """Admit one failure in a transaction, perhaps together with those of other waiters."""
         ...
 
     def archived(self) -> Iterator[Entry]:

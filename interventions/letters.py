@@ -1,0 +1,146 @@
+"""Failures of writers that wait for the lock, left for whoever has it.
+
+A letter is a file in `intervention_queue.letters/`. The holder of the lock admits every letter in
+its own transaction, and writes the answers into the queue file itself, beside the entries: what a
+letter asks for and its answer are committed together or not at all, whoever is killed when. The
+writer that waited finds the answer when its turn comes, and takes its letter away; an answer lasts
+as long as its letter.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from interventions import jsonl
+from interventions.admission import Admission, AdmissionKind, Limits
+from interventions.entry import Entry, complete
+from interventions.home import open_private
+from interventions.notifications import event_of
+from interventions.store import Outcome, Transaction
+
+KEY = "letters"
+# A writer that was killed takes nothing away; nobody waits for the lock as long as this.
+FORGOTTEN_AFTER_S = 600
+_TAIL_BYTES = 8192
+
+_numbers = itertools.count()
+
+
+class Letters:
+    def __init__(self, queue_path: Path) -> None:
+        self._queue_path = queue_path
+        self._folder = queue_path.with_suffix(".letters")
+
+    def post(self, failure: Entry, limits: Limits) -> str | None:
+        """None when it cannot be written: then its writer simply waits for the lock itself."""
+        name = f"{os.getpid()}-{next(_numbers)}-{failure['id'][-6:]}"
+        data = jsonl.encode({"failure": failure, "limits": asdict(limits)})
+        try:
+            fd = open_private(self._folder / name, os.O_WRONLY | os.O_EXCL)
+            try:
+                os.write(fd, data)
+            finally:
+                os.close(fd)
+        except OSError:
+            return None
+        return name
+
+    def withdraw(self, name: str) -> None:
+        with suppress(OSError):
+            (self._folder / name).unlink()
+
+    def answer(self, name: str, failure: Entry) -> Outcome | None:
+        """What became of the letter's failure, if somebody has put it."""
+        return self._outcome(self._answers().get(name), failure)
+
+    def answer_in(self, work: Transaction, name: str, failure: Entry) -> Outcome | None:
+        """The same from a transaction, which knows it for certain."""
+        return self._outcome((work.state.extra.get(KEY) or {}).get(name), failure)
+
+    def _outcome(self, found: Any, failure: Entry) -> Outcome | None:
+        if not isinstance(found, dict):
+            return None
+        admission = Admission(
+            AdmissionKind(found["kind"]), found["id"], found["reason"], found["detail"]
+        )
+        entry = self._entry(found["id"]) if found["event"] else None
+        return Outcome({**failure, **found["failure"]}, admission, entry, known=found["known"])
+
+    def answer_all(
+        self, work: Transaction, own: str | None, admit: Callable[[Entry, Limits], Outcome]
+    ) -> None:
+        """Put the failure of every other letter into the transaction. The lock is held."""
+        before: dict[str, Any] = work.state.extra.get(KEY) or {}
+        names = self._names()
+        if not names and not before:
+            return
+        answers = {name: before[name] for name in names if name in before}
+        for name in names:
+            if name in answers:
+                self._forget_if_old(name)
+            elif name != own and (letter := self._open(name)) is not None:
+                answers[name] = _as_answer(admit(*letter))
+        extra = {key: value for key, value in work.state.extra.items() if key != KEY}
+        work.state = replace(work.state, extra={**extra, KEY: answers} if answers else extra)
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self._folder))  # noqa: PTH208 - in every put
+        except OSError:
+            return []
+
+    def _open(self, name: str) -> tuple[Entry, Limits] | None:
+        """None for a letter that is still being written, or is none."""
+        try:
+            letter = json.loads((self._folder / name).read_bytes())
+            failure = complete(letter["failure"])
+            limits = Limits(**letter["limits"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return (failure, limits) if failure["fingerprint"] else None
+
+    def _forget_if_old(self, name: str) -> None:
+        with suppress(OSError):
+            if time.time() - (self._folder / name).stat().st_mtime > FORGOTTEN_AFTER_S:
+                (self._folder / name).unlink()
+
+    def _answers(self) -> dict[str, Any]:
+        """From the end of the queue file, which is where its writers put them."""
+        try:
+            with self._queue_path.open("rb") as file:
+                file.seek(max(os.fstat(file.fileno()).st_size - _TAIL_BYTES, 0))
+                data = file.read()
+            start = data.rindex(b"\n], ")
+            tail = json.loads(b'{"interventions": [' + data[start + 1 :])
+        except (OSError, ValueError):
+            return {}
+        answers = tail.get(KEY)
+        return answers if isinstance(answers, dict) else {}
+
+    def _entry(self, intervention_id: str) -> Entry | None:
+        from interventions.file_read import read_state
+
+        entries = read_state(self._queue_path).entries
+        return next((entry for entry in entries if entry["id"] == intervention_id), None)
+
+
+def _as_answer(outcome: Outcome) -> dict[str, Any]:
+    failure = outcome.failure
+    marks = ("id", "regression_of", "regression_note")
+    return {
+        "kind": str(outcome.admission.kind),
+        "id": outcome.admission.intervention_id,
+        "reason": outcome.admission.reason,
+        "detail": outcome.admission.detail,
+        "failure": {name: failure[name] for name in marks if name in failure},
+        "event": event_of(failure, outcome.admission, outcome.entry),
+        "known": outcome.known,
+    }
