@@ -1,0 +1,273 @@
+"""A turn that stops anywhere and goes on ends as one that never stopped.
+
+The model is deterministic: its answer depends on the phase and on how often that phase has
+completed, which it reads off the journal as a resumed turn must. Every call of a model, a tool or
+a store is a place to stop at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.answers import ANALYSIS, APPROVE, COMPLETE, DRAFT, PROCEED, QUESTION, verdict
+from unified_flow.errors import PhaseError
+from unified_flow.flow import UnifiedFlow
+from unified_flow.journal import NAME, read
+from unified_flow.models import ModelCall, ModelReply
+from unified_flow.results import Plan, PriorTurn, Reflection, Saved, ToolRequest
+from unified_flow.resuming.errors import NotResumableError
+from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.sections import written
+from unified_flow.sessions import SessionStore
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.turn import Turn, fold
+from unified_flow.wiring import wire
+
+Script = dict[str, list[Any]]
+Stop = Callable[[], BaseException]
+
+
+@dataclass
+class World:
+    """What the turn meets. `stops` maps the number of a call to what is raised instead of it."""
+
+    folder: Path
+    script: Script
+    stops: dict[int, Stop]
+    calls: int = 0
+    done: list[str] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        self.done = []
+
+    def call(self, name: str) -> None:
+        self.calls += 1
+        if self.calls in self.stops:
+            raise self.stops[self.calls]()
+        self.done.append(name)
+
+
+@dataclass
+class ByVisit:
+    world: World
+    name: str = "by_visit"
+
+    async def complete(self, call: ModelCall) -> ModelReply:
+        visit = fold(read(self.world.folder)).visit_number(call.phase)
+        self.world.call(f"{call.phase} {visit}")
+        answers = self.world.script[call.phase]
+        return ModelReply(answers[min(visit, len(answers)) - 1].model_dump_json())
+
+    async def aclose(self) -> None:
+        return
+
+
+class Sessions(SessionStore):
+    world: World
+
+    def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
+        self.world.call("context_gatherer")
+        return super().search(session_id, text, before=before, limit=limit)
+
+    def save(self, turn: Turn) -> Saved:
+        self.world.call("save")
+        return super().save(turn)
+
+
+class Word(Arguments):
+    word: str
+
+
+def flow_in(home: Path, world: World) -> UnifiedFlow:
+    async def run(args: Word) -> ToolOutput:
+        visit = fold(read(world.folder)).visit_number("coordinator")
+        world.call(f"tool {visit} {args.word}")
+        return ToolOutput(f"{args.word} in round {visit}")
+
+    tools = [
+        Tool(name, name, Word, frozenset({access}), run)
+        for name, access in (("look", Access.READS), ("write", Access.WRITES))
+    ]
+    services = wire(home, extra_models={"by_visit": ByVisit(world)}, model="by_visit", tools=tools)
+    sessions = Sessions(services.sessions.path)
+    sessions.world = world
+    return UnifiedFlow(replace(services, sessions=sessions))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a user could see of a turn, and what it did on the way."""
+
+    status: str
+    saved: bool
+    response: str | None
+    sections: dict[str, Any]
+    visits: list[tuple[str, int]]
+    stored: list[tuple[Any, ...]]
+    done: list[str]
+
+
+def ended(home: Path, turn: Turn, world: World) -> Ended:
+    sections = written(turn.sections)
+    for result in sections.get("coordinator", []):
+        result["duration_ms"] = 0
+    store = home / "shared_state/sessions.sqlite3"
+    stored = []
+    if store.exists():
+        with sqlite3.connect(store) as connection:
+            stored = connection.execute(
+                "SELECT turn_id, question, response, citations FROM turns"
+            ).fetchall()
+        connection.close()
+    visits = [(v.phase, v.number) for v in turn.visits if v.status == "completed"]
+    return Ended(
+        turn.status, turn.saved, turn.response, sections, visits, stored, sorted(world.done)
+    )
+
+
+def run(
+    home: Path,
+    script: Script,
+    stops: dict[int, Stop],
+    after: Callable[[Path], None] = lambda folder: None,
+) -> tuple[Ended, World]:
+    """The turn to its end, resumed as often as it stops. `after` is done to it when it stopped."""
+    folder = home / "shared_state/turns/turn_000001"
+    world = World(folder, script, stops)
+
+    async def go() -> Turn:
+        turn = await _one(flow_in(home, world).process("s", QUESTION, request_id="r"))
+        for _ in range(len(stops) + 1):
+            after(folder)
+            try:
+                wanted = Resumption(rerun_tools=True)
+                resumed = await _one(resume_turn(flow_in(home, world), 1, wanted))
+            except NotResumableError:
+                break
+            turn = resumed.turn if resumed is not None else None
+        if turn is None:
+            turn = fold(read(folder))
+        return turn
+
+    return ended(home, asyncio.run(go()), world), world
+
+
+async def _one(running: Any) -> Any:
+    try:
+        return await running
+    except (PhaseError, asyncio.CancelledError):
+        return None
+
+
+def looks(*words: str, tool: str = "look") -> Plan:
+    requests = [ToolRequest(tool=tool, args={"word": word}, goal_id=word) for word in words]
+    return Plan(decision="EXECUTE", route="coordinator", tool_requests=requests)
+
+
+def script(**over: Any) -> Script:
+    drafts = [DRAFT.model_copy(update={"response": f"draft {n}"}) for n in range(1, 9)]
+    return {
+        "query_analyzer": [ANALYSIS],
+        "reflection": [PROCEED],
+        "planner": [looks("a"), COMPLETE],
+        "synthesis": drafts,
+        "validation": [APPROVE],
+        **over,
+    }
+
+
+SCRIPTS: dict[str, Script] = {
+    "straight": script(planner=[COMPLETE]),
+    "three tools in one round": script(planner=[looks("a", "b", "c"), COMPLETE]),
+    "three rounds": script(planner=[looks("a"), looks("b", "c"), looks("a"), COMPLETE]),
+    "a tool that writes": script(planner=[looks("a", "b", tool="write"), COMPLETE]),
+    "revise twice": script(validation=[verdict("REVISE"), verdict("REVISE"), APPROVE]),
+    "retry": script(
+        planner=[looks("a"), COMPLETE, looks("b"), COMPLETE],
+        validation=[verdict("RETRY"), APPROVE],
+    ),
+    "revise, then retry": script(
+        planner=[looks("a"), COMPLETE, looks("b"), COMPLETE],
+        validation=[verdict("REVISE"), verdict("RETRY"), APPROVE],
+    ),
+    "a question back": script(
+        reflection=[
+            Reflection(decision="CLARIFY", confidence=1.0, clarification_question="Which one?")
+        ]
+    ),
+}
+FAILURE: Stop = partial(RuntimeError, "it is down")
+INTERRUPT: Stop = asyncio.CancelledError
+
+
+@pytest.mark.parametrize("stop", [FAILURE, INTERRUPT], ids=["failure", "interrupt"])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_stopped_at_every_call_in_turn(name: str, stop: Stop, tmp_path: Path) -> None:
+    """Each model call, each tool call, each use of a store; and nothing is done twice."""
+    never, world = run(tmp_path / "never", SCRIPTS[name], {})
+    for place in range(1, world.calls + 1):
+        again, _ = run(tmp_path / f"at{place}", SCRIPTS[name], {place: stop})
+        assert again == never, f"stopped at call {place}"
+
+
+PLANS = st.lists(
+    st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda words: looks(*words)),
+    max_size=2,
+).map(lambda rounds: [*rounds, COMPLETE])
+VERDICTS = st.sampled_from(
+    [[], ["REVISE"], ["RETRY"], ["REVISE", "REVISE"], ["RETRY", "REVISE"], ["REVISE", "RETRY"]]
+)
+
+
+@st.composite
+def scripts(draw: st.DrawFn) -> Script:
+    verdicts = draw(VERDICTS)
+    rounds = draw(PLANS) + (draw(PLANS) if "RETRY" in verdicts else [])
+    return script(planner=rounds, validation=[*map(verdict, verdicts), APPROVE])
+
+
+@given(
+    script=scripts(),
+    stops=st.dictionaries(st.integers(1, 25), st.sampled_from([FAILURE, INTERRUPT]), max_size=4),
+)
+@settings(max_examples=25, deadline=None)
+def test_whatever_stops_it_however_often(script: Script, stops: dict[int, Stop]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        never, _ = run(Path(folder) / "never", script, {})
+        again, _ = run(Path(folder) / "again", script, stops)
+        assert again == never
+
+
+@given(script=scripts(), cut=st.floats(0.0, 1.0))
+@settings(max_examples=25, deadline=None)
+def test_a_journal_that_ends_anywhere(script: Script, cut: float) -> None:
+    """As a kill leaves it: some lines, and perhaps a part of the next one."""
+    with tempfile.TemporaryDirectory() as folder:
+        never, _ = run(Path(folder) / "never", script, {})
+        home = Path(folder) / "cut"
+        shutil.copytree(Path(folder) / "never", home)
+        journal = home / "shared_state/turns/turn_000001" / NAME
+        whole = journal.read_bytes()
+        first = whole.index(b"\n") + 1
+        journal.write_bytes(whole[: first + int(cut * (len(whole) - first))])
+        world = World(journal.parent, script, {})
+        wanted = Resumption(rerun_tools=True)
+        try:
+            asyncio.run(resume_turn(flow_in(home, world), 1, wanted))
+        except NotResumableError:
+            assert cut == 1.0
+        turn = fold(read(journal.parent))
+        assert replace(ended(home, turn, world), done=never.done) == never
+        assert set(world.done) <= set(never.done)
