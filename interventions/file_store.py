@@ -63,12 +63,13 @@ class FileStore:
                 if letter is not None and (answer := self._letters.answer(letter, failure)):
                     return answer
                 with turn.hold(), self._work() as work:
-                    if letter and (answer := self._letters.answer_in(work, letter, failure)):
-                        return answer
+                    if letter is not None:
+                        if answer := self._letters.answer_in(work, letter, failure):
+                            return answer
+                        # Before anybody else has the lock, who would put it once more.
+                        self._letters.withdraw(letter)
                     outcome = admit(work, failure, limits, self)
-                    self._letters.answer_all(
-                        work, letter, lambda other, its: admit(work, other, its, self)
-                    )
+                    self._letters.answer_all(work, lambda other, its: admit(work, other, its, self))
                 return outcome
         except LockTimeoutError:
             if letter is not None and (answer := self._letters.answer(letter, failure)):

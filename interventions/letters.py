@@ -74,10 +74,8 @@ class Letters:
         entry = self._entry(found["id"]) if found["event"] else None
         return Outcome({**failure, **found["failure"]}, admission, entry, known=found["known"])
 
-    def answer_all(
-        self, work: Transaction, own: str | None, admit: Callable[[Entry, Limits], Outcome]
-    ) -> None:
-        """Put the failure of every other letter into the transaction. The lock is held."""
+    def answer_all(self, work: Transaction, admit: Callable[[Entry, Limits], Outcome]) -> None:
+        """Put the failure of every letter into the transaction. The lock is held."""
         before: dict[str, Any] = work.state.extra.get(KEY) or {}
         names = self._names()
         if not names and not before:
@@ -86,7 +84,7 @@ class Letters:
         for name in names:
             if name in answers:
                 self._forget_if_old(name)
-            elif name != own and (letter := self._open(name)) is not None:
+            elif (letter := self._open(name)) is not None:
                 answers[name] = _as_answer(admit(*letter))
         extra = {key: value for key, value in work.state.extra.items() if key != KEY}
         work.state = replace(work.state, extra={**extra, KEY: answers} if answers else extra)

@@ -123,3 +123,22 @@ def test_who_gives_up_waiting_leaves_no_letter_behind(home: Path) -> None:
         assert letters(home) == []
     queue.put(request("next"))
     assert [entry["session_id"] for entry in queue.entries()] == ["first", "next"]
+
+
+def test_who_waits_and_then_writes_itself_is_not_put_by_the_next(home: Path) -> None:
+    """Many writers that alternate between waiting and leading: each put exactly once."""
+    InterventionQueue(home).put(request("first"))
+    big = {"max_size": 10**6, "max_per_session": 10**6}
+
+    def put_many(name: str) -> None:
+        queue = InterventionQueue(home, lock_timeout_s=30, **big)
+        for number in range(25):
+            assert queue.put(request(f"{name}{number}"))
+
+    threads = [threading.Thread(target=put_many, args=(name,)) for name in "abcdefgh"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sessions = [entry["session_id"] for entry in InterventionQueue(home).entries()]
+    assert len(sessions) == len(set(sessions)) == 201

@@ -34,7 +34,7 @@ def start(home: Path, what: str, name: str, count: int | None = None) -> subproc
 
 
 def finish(workers: list[subprocess.Popen[str]]) -> list[list[str]]:
-    answers = [worker.communicate(timeout=120)[0].split() for worker in workers]
+    answers = [worker.communicate(timeout=300)[0].split() for worker in workers]
     assert [worker.returncode for worker in workers] == [0] * len(workers)
     return answers
 
@@ -206,6 +206,6 @@ def test_kill_dash_nine_at_random_moments(home: Path) -> None:
 
 @pytest.mark.skipif(not SOAK, reason="a long run: SOAK=1")
 def test_eight_processes_for_long(home: Path) -> None:
-    answers = finish([start(home, "mixed", f"w{n}", 400) for n in range(8)])
+    answers = finish([start(home, "mixed", f"w{n}", 200) for n in range(8)])
     entries = {entry["id"] for entry in InterventionQueue(home).entries()}
     assert entries == {name for answer in answers for name in answer}
