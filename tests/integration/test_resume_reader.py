@@ -1,0 +1,54 @@
+"""What the monitor learns of turns, through the entry point that it looks for."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from monitor.turns import TurnReader, find_turn_reader
+from tests.answers import DRAFT, QUESTION, scripted_flow
+from unified_flow.errors import SynthesisError
+from unified_flow.journal import NAME
+
+
+@pytest.fixture
+def reader() -> TurnReader:
+    return find_turn_reader()
+
+
+def test_a_running_turn_shows_its_phases(home: Path, docs: Path, reader: TurnReader) -> None:
+    seen = []
+
+    def look(call: object) -> object:
+        seen.append(reader.turn(home, 1))
+        return DRAFT
+
+    asyncio.run(scripted_flow(home, docs, synthesis=look).process("s", QUESTION))
+    (running,) = seen
+    assert running is not None
+    assert (running["status"], running["doing"]) == ("running", "synthesis (scripted)")
+    ribbon = {step["name"]: step["status"] for step in running["ribbon"]}
+    assert (ribbon["coordinator"], ribbon["synthesis"]) == ("completed", "running")
+    done = reader.turn(home, 1)
+    assert done is not None
+    assert (done["status"], done["doing"]) == ("answered", "")
+
+
+def test_the_latest_come_first_and_a_damaged_one_is_left_out(
+    home: Path, docs: Path, reader: TurnReader
+) -> None:
+    for _ in range(3):
+        asyncio.run(scripted_flow(home, docs).process("s", QUESTION))
+    broken = scripted_flow(home, docs, synthesis=RuntimeError("down"))
+    with pytest.raises(SynthesisError):
+        asyncio.run(broken.process("s", QUESTION))
+    journal = home / "shared_state/turns/turn_000002" / NAME
+    journal.write_text("no JSON\nat all\n")
+    latest = reader.latest(home, 10)
+    assert [turn["turn_id"] for turn in latest] in ([4, 3, 1], [4, 1, 3])
+    assert latest[0]["error"] == "RuntimeError: down"
+    assert latest[0]["intervention_id"]
+    assert reader.latest(home / "elsewhere", 10) == []
+    assert reader.turn(home, 9) is None

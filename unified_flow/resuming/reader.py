@@ -1,0 +1,89 @@
+"""The turns as the monitor shows them (entry point group `interventions.turns`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from unified_flow.archive import TurnArchive
+from unified_flow.errors import RetrievalError
+from unified_flow.events import AnyEvent, ModelCalled, PhaseStarted, ToolCompleted, ToolStarted
+from unified_flow.evidence import ribbon
+from unified_flow.journal import NAME, read
+from unified_flow.turn import Turn
+
+LiveTurn = dict[str, Any]
+Mark = tuple[int, int]
+
+
+class JournalReader:
+    """Reads journals only; a journal that has not grown is not read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[Mark, LiveTurn]] = {}
+
+    def latest(self, home: Path, limit: int) -> Sequence[Mapping[str, Any]]:
+        """The turns that were begun or went on last, running ones first, then the newest."""
+        folders = TurnArchive.of(home).folders
+        marks = []
+        for turn_id in folders.ids():
+            try:
+                marks.append((folders.path(turn_id).joinpath(NAME).stat().st_mtime_ns, turn_id))
+            except FileNotFoundError:
+                continue
+        newest = (self.turn(home, turn_id) for _, turn_id in sorted(marks, reverse=True)[:limit])
+        found = [turn for turn in newest if turn is not None]
+        return sorted(found, key=lambda turn: turn["status"] != "running")
+
+    def turn(self, home: Path, turn_id: int) -> Mapping[str, Any] | None:
+        """None for a turn that is not there or whose journal is damaged."""
+        archive = TurnArchive.of(home)
+        folder = archive.folders.path(turn_id)
+        try:
+            stat = (folder / NAME).stat()
+            mark = (stat.st_mtime_ns, stat.st_size)
+            known = self._known.get(folder)
+            # A turn that seems to run may have lost its process without a trace in the journal.
+            if known is not None and known[0] == mark and known[1]["status"] != "running":
+                return known[1]
+            turn = archive.load(turn_id)
+            if turn is None or not turn.turn_id:
+                return None
+            shown = _shown(turn, _doing(folder) if turn.status == "running" else "")
+        except (OSError, RetrievalError):
+            return None
+        self._known[folder] = (mark, shown)
+        return shown
+
+
+def _shown(turn: Turn, doing: str) -> LiveTurn:
+    failure = turn.failure
+    return {
+        "turn_id": turn.turn_id,
+        "status": turn.status,
+        "session_id": turn.session_id,
+        "question": turn.question,
+        "started_at": turn.started_at.isoformat().replace("+00:00", "Z") if turn.started_at else "",
+        "duration_ms": turn.duration_ms or None,
+        "ribbon": ribbon(turn),
+        "doing": doing,
+        "error": f"{failure.error_type}: {failure.error_message}" if failure else "",
+        "intervention_id": failure.intervention_id if failure else None,
+    }
+
+
+def _doing(folder: Path) -> str:
+    """What the last line says is going on: a tool, or the model of a phase."""
+    last: AnyEvent | None = None
+    for event in read(folder):
+        last = event
+    match last:
+        case ToolStarted():
+            return last.tool
+        case PhaseStarted():
+            return f"{last.phase} ({last.model})" if last.model else last.phase
+        case ModelCalled() | ToolCompleted():
+            return last.phase
+        case _:
+            return ""
