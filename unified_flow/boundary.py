@@ -11,6 +11,7 @@ from time import perf_counter
 
 from unified_flow import recipe as recipes
 from unified_flow.classify import classify
+from unified_flow.clock import elapsed_ms
 from unified_flow.errors import LimitReachedError, LoopLimitError, PhaseError
 from unified_flow.events import PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.journal import digest
@@ -38,8 +39,10 @@ async def run_phase(step: Step, ledger: Ledger, services: Services) -> None:
         kit: Kit | None = None
         try:
             kit = _enter(step, visit, attempt, ledger, services)
+            if step.limit is not None:
+                raise step.limit
             output = await BY_NAME[step.phase].run(ledger.turn, kit)
-            took = _since(started)
+            took = elapsed_ms(started)
             ledger.record(
                 PhaseCompleted(phase=step.phase, visit=visit, output=output, duration_ms=took)
             )
@@ -49,8 +52,10 @@ async def run_phase(step: Step, ledger: Ledger, services: Services) -> None:
             meaning = classify(exc, where.stage)
             failure = Failure(step.phase, where.tool, attempt, meaning, exc)
             action = services.policy.decide(failure)
-            told = tell(failure, kit, ledger.turn, services) if isinstance(action, Stop) else None
-            _record_failure(failure, visit, told, action, _since(started), ledger)
+            told = None
+            if isinstance(action, Stop):
+                told = await asyncio.to_thread(tell, failure, kit, ledger.turn, services)
+            _record_failure(failure, visit, told, action, elapsed_ms(started), ledger)
             if told is not None:
                 raise _phase_error(failure, told, ledger) from exc
             assert isinstance(action, Retry)
@@ -71,8 +76,6 @@ def _enter(step: Step, visit: int, attempt: int, ledger: Ledger, services: Servi
             recipe_digest=recipe.digest,
         )
     )
-    if step.limit is not None:
-        raise step.limit
     return kit
 
 
@@ -126,7 +129,3 @@ def _phase_error(failure: Failure, told: Told, ledger: Ledger) -> PhaseError:
         partial=written(turn.sections),
         hint=getattr(failure.error, "hint", None),
     )
-
-
-def _since(started: float) -> float:
-    return round((perf_counter() - started) * 1000, 3)

@@ -1,4 +1,4 @@
-"""What `doctor` checks, one function a part; none changes anything but to try a write."""
+"""What `doctor` checks, one function a part. The index is brought up to date on the way."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Finding:
 
 
 async def check_all(services: Services) -> list[Finding]:
-    findings = [
+    return [
         Finding(
             "settings", True, f"policy {services.policy.name}, digest {services.config_digest}"
         ),
@@ -38,8 +38,6 @@ async def check_all(services: Services) -> list[Finding]:
         _queue(services),
         *[await _model(name, services) for name in sorted(_models(services))],
     ]
-    await services.aclose()
-    return findings
 
 
 def _folders(home: Path) -> Iterator[Finding]:
@@ -56,12 +54,15 @@ def _folders(home: Path) -> Iterator[Finding]:
 
 
 def _recipes(services: Services) -> Iterator[Finding]:
-    own = 0
+    own, broken = 0, False
     for phase in NAMES:
         try:
             own += recipes.load(phase, services.recipes).path.parent == services.recipes
         except RecipeError as exc:
+            broken = True
             yield Finding("recipe", False, str(exc), exc.hint)
+    if broken:
+        return
     note = f"{own} of them from {services.recipes}" if own else "as packaged"
     yield Finding("recipes", True, f"read for {len(NAMES)} phases, {note}")
 
@@ -84,7 +85,8 @@ def _sessions(services: Services) -> Finding:
         services.sessions.recent("", before=0, limit=1)
     except RetrievalError as exc:
         return Finding("sessions", False, str(exc), exc.hint)
-    return Finding("sessions", True, f"{services.sessions.path} can be read")
+    found = "can be read" if services.sessions.path.exists() else "is not there yet: nothing saved"
+    return Finding("sessions", True, f"{services.sessions.path} {found}")
 
 
 def _queue(services: Services) -> Finding:

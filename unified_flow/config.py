@@ -29,11 +29,11 @@ EMBEDDED = "embedded"
 NOT_OURS = ("queue", "notifications")  # tables that interventions/settings.py reads
 
 
-class Section(BaseModel):
+class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ModelSettings(Section):
+class ModelSettings(Table):
     """One OpenAI-compatible endpoint. `timeout_s` bounds a whole call."""
 
     model: str
@@ -43,7 +43,7 @@ class ModelSettings(Section):
     timeout_s: float = Field(default=60.0, gt=0)
 
 
-class Roles(Section):
+class Roles(Table):
     """Which model plays which role: `embedded` or the name of a [models.*] table."""
 
     reflex: str | None = None
@@ -51,7 +51,7 @@ class Roles(Section):
     voice: str | None = None
 
 
-class Limits(Section):
+class Limits(Table):
     """Loop limits of one turn (error-handling-architecture.md, Validation Loop Limits)."""
 
     planning_loop: int = Field(default=5, ge=1)
@@ -104,10 +104,17 @@ class Settings(BaseSettings):
         )
 
     def check_models(self, present: Collection[str]) -> None:
-        """Raises ConfigError for a model or a role that is neither present nor served."""
-        for name in (self.model, self.roles.reflex, self.roles.mind, self.roles.voice):
-            if name is not None and name not in present:
-                self.endpoint(name)
+        """Raises ConfigError for a model or a role that is neither present nor served, and for a
+        server that nobody would ask: the embedded model never stands in for another one."""
+        roles = (self.roles.reflex, self.roles.mind, self.roles.voice)
+        named = {self.model, *(name for name in roles if name is not None)}
+        for name in named - set(present):
+            self.endpoint(name)
+        if self.base_url is not None and named == {EMBEDDED}:
+            raise ConfigError(
+                f"base_url is {self.base_url}, and no model of that server is named",
+                hint="name one with --model NAME",
+            )
 
     def endpoint(self, name: str) -> ModelSettings:
         """The endpoint that `name` stands for: a [models.*] table, or a model of base_url."""
@@ -141,21 +148,35 @@ def load(home: Path, **flags: Any) -> Settings:
 
 
 def _read_file(home: Path) -> tuple[Path | None, dict[str, Any]]:
-    for path, table in ((home / FILE, ()), (home / "pyproject.toml", ("tool", "unified_flow"))):
-        try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            continue
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-            if path.name != FILE:
-                continue  # somebody else's file: not ours to complain about
-            raise ConfigError(f"{path} cannot be read: {exc}", hint="mend that line") from exc
-        for key in table:
-            data = data.get(key, {})
-        data = {key: value for key, value in data.items() if key not in NOT_OURS}
-        if data or path.name == FILE:
-            return path, _resolve(data, home)
+    own = _table(home / FILE, ())
+    if own is not None:
+        return home / FILE, _resolve(own, home)
+    shared = _table(home / "pyproject.toml", ("tool", "unified_flow"))
+    if shared is not None:
+        return home / "pyproject.toml", _resolve(shared, home)
     return None, {}
+
+
+def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    """The table under `keys`, or None. Raises ConfigError for what is meant for us and broken."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        data: Any = tomllib.loads(text)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{path} cannot be read: {exc}", hint="make it readable") from exc
+    except tomllib.TOMLDecodeError as exc:
+        if keys and ".".join(keys) not in text:
+            return None  # somebody else's file, and nothing in it for us
+        raise ConfigError(f"{path} cannot be read: {exc}", hint="mend that line") from exc
+    for number, key in enumerate(keys, 1):
+        if key not in data:
+            return None
+        data = data[key]
+        if not isinstance(data, dict):
+            raise ConfigError(f"{path}: [{'.'.join(keys[:number])}] must be a table")
+    return {key: value for key, value in data.items() if key not in NOT_OURS}
 
 
 def _resolve(data: dict[str, Any], home: Path) -> dict[str, Any]:

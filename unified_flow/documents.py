@@ -28,6 +28,12 @@ class Documents:
         self._fresh = False
         self._lock = threading.Lock()
 
+    def ensure_fresh(self, progress: Progress | None = None) -> None:
+        """`refresh`, unless this process has done so."""
+        with self._lock:
+            if not self._fresh:
+                self.refresh(progress)
+
     def refresh(self, progress: Progress | None = None, *, rebuild: bool = False) -> IndexReport:
         """Raises InputError for roots without documents, RetrievalError for a broken index."""
         report = self.index.update(
@@ -39,9 +45,7 @@ class Documents:
         return report
 
     def search(self, query: str, limit: int = 8) -> list[Passage]:
-        with self._lock:
-            if not self._fresh:
-                self.refresh()
+        self.ensure_fresh()
         return self.index.search(query, limit)
 
     def close(self) -> None:

@@ -52,6 +52,11 @@ class InputError(UnifiedFlowError):
         self.field = field
 
 
+def wire_name(error: BaseException) -> str:
+    """The class name that clients see; bad input is a ValidationError to them (system.md)."""
+    return "ValidationError" if isinstance(error, InputError) else type(error).__name__
+
+
 class ConfigError(UnifiedFlowError):
     pass
 

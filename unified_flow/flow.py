@@ -7,18 +7,28 @@ import logging
 import secrets
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from interventions import InterventionRequest
 from unified_flow.boundary import run_phase
 from unified_flow.catalogue import safe_message
-from unified_flow.errors import ConfigError, InputError, PhaseError, QueueFullError, SaveError
+from unified_flow.clock import elapsed_ms
+from unified_flow.errors import (
+    ConfigError,
+    InputError,
+    PhaseError,
+    QueueFullError,
+    RetrievalError,
+    SaveError,
+    wire_name,
+)
 from unified_flow.events import TurnCompleted, TurnInterrupted, TurnResumed, TurnStarted, now
 from unified_flow.ledger import Ledger, Observer
 from unified_flow.question import checked_id, checked_question
+from unified_flow.report import tell_outside_a_phase
 from unified_flow.routing import Step, next_step
 from unified_flow.runner import this_process
 from unified_flow.services import Services
@@ -72,6 +82,7 @@ class UnifiedFlow:
         checked_id(session_id, "session_id")
         checked_id(user_id, "user_id")
         request_id = checked_id(request_id or new_request_id(), "request_id")
+        await self._refresh_documents()
         ledger = self._begin(
             observer,
             session_id=session_id,
@@ -99,6 +110,13 @@ class UnifiedFlow:
         folder = self.services.folders.path(turn_id)
         with Ledger(folder, observer, first=decide) as ledger:
             return await self._run(ledger)
+
+    async def _refresh_documents(self) -> None:
+        """Raises InputError where there is nothing to answer from."""
+        if self.services.documents is not None:
+            # A broken index is met again in doc.search, where it becomes an intervention.
+            with suppress(RetrievalError):
+                await asyncio.to_thread(self.services.documents.ensure_fresh)
 
     def _begin(self, observer: Observer | None, **asked: Any) -> Ledger:
         """A turn folder of its own, with the first line in its journal; or nothing at all."""
@@ -142,8 +160,7 @@ class UnifiedFlow:
             self._complete(ledger, "answered", saved=False, started=started)
         except (asyncio.CancelledError, KeyboardInterrupt) as exc:
             error = exc
-            running = ledger.turn.visits[-1].phase if ledger.turn.visits else None
-            ledger.record(TurnInterrupted(phase=running, reason=type(exc).__name__))
+            self._close(ledger, TurnInterrupted(phase=ledger.turn.running, reason=_name(exc)))
             raise
         except BaseException as exc:
             error = exc
@@ -155,15 +172,24 @@ class UnifiedFlow:
     def _complete(
         self, ledger: Ledger, status: Literal["answered", "clarify"], *, saved: bool, started: float
     ) -> None:
-        took = round((perf_counter() - started) * 1000, 3)
-        ledger.record(TurnCompleted(status=status, saved=saved, duration_ms=took))
+        took = elapsed_ms(started)
+        self._close(ledger, TurnCompleted(status=status, saved=saved, duration_ms=took))
+
+    def _close(self, ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None:
+        """The turn's last line. It adds nothing to what the phases have written, so that a disk
+        which fills up just now must cost neither the answer nor the cancellation."""
+        try:
+            ledger.record(event)
+            ledger.flush()
+        except OSError as exc:
+            logger.critical("turn %s lacks its last line: %s", ledger.turn.turn_id, exc)
 
     def _log_request(self, turn: Turn, error: BaseException | None) -> None:
         phase_error = error if isinstance(error, PhaseError) else None
         try:
             self.services.query_log.write(
                 turn,
-                error_type=type(error).__name__ if error else None,
+                error_type=wire_name(error) if error else None,
                 code=phase_error.code if phase_error else None,
             )
         except OSError as exc:
@@ -187,26 +213,29 @@ class UnifiedFlow:
         except InputError as exc:
             return _answer(str(exc), request_id, exc)
         except Exception as exc:  # noqa: BLE001 - the document's last line: nothing else may pass
-            return self._unexpected(exc, session_id, request_id)
-        return _answer(turn.response or "", request_id, turn_id=turn.turn_id)
+            return await self._unexpected(exc, session_id, request_id)
+        answer = _answer(turn.response or "", request_id, turn_id=turn.turn_id)
+        if turn.failure is not None:
+            answer |= {
+                "saved": False,
+                "phase": turn.failure.phase,
+                "intervention_id": turn.failure.intervention_id,
+            }
+        return answer
 
-    def _unexpected(self, exc: Exception, session_id: str, request_id: str) -> dict[str, Any]:
+    async def _unexpected(self, exc: Exception, session_id: str, request_id: str) -> dict[str, Any]:
         """A failure of the flow itself, outside any phase."""
-        logger.error("[unified_flow] %s", type(exc).__name__)
-        admission = self.services.queue.put(
-            InterventionRequest.from_exception(
-                exc,
-                severity="critical",
-                phase="unknown",
-                session_id=session_id,
-                turn_id=0,
-                request_id=request_id,
-                error_category="unknown_error",
-                home=self.services.home,
+        language = self.services.settings.language
+        if isinstance(exc, QueueFullError):
+            # It says that a failure would find no room; putting it there would prove it right.
+            return _answer(
+                safe_message("UNEXPECTED", told=False, language=language), request_id, exc
             )
+        admission = await asyncio.to_thread(
+            tell_outside_a_phase, exc, session_id, request_id, self.services
         )
         told = admission.intervention_id is not None
-        text = safe_message("UNEXPECTED", told=told, language=self.services.settings.language)
+        text = safe_message("UNEXPECTED", told=told, language=language)
         return _answer(text, request_id, exc) | {
             "phase": "unknown",
             "intervention_id": admission.intervention_id,
@@ -228,6 +257,10 @@ class UnifiedFlow:
         await self.aclose()
 
 
+def _name(exc: BaseException) -> str:
+    return type(exc).__name__
+
+
 def new_request_id() -> str:
     """`2026-01-04-1f9c0a3e5b7d`: the date, so that a log is quickly found, and chance."""
     return f"{now():%Y-%m-%d}-{secrets.token_hex(6)}"
@@ -240,7 +273,7 @@ def _answer(
     answer: dict[str, Any] = {
         "response": response,
         "error": error is not None,
-        "error_type": type(error).__name__ if error else None,
+        "error_type": wire_name(error) if error else None,
         "phase": failed.phase if failed else None,
         "intervention_id": failed.intervention_id if failed else None,
         "turn_id": turn_id,

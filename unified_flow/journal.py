@@ -1,8 +1,9 @@
 """The journal of a turn on disk: `turns/turn_000123/journal.jsonl` and the files beside it.
 
-One line an event. A line is written at once, so it survives the death of the process; it is
-fsync'd when a phase completes or fails and before a tool that writes starts, so it survives the
-death of the machine. A last line that is torn was never acknowledged and is dropped on reading.
+One line an event. It is written before a model or a tool is called, so that it survives the death
+of the process, and fsync'd when a phase completes or fails and before a tool that writes starts,
+so that it survives the death of the machine. A last line that is torn was never acknowledged and
+is dropped on reading.
 A value too large for a line lies whole in a file named by its SHA-256.
 """
 
@@ -11,8 +12,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ from unified_flow.events import (
     TurnInterrupted,
     TurnStarted,
 )
+
+logger = logging.getLogger(__name__)
 
 MAX_INLINE_BYTES = 64 * 1024
 POINTER = "$file"
@@ -54,10 +58,15 @@ def digest(value: Any) -> str:
 
 
 class TurnFolders:
-    """`turns/turn_000123` under a home. An id is taken by creating its folder."""
+    """`turns/turn_000123` under a home. An id is taken by creating its folder.
 
-    def __init__(self, root: Path) -> None:
+    `known` tells the last id that is known elsewhere, so that the id of a turn whose folder was
+    removed is not given to another.
+    """
+
+    def __init__(self, root: Path, known: Callable[[], int] = lambda: 0) -> None:
         self.root = root
+        self._known = known
         self._last = 0
 
     def path(self, turn_id: int) -> Path:
@@ -73,7 +82,7 @@ class TurnFolders:
     def create(self) -> tuple[int, Path]:
         """A new folder with the next free id; safe among threads and processes."""
         make_private_folder(self.root)
-        turn_id = self._last or max(self.ids(), default=0)
+        turn_id = self._last or max(self._known(), *self.ids(), 0)
         while True:
             turn_id += 1
             try:
@@ -105,33 +114,41 @@ class Journal:
     def close(self) -> None:
         try:
             self.flush()
+        except OSError as exc:
+            # Whoever needed these lines on disk was told when the first write failed.
+            logger.critical("the journal in %s lacks its last lines: %s", self.folder, exc)
         finally:
             os.close(self._file)
 
     def append(self, event: AnyEvent) -> None:
-        """Raises OSError if the line cannot be written, and then leaves no part of it.
+        """Raises OSError if the line cannot be written, and then nothing of it will be.
 
-        A line waits for the next that has to be durable, or for `flush`: on a disk that is
-        syncing, each write costs as much as the work of a small phase.
+        A line that need not be durable waits for the next that must, or for `flush`: on a disk
+        that is syncing, each write costs as much as the work of a small phase.
         """
         line = encode(event)
         if len(line) > MAX_INLINE_BYTES or POINTER_BYTES in line:
             line = encode(self._shorten(event))
-        self._waiting += line + b"\n"
         if _durable(event):
-            self.flush()
-            # The first one makes the new folder durable too: ext4, XFS and btrfs log a file's
-            # creation with it. An fsync of both folders would cost a turn a quarter more.
-            os.fsync(self._file)
+            self._write(self._waiting + line + b"\n", durable=True)
+            self._waiting = b""
+        else:
+            self._waiting += line + b"\n"
 
     def flush(self) -> None:
         """Write what waits, so that it survives this process and whoever watches sees it."""
-        waiting, self._waiting = self._waiting, b""
-        if not waiting:
-            return
+        if self._waiting:
+            self._write(self._waiting, durable=False)
+            self._waiting = b""
+
+    def _write(self, data: bytes, *, durable: bool) -> None:
         end = os.lseek(self._file, 0, os.SEEK_END)
         try:
-            _write_all(self._file, waiting)
+            _write_all(self._file, data)
+            if durable:
+                # The first one makes the new folder durable too: ext4, XFS and btrfs log a
+                # file's creation with it. An fsync of both folders would cost a turn a quarter.
+                os.fsync(self._file)
         except OSError:
             os.ftruncate(self._file, end)
             raise

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from unified_flow.classify import Stage
+from unified_flow.clock import elapsed_ms
 from unified_flow.errors import LimitReachedError
 from unified_flow.events import ModelCalled, ToolCompleted, ToolStarted
 from unified_flow.journal import digest
@@ -76,7 +77,8 @@ class Kit:
         if turn.counters.model_calls >= limit:
             raise LimitReachedError("model_calls", turn.counters.model_calls, limit)
         model = self._services.models.of_phase(self.recipe)
-        sections = self.sections.with_inputs(history, tools, context_gatherer)
+        inputs = turn.sections.with_inputs(history, tools, context_gatherer)
+        sections = inputs.only(self.recipe.head.reads)
         call = ModelCall(
             phase=self.phase,
             output=output,
@@ -94,11 +96,11 @@ class Kit:
             ModelCalled(
                 phase=self.phase,
                 model=model.name,
-                request_digest=digest([call.prompt, call.query, sections, call.max_tokens]),
+                request_digest=digest([output.__name__, *_seen(call)]),
                 reply=reply.text,
                 prompt_tokens=reply.prompt_tokens,
                 completion_tokens=reply.completion_tokens,
-                duration_ms=_since(started),
+                duration_ms=elapsed_ms(started),
             )
         )
         answer = parse_reply(reply.text, output)
@@ -131,7 +133,7 @@ class Kit:
             success=True,
             result=output.result,
             claims=output.claims,
-            duration_ms=_since(started),
+            duration_ms=elapsed_ms(started),
         )
         self._ledger.record(
             ToolCompleted(
@@ -142,5 +144,6 @@ class Kit:
         return result
 
 
-def _since(started: float) -> float:
-    return round((perf_counter() - started) * 1000, 3)
+def _seen(call: ModelCall) -> list[Any]:
+    """All that decides what a model answers, but for the model."""
+    return [call.prompt, call.query, call.sections, call.temperature, call.max_tokens]

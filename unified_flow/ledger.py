@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -23,12 +24,14 @@ from unified_flow.events import (
 from unified_flow.journal import NAME, Journal, read
 from unified_flow.turn import Turn, apply, fold
 
+logger = logging.getLogger(__name__)
+
 Observer = Callable[[AnyEvent], None]
 PAGE = "context.md"
 
 
 class Ledger:
-    """`record` appends to the journal first; only what is written has happened.
+    """`record` gives an event to the journal first; only what it takes has happened.
 
     `first` is the turn's first event, or makes the event with which the turn on disk goes on; it
     is asked under the turn's lock. Raises what `first` raises, BlockingIOError if somebody runs
@@ -87,8 +90,16 @@ class Ledger:
         self._unwritten.append(markdown(event))
         if isinstance(event, PhaseFailed | TurnInterrupted | TurnCompleted | TurnAbandoned):
             self._write_page()
-        if self._observer is not None:
+        self._show(event)
+
+    def _show(self, event: AnyEvent) -> None:
+        if self._observer is None:
+            return
+        try:
             self._observer(event)
+        except Exception as exc:  # noqa: BLE001 - an onlooker's trouble is not the turn's
+            logger.warning("the observer of turn %s failed: %r", self.turn.turn_id, exc)
+            self._observer = None
 
     def _write_page(self) -> None:
         """Add to the page what happened since it was written, whenever the turn comes to a stop.
@@ -98,9 +109,13 @@ class Ledger:
         """
         text = "".join(self._unwritten).encode("utf-8", "replace")
         self._unwritten.clear()
-        descriptor = open_private(self.folder / PAGE, self._page_flags)
-        self._page_flags = os.O_WRONLY | os.O_APPEND
         try:
-            os.write(descriptor, text)
-        finally:
-            os.close(descriptor)
+            descriptor = open_private(self.folder / PAGE, self._page_flags)
+            try:
+                os.write(descriptor, text)
+            finally:
+                os.close(descriptor)
+        except OSError as exc:
+            # The page only repeats the journal; it must not cost the turn its answer.
+            logger.warning("the page in %s cannot be written: %s", self.folder, exc)
+        self._page_flags = os.O_WRONLY | os.O_APPEND

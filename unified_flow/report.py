@@ -8,10 +8,11 @@ from typing import Any
 
 import httpx
 
-from interventions import InterventionRequest
+from interventions import Admission, InterventionRequest
 from interventions.errors import QueueError
 from interventions.redaction import redact_text
 from unified_flow.catalogue import safe_message
+from unified_flow.classify import classify
 from unified_flow.errors import LimitReachedError, LoopLimitError
 from unified_flow.evidence import recipe_and_model, turn_context
 from unified_flow.kit import Kit
@@ -43,7 +44,7 @@ def tell(failure: Failure, kit: Kit | None, turn: Turn, services: Services) -> T
     """Log the failure and put it in the queue. Never raises: the queue keeps its own trouble."""
     _close_what_was_passed(failure, turn, services)
     request = _request(failure, kit, turn, services)
-    _log(failure, request, turn)
+    _log(failure.error, request, service=failure.meaning.stage)
     admission = services.queue.put(request)
     return Told(
         intervention_id=admission.intervention_id,
@@ -104,23 +105,43 @@ def _close_what_was_passed(failure: Failure, turn: Turn, services: Services) -> 
         logger.critical("%s could not be resolved: %s", turn.retry.intervention_id, exc)
 
 
-def _log(failure: Failure, request: InterventionRequest, turn: Turn) -> None:
+def tell_outside_a_phase(
+    error: Exception, session_id: str, request_id: str, services: Services
+) -> Admission:
+    """A failure of the flow itself: critical, phase `unknown` ("Top-Level Error Handler")."""
+    meaning = classify(error, "answer_pipeline")
+    request = InterventionRequest.from_exception(
+        error,
+        type=meaning.intervention_type,
+        severity="critical",
+        phase="unknown",
+        session_id=session_id,
+        turn_id=0,
+        request_id=request_id,
+        error_category=meaning.category,
+        environment={"config_digest": services.config_digest},
+        home=services.home,
+    )
+    _log(error, request, service=meaning.stage)
+    return services.queue.put(request)
+
+
+def _log(error: BaseException, request: InterventionRequest, *, service: str) -> None:
     """One error record with the fields of both documents' logging standards."""
-    error = failure.error
     status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
     logger.error(
         "[%s] %s",
-        failure.phase,
+        request.phase,
         request.error_type,
         extra={
-            "component": failure.phase,
-            "operation": failure.tool or "run",
-            "service": failure.meaning.stage,
+            "component": request.phase,
+            "operation": request.tool or "run",
+            "service": service,
             "error_type": request.error_type,
             "error_message": redacted_message(error),
-            "session_id": turn.session_id,
-            "turn_id": turn.turn_id,
-            "request_id": turn.request_id,
+            "session_id": request.session_id,
+            "turn_id": request.turn_id,
+            "request_id": request.request_id,
             "status_code": status,
             "traceback": redact_text(request.traceback or ""),
         },

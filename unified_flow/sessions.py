@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,19 @@ class SessionStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection: sqlite3.Connection | None = None
+        self._inode = 0
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        with self._lock:
+            self._disconnect()
+
+    def last_turn_id(self) -> int:
+        """The greatest turn that was saved; 0 if none was, or if the store cannot tell."""
+        with suppress(RetrievalError):
+            rows = self._read("SELECT max(turn_id) FROM turns", ())
+            return rows[0][0] or 0 if rows else 0
+        return 0
 
     def save(self, turn: Turn) -> Saved:
         """Keep an answered turn. Raises RetrievalError if the store cannot take it."""
@@ -120,14 +127,34 @@ class SessionStore:
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
             with self._lock:
-                if self._connection is None:
-                    self._connection = _connect(self.path)
-                yield self._connection
+                yield self._connected()
         except (sqlite3.Error, OSError) as exc:
             raise RetrievalError(
                 f"the session store {self.path} cannot be used: {exc}",
                 hint="move the file aside to begin anew, or restore it from a copy",
             ) from exc
+
+    def _connected(self) -> sqlite3.Connection:
+        """The connection to the file that lies there now: it may have been moved aside."""
+        if self._connection is not None and self._inode == _inode(self.path):
+            return self._connection
+        self._disconnect()
+        self._connection = _connect(self.path)
+        self._inode = _inode(self.path)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _inode(path: Path) -> int:
+    """0 if there is no file."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -137,6 +137,12 @@ class Turn:
     writes: tuple[Write, ...] = ()
 
     @property
+    def running(self) -> str | None:
+        """The phase that has begun and not ended."""
+        last = self.visits[-1] if self.visits else None
+        return last.phase if last is not None and last.status == "running" else None
+
+    @property
     def response(self) -> str | None:
         """What the user is told: the answer, or the question that clarifies theirs."""
         if self.status == "clarify":
@@ -240,7 +246,8 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
             # A tool that raises says that it did not write; a call that was cut off says nothing.
             told = event.category not in OUTCOME_UNKNOWN
             writes = tuple(w for w in turn.writes if w.done) if told else turn.writes
-            return replace(turn, visits=visits, status="failed", failure=failure, writes=writes)
+            status: Status = "running" if event.action == "retry" else "failed"
+            return replace(turn, visits=visits, status=status, failure=failure, writes=writes)
         case TurnInterrupted():
             return replace(turn, status="interrupted")
         case TurnCompleted():

@@ -54,17 +54,18 @@ def wire(
     settings.check_models(present={EMBEDDED, *(extra_models or {})})
     private = [state_folder(root), root / "logs"]
     documents = _documents(root, settings, private)
+    sessions = SessionStore(state_folder(root) / "sessions.sqlite3")
     if tools is None:
         tools = _tools(retriever or documents, settings, private)
     return Services(
         home=root,
         settings=settings,
         config_digest=_digest(settings),
-        folders=TurnFolders(state_folder(root) / "turns"),
+        folders=TurnFolders(state_folder(root) / "turns", known=sessions.last_turn_id),
         models=ModelCatalog(settings, extra_models),
         toolbox=Toolbox(tools),
         documents=documents,
-        sessions=SessionStore(state_folder(root) / "sessions.sqlite3"),
+        sessions=sessions,
         memory=MemoryStore(state_folder(root) / "memory"),
         queue=queue_at(root),
         refuse_when_full=queue_settings(root).refuse_when_full,

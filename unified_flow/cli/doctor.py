@@ -34,7 +34,7 @@ def doctor(
         import asyncio
         from dataclasses import asdict
 
-        from unified_flow.checkup import check_all
+        from unified_flow.checkup import Finding, check_all
         from unified_flow.wiring import wire
 
         services = wire(
@@ -45,7 +45,14 @@ def doctor(
             api_key_env=api_key_env,
             api_key_file=api_key_file,
         )
-        findings = asyncio.run(check_all(services))
+
+        async def check() -> list[Finding]:
+            try:
+                return await check_all(services)
+            finally:
+                await services.aclose()
+
+        findings = asyncio.run(check())
         if as_json:
             well = all(finding.ok for finding in findings)
             say(json.dumps({"ok": well, "checks": [asdict(f) for f in findings]}))

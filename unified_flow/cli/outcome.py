@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interventions.cli.exits import Code
-from unified_flow.errors import InputError, PhaseError, UnifiedFlowError
+from unified_flow.errors import PhaseError, UnifiedFlowError, wire_name
 from unified_flow.turn import Turn
 
 
@@ -57,7 +57,7 @@ def of_refusal(error: UnifiedFlowError, session_id: str) -> dict[str, Any]:
         "saved": False,
         "phases": [],
         "model_calls": 0,
-        "error_type": "ValidationError" if isinstance(error, InputError) else type(error).__name__,
+        "error_type": wire_name(error),
         "error_category": None,
         "phase": None,
         "intervention_id": None,

@@ -50,7 +50,7 @@ def refresh_documents(flow: UnifiedFlow, *, show: bool) -> None:
 
     try:
         with bar("indexing", show=show) as progress:
-            documents.refresh(progress)
+            documents.ensure_fresh(progress)
     except RetrievalError:
         # The turn meets the same trouble in doc.search, where it becomes an intervention.
         return

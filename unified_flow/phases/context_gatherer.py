@@ -4,6 +4,8 @@
 only to condense what would not fit the recipe's token budget.
 """
 
+from asyncio import to_thread
+
 from unified_flow.errors import ContextGathererError, SchemaMismatchError
 from unified_flow.kit import Kit
 from unified_flow.results import GatheredContext, Memory, PriorTurn
@@ -22,8 +24,10 @@ async def run(turn: Turn, kit: Kit) -> GatheredContext:
     analysis = turn.sections.query_analyzer
     assert analysis is not None
     query = analysis.resolved_query
-    prior = kit.sessions.search(turn.session_id, query, before=turn.turn_id, limit=PRIOR_TURNS)
-    memories = kit.memory.search(turn.user_id, query, limit=MEMORIES)
+    prior = await to_thread(
+        kit.sessions.search, turn.session_id, query, before=turn.turn_id, limit=PRIOR_TURNS
+    )
+    memories = await to_thread(kit.memory.search, turn.user_id, query, limit=MEMORIES)
     gathered = GatheredContext(
         prior_turns=prior,
         memories=memories,

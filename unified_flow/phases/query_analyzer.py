@@ -1,5 +1,7 @@
 """Phase 0: what is asked? Never the raw query, never a default type."""
 
+from asyncio import to_thread
+
 from unified_flow.errors import QueryAnalyzerError
 from unified_flow.kit import Kit
 from unified_flow.results import QueryAnalysis
@@ -13,5 +15,7 @@ HISTORY_TURNS = 6
 
 
 async def run(turn: Turn, kit: Kit) -> QueryAnalysis:
-    history = kit.sessions.recent(turn.session_id, before=turn.turn_id, limit=HISTORY_TURNS)
+    history = await to_thread(
+        kit.sessions.recent, turn.session_id, before=turn.turn_id, limit=HISTORY_TURNS
+    )
     return await kit.ask(QueryAnalysis, history=tuple(history))

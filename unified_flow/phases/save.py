@@ -1,5 +1,7 @@
 """Phase 7: keep it. A failure here does not cost the user the answer."""
 
+from asyncio import to_thread
+
 from unified_flow.errors import SaveError
 from unified_flow.kit import Kit
 from unified_flow.results import Saved
@@ -11,4 +13,4 @@ SEVERITY = "medium"
 
 
 async def run(turn: Turn, kit: Kit) -> Saved:
-    return kit.sessions.save(turn)
+    return await to_thread(kit.sessions.save, turn)

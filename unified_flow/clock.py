@@ -1,0 +1,8 @@
+"""How long something took."""
+
+from time import perf_counter
+
+
+def elapsed_ms(started: float) -> float:
+    """Milliseconds since `started`, a reading of `perf_counter`."""
+    return round((perf_counter() - started) * 1000, 3)
