@@ -43,7 +43,8 @@ def main() -> None:
     count = int(sys.argv[4]) if len(sys.argv) > 4 else None
     queue = InterventionQueue(
         home,
-        max_size=NO_CAP if what != "forever" else 50,
+        # Room for what a writer that was killed could not close any more.
+        max_size=NO_CAP if what != "forever" else 300,
         max_per_session=NO_CAP,
         max_per_error_type=NO_CAP,
         lock_timeout_s=60,

@@ -193,7 +193,10 @@ def test_kill_dash_nine_at_random_moments(home: Path) -> None:
 
     queue = InterventionQueue(home)
     json.loads(queue_file(home).read_text())
-    known = {entry["id"] for entry in (*queue.entries(), *queue.history())}
+    everything = {entry["id"]: entry for entry in (*queue.history(), *queue.entries())}
+    known = set(everything)
+    failures = [(entry["session_id"], entry["turn_id"]) for entry in everything.values()]
+    assert len(failures) == len(set(failures)), "a failure was put twice"
     assert set(acknowledged) <= known
     assert len(acknowledged) == len(set(acknowledged)) > kills
     assert len(list(home.rglob("*.tmp"))) <= kills + 4
