@@ -5,6 +5,8 @@ RUN := $(VENV)/bin
 Q ?= Where does a failure wait for a person?
 DOCS ?= architecture
 
+export Q DOCS
+
 .DEFAULT_GOAL := help
 .PHONY: help ask test lint bench soak clean
 
@@ -12,7 +14,7 @@ help: ## what can be done here
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOCS=folder
-	@$(RUN)/unified-flow ask "$(Q)" --docs $(DOCS)
+	@$(RUN)/unified-flow ask "$$Q" --docs "$$DOCS"
 
 test: $(VENV)/dev.stamp ## run the test suite
 	@$(RUN)/pytest -n 2 -q

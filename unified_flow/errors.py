@@ -14,6 +14,7 @@ UnifiedFlowError
 ├── RetrievalError            the document index or another store cannot be read
 ├── ToolError
 │   ├── ToolArgumentError
+│   ├── FileUnusableError
 │   ├── ToolTimeoutError
 │   └── PathRefusedError      also a PermissionError
 ├── QueueFullError            the intervention queue is full and new turns are refused
@@ -111,6 +112,10 @@ class ToolArgumentError(ToolError):
 
 class ToolTimeoutError(ToolError):
     pass
+
+
+class FileUnusableError(ToolError):
+    """A file inside the allowed folders that is not there, is no text, or is too large."""
 
 
 class PathRefusedError(ToolError, PermissionError):

@@ -164,6 +164,8 @@ BAD_INPUT: dict[str, tuple[list[str], bytes]] = {
     "a batch that is not there": (["ask", "--batch", "/nowhere/at/all"], b""),
     "nothing to do": (["ask"], b""),
     "unknown model": (["ask", "what?", "--model", "gpt-x"], b""),
+    "a server and no model": (["ask", "what?", "--base-url", "http://127.0.0.1:9/v1"], b""),
+    "a batch in a session": (["ask", "--batch", "x", "--session", "s"], b""),
     "a key named as an argument": (["ask", "what?", "--api-key", "sk-1"], b""),
 }
 
@@ -173,10 +175,21 @@ def test_bad_input_is_one_clear_line(kind: str, home: Path) -> None:
     args, stdin = BAD_INPUT[kind]
     done = run(*args, home=home, stdin=stdin)
     assert done.returncode == 2
-    assert "Traceback" not in done.stderr
     assert done.stdout == ""
+    said = [
+        line for line in done.stderr.splitlines() if not line.startswith(("Usage", "Try", "  "))
+    ]
+    assert len([line for line in said if line]) == 1
     assert not (home / "shared_state" / "turns").exists()
     assert not (home / "shared_state" / "intervention_queue.json").exists()
+
+
+def test_a_script_gets_its_object_also_for_bad_input(home: Path) -> None:
+    done = run("ask", "what?", "--docs", "/nowhere/at/all", "--json", home=home)
+    outcome = said(done)
+    assert done.returncode == 2
+    assert set(outcome) == FIELDS | FAILURE
+    assert (outcome["error_type"], outcome["turn_id"]) == ("ValidationError", None)
 
 
 def test_a_folder_without_documents(home: Path, tmp_path: Path) -> None:

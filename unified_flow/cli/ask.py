@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +14,7 @@ import typer
 
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
+from interventions.entry import short_id
 from interventions.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
@@ -57,9 +61,12 @@ def ask(
     1 a phase failed and an intervention waits, 2 usage or configuration, 4 a phase failed and
     nobody could be told, 130 interrupted.
     """
-    with exits():
+    machine = as_json or as_jsonl
+    with exits(), _refused_as_json(machine, session):
         if (question is None) == (batch is None):
             raise typer.BadParameter("give a question, or --batch FILE")
+        if session is not None and batch is not None:
+            raise typer.BadParameter("a line of a batch names its own session_id")
         if as_json and batch is not None:
             raise typer.BadParameter("a batch prints one object a line: use --jsonl")
         import asyncio
@@ -75,7 +82,6 @@ def ask(
             api_key_file=api_key_file,
         )
         _warn_if_crowded(flow)
-        machine = as_json or as_jsonl
         if batch is not None:
             from unified_flow.cli.batch import answer_all
 
@@ -85,6 +91,20 @@ def ask(
             text = _stdin() if question == "-" else question
             code = asyncio.run(_answer(flow, text, session, machine, home))
     raise typer.Exit(code)
+
+
+@contextmanager
+def _refused_as_json(wanted: bool, session: str | None) -> Iterator[None]:
+    """A script that reads an object gets one, also for what never became a turn."""
+    from unified_flow.cli.outcome import of_refusal
+    from unified_flow.errors import ConfigError, InputError, QueueFullError
+
+    try:
+        yield
+    except (InputError, ConfigError, QueueFullError) as exc:
+        if wanted:
+            say(json.dumps(of_refusal(exc, session or ""), ensure_ascii=False))
+        raise
 
 
 def _warn_if_crowded(flow: UnifiedFlow) -> None:
@@ -118,19 +138,11 @@ def _stdin() -> str:
 async def _answer(
     flow: UnifiedFlow, question: str, session: str | None, machine: bool, home: Path | None
 ) -> Code:
-    from unified_flow.cli.outcome import exit_code, of_refusal, of_turn
+    from unified_flow.cli.outcome import exit_code, of_turn
     from unified_flow.cli.running import run_turn
-    from unified_flow.errors import ConfigError, InputError
 
-    try:
-        async with flow:
-            turn, error = await run_turn(
-                flow, session, question, live=not machine and on_terminal()
-            )
-    except (InputError, ConfigError) as exc:
-        if machine:
-            say(json.dumps(of_refusal(exc, session or ""), ensure_ascii=False))
-        raise
+    async with flow:
+        turn, error = await run_turn(flow, session, question, live=not machine and on_terminal())
     if machine:
         say(json.dumps(of_turn(turn, error), ensure_ascii=False))
     else:
@@ -139,12 +151,13 @@ async def _answer(
 
 
 def _show(turn: Turn, error: PhaseError | None, home: Path | None) -> None:
+    home_flag = f" --home {shlex.quote(str(home))}" if home else ""
     if error is not None:
         from rich.console import Console
 
         from unified_flow.cli.card import show_card
 
-        show_card(Console(stderr=True), turn, error, f" --home {home}" if home else "")
+        show_card(Console(stderr=True), turn, error, home_flag)
         return
     response = turn.response or ""
     if on_terminal():
@@ -157,5 +170,5 @@ def _show(turn: Turn, error: PhaseError | None, home: Path | None) -> None:
             say(clean(f"  {citation.source}  “{' '.join(citation.quote.split())}”"))
     if turn.failure is not None:
         waits = turn.failure.intervention_id
-        news = f"interventions show {waits.rsplit('_', 1)[-1]}" if waits else "nobody was told"
+        news = f"interventions show {short_id(waits)}{home_flag}" if waits else "nobody was told"
         note(f"not saved: {turn.failure.error_message} ({news})")

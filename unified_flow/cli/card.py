@@ -6,6 +6,7 @@ from rich.console import Console, Group
 from rich.panel import Panel
 from rich.text import Text
 
+from interventions.entry import short_id
 from interventions.plaintext import clean
 from unified_flow.cli.screen import beginning
 from unified_flow.errors import PhaseError
@@ -41,7 +42,7 @@ def _next(error: PhaseError, home_flag: str) -> list[Text]:
             f"  nobody was told (the queue: {error.admission}); see logs/errors/emergency_*"
         )
         return [where, Text(f"  unified-flow turns show {error.turn_id}{home_flag}", "cyan")]
-    short = error.intervention_id.rsplit("_", 1)[-1]
+    short = short_id(error.intervention_id)
     commands = [
         f"  interventions show {short}{home_flag}",
         f"  unified-flow turns show {error.turn_id}{home_flag}",

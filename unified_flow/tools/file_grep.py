@@ -12,7 +12,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from unified_flow.errors import PathRefusedError, ToolArgumentError, ToolError, ToolTimeoutError
+from unified_flow.errors import (
+    FileUnusableError,
+    PathRefusedError,
+    ToolError,
+    ToolTimeoutError,
+)
 from unified_flow.results import Claim
 from unified_flow.retrieval.discover import FoundFile
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
@@ -162,7 +167,7 @@ def _text(roots: Roots, file: FoundFile) -> tuple[str | None, str]:
         return read_text(roots, roots.locate(file.path)), ""
     except PathRefusedError:
         return None, "not a regular file inside the folder"
-    except ToolArgumentError:
+    except FileUnusableError:
         return None, "not text, too large, or gone"
     except PermissionError:
         return None, "permission denied"

@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from unified_flow.errors import ToolArgumentError
+from unified_flow.errors import FileUnusableError, ToolArgumentError
 from unified_flow.results import Claim
 from unified_flow.retrieval.decode import UndecodableError, decode
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
@@ -47,17 +47,17 @@ def file_read(roots: Roots) -> Tool:
 
 
 def read_text(roots: Roots, located: Located) -> str:
-    """Raises ToolArgumentError for a file that is not text or too large, and as Roots.read."""
+    """Raises FileUnusableError for a file that is not text or too large, and as Roots.read."""
     data = roots.read(located, MAX_FILE_BYTES)
     if len(data) > MAX_FILE_BYTES:
-        raise ToolArgumentError(
+        raise FileUnusableError(
             f"{located.shown} is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB",
             hint="Name a smaller file.",
         )
     try:
         return decode(data).text
     except UndecodableError as exc:
-        raise ToolArgumentError(
+        raise FileUnusableError(
             f"{located.shown} is not a text file: {exc}", hint="Name a text file."
         ) from exc
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from unified_flow.errors import ConfigError, PathRefusedError, ToolArgumentError
+from unified_flow.errors import ConfigError, FileUnusableError, PathRefusedError
 from unified_flow.retrieval.discover import FoundFile, discover, is_secret, printable
 
 _SHOWN = 200
@@ -45,7 +45,7 @@ class Roots:
         """`path` is absolute, relative to a root, or begins with a root's own name.
 
         Raises PathRefusedError for what lies outside, whether it exists or not, and
-        ToolArgumentError for what is not there.
+        FileUnusableError for what is not there.
         """
         if "\0" in path or not _encodable(path):
             raise PathRefusedError(
@@ -58,14 +58,14 @@ class Roots:
             return there[0]
         if there or not any(located for _, located in resolved):
             raise self._refused(path)
-        raise ToolArgumentError(
+        raise FileUnusableError(
             f"there is no file {printable_text(path)}", hint="file.glob lists the files there are."
         )
 
     def read(self, located: Located, max_bytes: int) -> bytes:
         """At most `max_bytes` + 1 of it, so that a longer file shows.
 
-        Raises PathRefusedError, ToolArgumentError, and PermissionError as it comes.
+        Raises PathRefusedError, FileUnusableError, and PermissionError as it comes.
         """
         descriptor = self._open(located)
         try:
@@ -121,7 +121,7 @@ class Roots:
             _require_regular(os.stat(names[-1], dir_fd=at, follow_symlinks=False).st_mode, located)
             descriptor = os.open(names[-1], _READ, dir_fd=at)
         except FileNotFoundError as exc:
-            raise ToolArgumentError(f"there is no file {located.shown}") from exc
+            raise FileUnusableError(f"there is no file {located.shown}") from exc
         except OSError as exc:
             if exc.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
                 raise _moved(located) from exc
@@ -148,7 +148,7 @@ def _root(path: Path) -> Path:
 
 def _require_regular(mode: int, located: Located) -> None:
     if stat.S_ISDIR(mode):
-        raise ToolArgumentError(
+        raise FileUnusableError(
             f"{located.shown} is a folder", hint="file.glob lists the files in it."
         )
     if stat.S_ISLNK(mode):
