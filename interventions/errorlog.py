@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ def log_failure(home: Path, failure: Entry, admission: Admission) -> None:
     """One line of `logs/errors/YYYY-MM-DD.jsonl`; never raises."""
     now = utc_now()
     try:
-        jsonl.append(error_log(home, now.date()), jsonl.encode(_line(failure, admission)))
+        line = jsonl.encode_with(jsonl.encode_entry(failure), _remarks(admission, now))
+        jsonl.append(error_log(home, now.date()), line)
     except OSError as error:
         detail = f"the error log cannot be written: {error.strerror or error}"
         if not admission:
@@ -60,9 +62,12 @@ def error_lines(home: Path) -> Iterator[dict[str, Any]]:
 
 
 def _line(failure: Entry, admission: Admission) -> dict[str, Any]:
+    return {**failure, **_remarks(admission, utc_now())}
+
+
+def _remarks(admission: Admission, now: datetime) -> dict[str, Any]:
     return {
-        **failure,
-        "logged_at": to_text(utc_now()),
+        "logged_at": to_text(now),
         "admission": str(admission.kind),
         "intervention_id": admission.intervention_id,
         "reason": admission.reason,

@@ -22,6 +22,24 @@ def encode(record: Mapping[str, Any]) -> bytes:
     return _encode(record).encode("utf-8", "replace")
 
 
+_latest: tuple[Mapping[str, Any], bytes] = ({}, b"{}")
+
+
+def encode_entry(entry: Mapping[str, Any]) -> bytes:
+    """`encode` of what is never changed in place: a put writes its entry to the queue and a log."""
+    global _latest
+    known, encoded = _latest
+    if known is not entry:
+        encoded = encode(entry)
+        _latest = (entry, encoded)
+    return encoded
+
+
+def encode_with(encoded: bytes, more: Mapping[str, Any]) -> bytes:
+    """An object that is encoded already, with more fields; both must have at least one."""
+    return encoded[:-1] + b"," + encode(more)[1:]
+
+
 def append(path: Path, *lines: bytes, durable: bool = False) -> None:
     """One write for all lines. Raises OSError when not all of it could be written."""
     if not lines:

@@ -27,14 +27,14 @@ def encode(state: QueueState, known: Lines) -> tuple[bytes, Lines]:
         key = id(entry)
         line = known.get(key)
         if line is None or line[0] is not entry:
-            line = (entry, jsonl.encode(entry))
+            line = (entry, jsonl.encode_entry(entry))
         lines[key] = line
     version = state.extra.get("version", VERSION)
     head = _HEAD if version == VERSION else _HEAD.replace(b"1", str(version).encode(), 1)
     tail = {"dropped": state.dropped, "admitted": state.admitted}
     tail |= {name: value for name, value in state.extra.items() if name != "version"}
     rows = b",\n".join([line for _, line in lines.values()])
-    end = json.dumps(tail, ensure_ascii=False).encode("utf-8", "replace")
+    end = jsonl.encode(tail)
     return b"".join((head, b"\n" if rows else b"", rows, b"\n], ", end[1:], b"\n")), lines
 
 
