@@ -1,0 +1,100 @@
+"""`unified-flow index`, and `ask` on a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.test_ask import run
+from tests.servers.model_server import refused_url
+
+
+def test_only_what_is_new_or_changed_is_read(home: Path, docs: Path) -> None:
+    first = json.loads(run("index", docs, "--json", home=home).stdout)
+    assert (first["files"], first["added"]) == (2, 2)
+    (docs / "robots.md").write_text("# Robots\n\nA robot moves.\n")
+    (docs / "cooking.txt").unlink()
+    (docs / "new.rst").write_text("New\n===\n\nSomething new.\n")
+    again = json.loads(run("index", docs, "--json", home=home).stdout)
+    assert [again[key] for key in ("added", "changed", "removed", "unchanged")] == [1, 1, 1, 0]
+    rebuilt = json.loads(run("index", "--rebuild", docs, "--json", home=home).stdout)
+    assert rebuilt["added"] + rebuilt["changed"] == 2
+
+
+def test_what_cannot_be_read_is_listed(home: Path, docs: Path) -> None:
+    (docs / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    done = run("index", docs, home=home)
+    assert done.returncode == 0
+    assert "2 files" in done.stdout
+    assert "skipped: docs/picture.png" in done.stdout
+
+
+def test_a_question_over_what_was_indexed_before_needs_no_docs(home: Path, docs: Path) -> None:
+    run("index", docs, home=home)
+    done = run("ask", "What are topics for?", home=home)
+    assert "continuous data streams" in done.stdout
+
+
+def test_a_broken_index_is_a_failure_that_says_how_to_mend_it(home: Path, docs: Path) -> None:
+    run("index", docs, home=home)
+    index = home / "shared_state/index/documents.sqlite3"
+    index.write_bytes(b"garbage " * 2000)
+    done = run("ask", "What are topics for?", "--docs", docs, home=home)
+    assert done.returncode == 1
+    assert "retrieval_error" in done.stderr
+    assert "--rebuild" in done.stderr
+    assert run("index", "--rebuild", docs, home=home).returncode == 0
+    assert run("ask", "What are topics for?", "--docs", docs, home=home).returncode == 0
+
+
+def _on_a_terminal(*args: str, home: Path) -> str:
+    """What a person sees: both streams are one terminal of 100 columns."""
+    master, slave = pty.openpty()
+    os.set_inheritable(slave, True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "unified_flow", *args, "--home", str(home)],
+        stdout=slave,
+        stderr=slave,
+        env={**os.environ, "COLUMNS": "100", "TERM": "xterm-256color"},
+    )
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            block = os.read(master, 65536)
+        except OSError:  # Linux says EIO when the other side has gone
+            break
+        if not block:
+            break
+        shown += block
+    os.close(master)
+    process.wait()
+    return shown.decode()
+
+
+def test_a_person_sees_the_phases_and_then_the_answer(home: Path, docs: Path) -> None:
+    shown = _on_a_terminal("ask", "What are topics for?", "--docs", str(docs), home=home)
+    for phase in ("query_analyzer", "coordinator", "save"):
+        assert phase in shown
+    assert shown.rindex("save") < shown.index("continuous data streams")
+
+
+def test_a_person_sees_the_card(home: Path, docs: Path) -> None:
+    served = ("--model", "m", "--base-url", refused_url())
+    shown = _on_a_terminal("ask", "what?", "--docs", str(docs), *served, home=home)
+    assert "query_analyzer failed: llm_error, critical" in shown
+    assert "interventions show" in shown
+
+
+def test_a_queue_that_fills_up_is_announced(home: Path, docs: Path) -> None:
+    served = ("--model", "m", "--base-url", refused_url())
+    questions = home / "q.txt"
+    questions.write_text("what?\n" * 40)
+    (home / "unified_flow.toml").write_text("[queue]\nmax_per_error_type = 100\n")
+    run("ask", "--batch", questions, "--jsonl", "--docs", docs, *served, home=home)
+    done = run("ask", "What are topics for?", "--docs", docs, home=home)
+    assert "40 of 50 interventions are open" in done.stderr
