@@ -26,7 +26,7 @@ Role = Literal["reflex", "mind", "voice", "none"]
 
 
 class Head(BaseModel):
-    """`token_budget` bounds the reply, in tokens; `model` overrides the role's."""
+    """`token_budget` bounds what the phase writes, in tokens; `model` overrides the role's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
