@@ -19,10 +19,17 @@ from interventions.entry import Entry
 from interventions.errors import ConflictError, NoResumerError, QueueError
 
 GROUP = "interventions.resumers"
+TURNS_GROUP = "interventions.turns"
 
 
 class Resumer(Protocol):
     def resume(self, turn_id: int, home: Path, **options: Any) -> Any: ...
+
+
+class TurnReader(Protocol):
+    def as_pytest(self, entry: Entry, home: Path) -> str:
+        """A test module that replays the entry's failure. Raises QueueError."""
+        ...
 
 
 class RetryFailedError(Exception):
@@ -35,21 +42,38 @@ class RetryFailedError(Exception):
 
 def find_resumer() -> Resumer:
     """Raises NoResumerError when none is installed or it cannot be loaded."""
-    for point in entry_points(group=GROUP):
-        try:
-            found = point.load()
-        except Exception as error:  # a foreign module may raise anything when it is imported
-            raise NoResumerError(
-                f"the resumer {point.name!r} ({point.value}) cannot be loaded: {error}",
-                hint="mend or uninstall the package that registers it",
-            ) from error
-        resumer: Resumer = found() if isinstance(found, type) else found
+    resumer: Resumer | None = _registered(GROUP, "the resumer")
+    if resumer is not None:
         return resumer
     raise NoResumerError(
         "nothing that is installed can continue a turn",
         hint=f"a program registers what can under the entry point group {GROUP!r}; "
         "until then mend the cause, ask again, and resolve with a note",
     )
+
+
+def find_turn_reader() -> TurnReader:
+    """What can read the turns' journals. Raises NoResumerError."""
+    reader: TurnReader | None = _registered(TURNS_GROUP, "the reader of turns")
+    if reader is not None:
+        return reader
+    raise NoResumerError(
+        "nothing that is installed can read a turn",
+        hint=f"a program registers what can under the entry point group {TURNS_GROUP!r}",
+    )
+
+
+def _registered(group: str, what: str) -> Any:
+    for point in entry_points(group=group):
+        try:
+            found = point.load()
+        except Exception as error:  # a foreign module may raise anything when it is imported
+            raise NoResumerError(
+                f"{what} {point.name!r} ({point.value}) cannot be loaded: {error}",
+                hint="mend or uninstall the package that registers it",
+            ) from error
+        return found() if isinstance(found, type) else found
+    return None
 
 
 def retry(entry: Entry, home: Path, **options: Any) -> Mapping[str, Any]:

@@ -48,18 +48,30 @@ def export(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Markdown instead of JSON, to paste anywhere.")
     ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option("--as", metavar="FORM", help="json, markdown, or pytest: a test of its turn."),
+    ] = None,
     home: Home = None,
 ) -> None:
     """One intervention, redacted once more, to hand on."""
+    if form not in (None, "json", "markdown", "pytest"):
+        raise typer.BadParameter(f"{form!r} is no form: json, markdown or pytest")
+    markdown = markdown or form == "markdown"
     from interventions.export import as_json, as_markdown
     from interventions.home import PRIVATE_FILE_MODE
 
     with exits():
         queue = the_queue(home)
         entry = queue.find(intervention_id)
-        past, journal = queue.similar(entry["id"]), queue.journal(entry["id"])
-        render = as_markdown if markdown else as_json
-        text = render(entry, past, journal, utc_now())
+        if form == "pytest":
+            from interventions.resumers import find_turn_reader
+
+            text = find_turn_reader().as_pytest(entry, queue.home)
+        else:
+            past, journal = queue.similar(entry["id"]), queue.journal(entry["id"])
+            render = as_markdown if markdown else as_json
+            text = render(entry, past, journal, utc_now())
         if output is None:
             say(text)
             return

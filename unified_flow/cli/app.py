@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from interventions.cli.main import app as interventions
-from unified_flow.cli import ask, doctor, index, resume, turns
+from unified_flow.cli import ask, doctor, index, replay, resume, turns
 
 app = typer.Typer(
     name="unified-flow",
@@ -39,6 +39,7 @@ def _main(
 
 app.command("ask")(ask.ask)
 app.command("resume")(resume.resume)
+app.command("replay")(replay.replay)
 app.command("index")(index.index)
 app.add_typer(turns.app, name="turns")
 app.command("doctor")(doctor.doctor)

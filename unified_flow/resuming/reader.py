@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from interventions.entry import short_id
+from interventions.errors import ConflictError, NotFoundError
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
 from unified_flow.events import AnyEvent, ModelCalled, PhaseStarted, ToolCompleted, ToolStarted
@@ -35,6 +37,20 @@ class JournalReader:
         newest = (self.turn(home, turn_id) for _, turn_id in sorted(marks, reverse=True)[:limit])
         found = [turn for turn in newest if turn is not None]
         return sorted(found, key=lambda turn: turn["status"] != "running")
+
+    def as_pytest(self, entry: Mapping[str, Any], home: Path) -> str:
+        """The failure of the entry's turn as a test. Raises QueueError if it cannot be one."""
+        from unified_flow.replaying.export import NotReplayableError, as_test
+        from unified_flow.replaying.recording import record
+
+        folder = TurnArchive.of(home).folders.path(entry["turn_id"])
+        try:
+            return as_test(record(read(folder)), entry["id"])
+        except FileNotFoundError as exc:
+            raise NotFoundError(f"there is no turn {entry['turn_id']} in {folder.parent}") from exc
+        except (NotReplayableError, RetrievalError) as exc:
+            hint = f"to see whether it is mended: interventions retry {short_id(entry['id'])}"
+            raise ConflictError(str(exc), hint=hint) from exc
 
     def turn(self, home: Path, turn_id: int) -> Mapping[str, Any] | None:
         """None for a turn that is not there or whose journal is damaged."""

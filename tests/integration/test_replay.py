@@ -1,0 +1,196 @@
+"""A turn again from its journal: the same without network, other when the code is other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interventions.entry import short_id
+from tests.answers import (
+    APPROVE,
+    COMPLETE,
+    DRAFT,
+    QUESTION,
+    SEARCH,
+    open_entries,
+    script,
+    scripted_flow,
+    served_flow,
+    verdict,
+)
+from tests.servers.model_server import ModelServer
+from unified_flow.errors import PhaseError
+from unified_flow.flow import UnifiedFlow
+from unified_flow.journal import read
+from unified_flow.phases import NAMES
+from unified_flow.replaying.recording import Recording, record
+from unified_flow.replaying.replay import replay
+from unified_flow.resuming.run import Resumption, resume_turn
+
+LOOPS: dict[str, dict[str, Any]] = {
+    "straight": {},
+    "two rounds": {"planner": [SEARCH, SEARCH, COMPLETE]},
+    "revise": {"validation": [verdict("REVISE"), APPROVE]},
+    "retry": {
+        "validation": [verdict("RETRY"), APPROVE],
+        "planner": [SEARCH, COMPLETE, SEARCH, COMPLETE],
+    },
+    "not JSON": {"synthesis": "I think so"},
+    "rejected": {"validation": verdict("FAIL")},
+    "model down": {"reflection": RuntimeError("down")},
+    "planning limit": {"planner": SEARCH},
+    "a question back": {
+        "reflection": {"decision": "CLARIFY", "confidence": 1, "clarification_question": "Which?"}
+    },
+}
+
+
+def ran(home: Path, docs: Path, **over: Any) -> tuple[UnifiedFlow, Recording]:
+    flow = scripted_flow(home, docs, **over)
+    with suppress(PhaseError):
+        asyncio.run(flow.process("s", QUESTION))
+    return flow, recording_of(home)
+
+
+def recording_of(home: Path) -> Recording:
+    return record(read(home / "shared_state/turns/turn_000001"))
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_the_same_again_wholly_and_phase_by_phase(loop: str, home: Path, docs: Path) -> None:
+    flow, recording = ran(home, docs, **LOOPS[loop])
+    before = {path: path.stat().st_mtime_ns for path in home.rglob("*") if path.is_file()}
+    assert replay(recording, real=flow.services).same
+    assert replay(recording).same
+    for phase in {visit.phase for visit in recording.visits}:
+        alone = replay(recording, phase=phase, real=flow.services)
+        assert alone.same, phase
+        assert not any(visit.asked_otherwise for visit in alone.visits), phase
+    after = {path: path.stat().st_mtime_ns for path in home.rglob("*") if path.is_file()}
+    assert after == before, "a replay leaves no trace"
+
+
+def test_without_network(
+    home: Path, docs: Path, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_server.script = script()
+
+    async def ask() -> None:
+        async with served_flow(home, model_server.url, docs) as flow:
+            await flow.process("s", QUESTION)
+
+    asyncio.run(ask())
+
+    def refused(*args: object) -> None:
+        raise AssertionError("a replay connects to nothing")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    assert replay(recording_of(home)).same
+
+
+def test_a_turn_that_was_resumed_replays_as_it_ended(home: Path, docs: Path) -> None:
+    ran(home, docs, synthesis=RuntimeError("down"))
+    flow = scripted_flow(home, docs, planner=[SEARCH, COMPLETE])
+    asyncio.run(resume_turn(flow, 1, Resumption(from_phase="coordinator")))
+    recording = recording_of(home)
+    assert recording.failed is None
+    replayed = replay(recording)
+    assert replayed.same
+    assert [visit.phase for visit in replayed.visits].count("save") == 1
+
+
+def test_another_result_is_another_result(home: Path, docs: Path) -> None:
+    _, recording = ran(home, docs)
+    visits = [
+        v.model_copy(update={"output": {**v.output, "response": "another"}})
+        if v.phase == "synthesis"
+        else v
+        for v in recording.visits
+    ]
+    replayed = replay(recording.model_copy(update={"visits": tuple(visits)}))
+    assert not replayed.same
+    assert [v.phase for v in replayed.visits if not v.same] == ["synthesis"]
+
+
+def cli(home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *map(str, words)],
+        env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_on_the_command_line(home: Path, docs: Path, model_server: ModelServer) -> None:
+    model_server.script = script()
+    served = ("--docs", docs, "--model", "m", "--base-url", model_server.url)
+    assert cli(home, "unified_flow", "ask", QUESTION, *served).returncode == 0
+    asked = len(model_server.requests)
+    done = cli(home, "unified_flow", "replay", "1", "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["same"], told["asked_otherwise"]) == (0, True, [])
+    assert {step["name"] for step in told["phases"]} == set(NAMES)
+    (home / "recipes").mkdir()
+    packaged = Path(__file__).parents[2] / "unified_flow/recipes/validation.md"
+    (home / "recipes/validation.md").write_text(packaged.read_text() + "\nBe strict.\n")
+    changed = cli(home, "unified_flow", "replay", "1", "--phase", "validation")
+    assert "asked otherwise than then: validation" in changed.stderr
+    assert cli(home, "unified_flow", "replay", "1", "--phase", "nonsense").returncode == 2
+    assert cli(home, "unified_flow", "replay", "77").returncode == 3
+    assert len(model_server.requests) == asked
+
+
+def test_a_failure_as_a_test_that_fails_until_it_is_mended(
+    home: Path, docs: Path, tmp_path: Path
+) -> None:
+    secret = "sk-planted-4f9a8c7b6d5e4f3a2b1c0d9e8f7a6b5c"
+    ran(home, docs, synthesis=f"no JSON at all, but {secret}")
+    (entry,) = open_entries(home)
+    test = tmp_path / "elsewhere" / "test_regression.py"
+    test.parent.mkdir()
+    words = ("interventions", "export", short_id(entry["id"]), "--as", "pytest", "-o", test)
+    assert cli(home, *words).returncode == 0
+    text = test.read_text()
+    assert secret not in text
+    assert str(home) not in text
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
+        return subprocess.run(command, cwd=test.parent, capture_output=True, text=True, check=False)
+
+    failing = run()
+    assert failing.returncode == 1, failing.stdout
+    assert "NotJSONError" in failing.stdout
+    test.write_text(_answered(text, DRAFT.model_dump_json()))
+    mended = run()
+    assert mended.returncode == 0, mended.stdout
+
+
+def _answered(text: str, reply: str) -> str:
+    """The module as it would be had the model said `reply` in synthesis."""
+    head, _, test = text.partition("\n\n\ndef test_")
+    found: dict[str, Any] = {}
+    exec(head, found)
+    recording = json.loads(found["RECORDING"])
+    (failed,) = (visit for visit in recording["visits"] if visit["phase"] == "synthesis")
+    failed["replies"] = [{"text": reply}]
+    return f"{head}\nRECORDING = {json.dumps(recording)!r}\n\n\ndef test_{test}"
+
+
+def test_a_failure_from_outside_is_no_test(home: Path, docs: Path) -> None:
+    ran(home, docs, synthesis=RuntimeError("the server is down"))
+    (entry,) = open_entries(home)
+    refused = cli(home, "interventions", "export", entry["id"], "--as", "pytest")
+    assert refused.returncode == 5
+    assert "came from outside the flow" in refused.stderr
+    assert f"interventions retry {short_id(entry['id'])}" in refused.stderr

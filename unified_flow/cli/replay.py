@@ -1,0 +1,103 @@
+"""`unified-flow replay`: a turn again, from its journal, without network."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import note, say
+from interventions.plaintext import one_line
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+
+if TYPE_CHECKING:
+    from unified_flow.replaying.recording import Recording
+    from unified_flow.replaying.replay import Replayed
+    from unified_flow.services import Services
+
+
+def replay(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="TURN_OR_INTERVENTION",
+            help="A turn's number or request id, or an intervention's id.",
+            show_default=False,
+        ),
+    ],
+    phase: Annotated[
+        str | None, typer.Option(help="Only this phase, from what stood before it.")
+    ] = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Run a turn again with the answers that models and tools gave then, without network.
+
+    Code, recipes and limits are today's, so it shows what a change of them does. Nothing is
+    written to the home.
+
+    \b
+    unified-flow replay 12
+    unified-flow replay 12 --phase validation
+
+    Exit codes: 0 the same result, 1 another one, 2 not that phase, 3 no such turn.
+    """
+    with exits():
+        from interventions.home import find_home
+        from unified_flow.journal import read
+        from unified_flow.replaying.recording import record
+        from unified_flow.replaying.replay import replay as play
+        from unified_flow.resuming.errors import NotResumableError
+        from unified_flow.resuming.naming import turn_named
+        from unified_flow.resuming.run import flow_of, load
+
+        place = find_home(home)
+        turn_id, _ = turn_named(place, name)
+        services = flow_of(load(place, turn_id), place).services
+        recording = record(read(services.folders.path(turn_id)))
+        if phase is not None and phase not in {visit.phase for visit in recording.visits}:
+            raise NotResumableError(
+                f"turn {turn_id} did not run {phase}",
+                hint=f"it ran {', '.join(dict.fromkeys(v.phase for v in recording.visits))}",
+            )
+        replayed = play(recording, phase=phase, real=services)
+        otherwise = _asked_otherwise(recording, phase, services)
+        if as_json:
+            say(json.dumps(_outcome(turn_id, replayed, otherwise), ensure_ascii=False))
+        else:
+            _show(turn_id, replayed, otherwise)
+    raise typer.Exit(Code.DONE if replayed.same else Code.FAILED)
+
+
+def _asked_otherwise(recording: Recording, phase: str | None, services: Services) -> list[str]:
+    """The phases that tell their model something else than then."""
+    from unified_flow.replaying.replay import replay as play
+
+    asking = dict.fromkeys(v.phase for v in recording.visits if v.replies)
+    wanted = [name for name in asking if phase in (None, name)]
+    return [
+        name
+        for name in wanted
+        if any(v.asked_otherwise for v in play(recording, phase=name, real=services).visits)
+    ]
+
+
+def _outcome(turn_id: int, replayed: Replayed, otherwise: list[str]) -> dict[str, object]:
+    return {
+        "turn_id": turn_id,
+        "same": replayed.same,
+        "phases": [{"name": v.phase, "same": v.same, "what": v.what} for v in replayed.visits],
+        "asked_otherwise": otherwise,
+    }
+
+
+def _show(turn_id: int, replayed: Replayed, otherwise: list[str]) -> None:
+    for visit in replayed.visits:
+        say(f"{'=' if visit.same else '!'} {visit.phase:<17} {one_line(visit.what)}")
+    if otherwise:
+        note(f"asked otherwise than then: {', '.join(otherwise)} (recipe or code changed)")
+    verdict = "the same result" if replayed.same else "NOT the same result"
+    note(f"turn {turn_id} replayed: {verdict}")

@@ -1,0 +1,1 @@
+"""Running a turn again from its journal: recorded answers, no network, no trace in the home."""

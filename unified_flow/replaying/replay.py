@@ -1,0 +1,235 @@
+"""The replay itself: the same loop, over stand-ins, in a home of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from unified_flow.boundary import run_phase
+from unified_flow.errors import PhaseError
+from unified_flow.events import (
+    AnyEvent,
+    ModelCalled,
+    PhaseCompleted,
+    PhaseFailed,
+    TurnStarted,
+)
+from unified_flow.flow import UnifiedFlow
+from unified_flow.ledger import Ledger
+from unified_flow.replaying.recording import Failed, Recording, Visit
+from unified_flow.replaying.stand_ins import (
+    RecordedMemory,
+    RecordedModel,
+    RecordedModels,
+    RecordedSessions,
+    RecordedTools,
+)
+from unified_flow.routing import Step
+from unified_flow.services import Services
+from unified_flow.turn import OUTPUT
+from unified_flow.wiring import wire
+
+PLENTY = {"planning_loop": 1000, "retry": 1000, "revise": 1000, "model_calls": 10000}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One visit of a phase, then and now.
+
+    `asked_otherwise`: a model is told something else now. Only a replay of one phase can say so,
+    for how long a tool took is told too.
+    """
+
+    phase: str
+    same: bool
+    what: str
+    asked_otherwise: bool = False
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """`failure` is how it ends now, if a phase fails."""
+
+    visits: tuple[Compared, ...]
+    failure: Failed | None
+
+    @property
+    def same(self) -> bool:
+        return all(visit.same for visit in self.visits)
+
+    @property
+    def from_outside(self) -> bool:
+        """The failure came from a model, a tool or a store, and could only be repeated."""
+        return self.failure is not None and self.failure.error_type == "RecordedFailureError"
+
+    def fails_in(self, phase: str) -> bool:
+        """Still, and not for want of a recorded answer: the flow's own part is not mended."""
+        failed = self.failure
+        return failed is not None and failed.phase == phase and failed.error_type != "DivergedError"
+
+
+def replay(
+    recording: Recording, *, phase: str | None = None, real: Services | None = None
+) -> Replayed:
+    """Run it again, wholly, or only the visits of `phase`. `real` gives the recipes, the tools'
+    descriptions and the history, without which only the answers are the same."""
+    quiet = logging.getLogger("unified_flow")
+    level, disabled = quiet.level, quiet.disabled
+    quiet.disabled = True  # the failures that are played are nobody's news
+    try:
+        with tempfile.TemporaryDirectory(prefix="replay-") as folder:
+            if phase is None:
+                return _compare(recording, asyncio.run(_whole(Path(folder), recording, real)))
+            now = asyncio.run(_one_phase(Path(folder), recording, phase, real))
+            return _compare(_only(recording, phase), now, alone=real is not None)
+    finally:
+        quiet.setLevel(level)
+        quiet.disabled = disabled
+
+
+def _only(recording: Recording, phase: str) -> Recording:
+    visits = tuple(visit for visit in recording.visits if _playable(recording, visit, phase))
+    failed = recording.failed
+    if failed is not None and (failed.phase != phase or failed.limit):
+        failed = None
+    return recording.model_copy(update={"visits": visits, "failed": failed})
+
+
+def _playable(recording: Recording, visit: Visit, phase: str) -> bool:
+    limited = recording.failed is not None and recording.failed.limit
+    return visit.phase == phase and (visit.completed or not limited)
+
+
+def _services(home: Path, recording: Recording, real: Services | None) -> Services:
+    # A person who resumed the turn started its counters anew; a replay has them run through.
+    limits = PLENTY if recording.resumed else None
+    services = wire(home, model="embedded", limits=limits, tools=[])
+    settings = services.settings
+    if real is not None:
+        limited = {} if recording.resumed else {"limits": real.settings.limits}
+        settings = settings.model_copy(update={"recipes": real.recipes, **limited})
+    return replace(
+        services,
+        settings=settings,
+        models=RecordedModels(RecordedModel(recording)),
+        toolbox=RecordedTools(recording, real.toolbox.describe() if real is not None else ()),
+        documents=None,
+        sessions=RecordedSessions(recording, real.sessions if real is not None else None),
+        memory=RecordedMemory(recording),
+    )
+
+
+async def _whole(home: Path, recording: Recording, real: Services | None) -> list[AnyEvent]:
+    events: list[AnyEvent] = []
+    flow = UnifiedFlow(_services(home, recording, real))
+    with suppress(PhaseError):  # it is among the events
+        await flow.process(
+            recording.session_id,
+            recording.question,
+            user_id=recording.user_id,
+            observer=events.append,
+        )
+    return events
+
+
+async def _one_phase(
+    home: Path, recording: Recording, phase: str, real: Services | None
+) -> list[AnyEvent]:
+    """Each visit of `phase`, from the turn as it stood before it."""
+    played: list[AnyEvent] = []
+    for place, visit in enumerate(recording.visits):
+        if not _playable(recording, visit, phase):
+            continue
+        alone = recording.model_copy(update={"visits": (visit,), "resumed": True})
+        services = _services(home, alone, real)
+        turn_id, folder = services.folders.create()
+        first = TurnStarted(
+            turn_id=turn_id,
+            session_id=recording.session_id,
+            request_id="replay",
+            user_id=recording.user_id,
+            channel=None,
+            question=recording.question,
+            policy="fail_fast",
+            config_digest="",
+        )
+        seen: list[AnyEvent] = []
+        with Ledger(folder, seen.append, first=first) as ledger, suppress(PhaseError):
+            for number, before in enumerate(recording.visits[:place]):
+                ledger.record(_completed(before, number))
+            seen.clear()
+            await run_phase(Step(phase), ledger, services)
+        played += seen
+    return played
+
+
+def _completed(visit: Visit, number: int) -> PhaseCompleted:
+    output = OUTPUT[visit.phase].validate_python(visit.output)
+    return PhaseCompleted(phase=visit.phase, visit=number, output=output, duration_ms=0.0)
+
+
+def _compare(recording: Recording, events: list[AnyEvent], *, alone: bool = False) -> Replayed:
+    then = [visit for visit in recording.visits if visit.completed]
+    digests = [[r.request_digest for r in visit.replies] for visit in recording.visits]
+    now: list[tuple[PhaseCompleted, list[str]]] = []
+    asked: list[str] = []
+    failure: Failed | None = None
+    for event in events:
+        match event:
+            case ModelCalled():
+                asked.append(event.request_digest)
+            case PhaseCompleted():
+                now.append((event, asked))
+                asked = []
+            case PhaseFailed():
+                failure = Failed(
+                    phase=event.phase,
+                    error_type=event.error_type,
+                    message=event.error_message,
+                    tool=event.tool,
+                )
+    compared = []
+    for place in range(max(len(then), len(now))):
+        if place >= len(now):
+            compared.append(Compared(then[place].phase, same=False, what="not reached"))
+            continue
+        event, told = now[place]
+        if place >= len(then) or then[place].phase != event.phase:
+            compared.append(Compared(event.phase, same=False, what="did not run then"))
+            break
+        same = _comparable(then[place].output) == _comparable(event.output)
+        otherwise = alone and told != digests[recording.visits.index(then[place])]
+        what = "the same" if same else "different"
+        compared.append(Compared(event.phase, same, what, asked_otherwise=otherwise))
+    compared += _failures(recording.failed, failure)
+    return Replayed(tuple(compared), failure)
+
+
+def _failures(then: Failed | None, now: Failed | None) -> list[Compared]:
+    if then is None and now is None:
+        return []
+    if now is None:
+        assert then is not None
+        return [Compared(then.phase, same=False, what="failed then, and does not now")]
+    if then is None:
+        return [Compared(now.phase, same=False, what=f"fails now: {now.message}")]
+    recorded = now.error_type == "RecordedFailureError" and now.phase == then.phase
+    again = (then.phase, then.error_type, then.message) == (now.phase, now.error_type, now.message)
+    same = recorded or again
+    what = "fails the same way" if same else f"fails otherwise: {now.error_type}: {now.message}"
+    return [Compared(now.phase, same=same, what=what)]
+
+
+def _comparable(output: Any) -> Any:
+    """An output without what time alone decides."""
+    plain = to_jsonable_python(output)
+    if isinstance(plain, list):
+        return [{k: v for k, v in item.items() if k != "duration_ms"} for item in plain]
+    return plain
