@@ -26,16 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.web:
         _serve(options)
         return
-    if not options.once and not _is_terminal():
+    if not (options.once or options.picture) and not _is_terminal():
         _end("monitor needs a terminal; without one: interventions list, or monitor --once")
     try:
         app = _application(options)
     except QueueError as error:
         _end(f"{error} ({error.hint})" if error.hint else str(error))
-    if options.once:
-        from monitor.once import first_screen
+    if options.once or options.picture:
+        from monitor.once import first_screen, screen_svg, screen_text
 
-        print(first_screen(app))
+        if options.once:
+            print(first_screen(app, screen_text))
+        else:
+            options.picture.write_text(first_screen(app, screen_svg), encoding="utf-8")
         return
     app.run()
 

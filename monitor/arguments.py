@@ -21,6 +21,9 @@ def parser() -> argparse.ArgumentParser:
         "--once", action="store_true", help="print the first screen as text and end"
     )
     commands.add_argument(
+        "--picture", type=Path, metavar="FILE", help="write the first screen as SVG and end"
+    )
+    commands.add_argument(
         "--from",
         type=Path,
         metavar="FILE",

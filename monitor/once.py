@@ -1,22 +1,26 @@
-"""The first screen as text, for a pipe or a bug report: the application itself, off screen."""
+"""The first screen as text or as a picture: the application itself, off screen."""
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Callable
 from typing import Any
 
 from textual.app import App
 from textual.pilot import Pilot
 
+_WEB_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
-def first_screen(app: App[Any]) -> str:
+
+def first_screen(app: App[Any], render: Callable[[App[Any]], str]) -> str:
     """As wide and high as the terminal, or as COLUMNS and LINES say; 100 by 30 in a pipe."""
     columns, lines = shutil.get_terminal_size((100, 30))
     taken: list[str] = []
 
     async def take(pilot: Pilot[Any]) -> None:
         await pilot.pause()
-        taken.append(screen_text(app))
+        taken.append(render(app))
         app.exit()
 
     app.run(headless=True, size=(columns, lines), auto_pilot=take)
@@ -28,3 +32,8 @@ def screen_text(app: App[Any]) -> str:
     # Textual exports pictures of a screen but no text; the compositor is what both are made from.
     strips = app.screen._compositor.render_strips()
     return "\n".join(strip.text.rstrip() for strip in strips).rstrip()
+
+
+def screen_svg(app: App[Any]) -> str:
+    """A picture that loads nothing from anywhere: any monospace font will do."""
+    return _WEB_FONTS.sub("", app.export_screenshot(title=app.title, simplify=True))

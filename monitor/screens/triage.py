@@ -82,7 +82,7 @@ class TriageScreen(ReadingScreen):
             self.show()
 
     def on_background_read(self, message: BackgroundRead) -> None:
-        self._detail.add_background(message.intervention_id, message.background)
+        self.detail.add_background(message.intervention_id, message.background)
         if self._detail_screen is not None:
             self._detail_screen.view.add_background(message.intervention_id, message.background)
         self._show_detail()
@@ -98,7 +98,7 @@ class TriageScreen(ReadingScreen):
         return self.query_one(f"#{self.tab.name}-list", RowList)
 
     @property
-    def _detail(self) -> DetailView:
+    def detail(self) -> DetailView:
         return self.query_one("#detail", DetailView)
 
     def show(self) -> None:
@@ -121,9 +121,9 @@ class TriageScreen(ReadingScreen):
         if not self.has_class("-wide"):
             pass
         elif self.tab.of_entries:
-            self._detail.show(entry, self.model.alike(entry) if entry else [], now)
+            self.detail.show(entry, self.model.alike(entry) if entry else [], now)
         else:
-            self._detail.show_text(self.tab.text(self.rows.cursor_key or ""))
+            self.detail.show_text(self.tab.text(self.rows.cursor_key or ""))
         above = self._detail_screen
         if above in self.app.screen_stack and above.view.entry is not None:
             shown = self.model.find(above.view.entry["id"]) or above.view.entry
@@ -165,7 +165,7 @@ class TriageScreen(ReadingScreen):
     def _chosen(self, message: RowList.Chosen) -> None:
         entry, now = self.current(), self.clock()
         if self.has_class("-wide"):
-            self._detail.focus()
+            self.detail.focus()
         elif entry is not None:
             self.model.new.discard(entry["id"])
             self._detail_screen = DetailScreen(self, entry, self.model.alike(entry), now)

@@ -61,5 +61,8 @@ class DetailView(VerticalScroll, can_focus=True):
         """Kept for the entry that is shown alone; it is read again when the entry changes."""
         self._background = {intervention_id: background}
 
+    def has_background_of(self, intervention_id: str) -> bool:
+        return intervention_id in self._background
+
     def action_scroll_half(self, direction: int) -> None:
         self.scroll_relative(y=direction * self.size.height // 2, animate=False)

@@ -43,7 +43,6 @@ class RowList(ScrollView, can_focus=True):
         "rows--regression",
         "rows--snoozed",
         "rows--owner",
-        "rows--gone",
     }
 
     @dataclass

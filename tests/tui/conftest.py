@@ -38,3 +38,8 @@ def monitor(home: Path) -> Callable[..., Monitor]:
         return Monitor(source, source.read(), clock)
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def _no_blinking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("textual.widgets.Input.cursor_blink", False)

@@ -1,0 +1,139 @@
+"""How it looks, as pictures. UPDATE_SNAPSHOTS=1 pytest tests/tui/test_snapshots.py draws them anew;
+look at them before they are committed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import html
+import os
+import re
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from interventions import InterventionQueue
+from interventions.home import queue_file
+from monitor.app import Monitor
+from monitor.once import screen_svg
+from monitor.snapshot import Snapshot
+from monitor.source import LiveSource
+from tests.tui.scene import NOW, fill, put, until
+from tests.tui.seen import triage
+
+pytestmark = pytest.mark.anyio
+SAVED = Path(__file__).parent / "snapshots"
+_TEXT = re.compile(r"<text [^>]*>(.*?)</text>")
+
+
+class StillSource(LiveSource):
+    """Time stands still, and the folder has the same name on every machine."""
+
+    def __init__(self, queue: InterventionQueue) -> None:
+        super().__init__(queue, lambda: NOW)
+        self.title = "~/project"
+
+    def read(self) -> Snapshot:
+        found = super().read()
+        if found.trouble is None:
+            return found
+        what = found.trouble.what.replace(str(self.home), self.title)
+        return replace(found, trouble=replace(found.trouble, what=what))
+
+
+def clock() -> datetime:
+    return NOW
+
+
+async def _compare(
+    queue: InterventionQueue, name: str, size: tuple[int, int], *keys: str, theme: str = ""
+) -> None:
+    source = StillSource(queue)
+    app = Monitor(source, source.read(), clock)
+    async with app.run_test(size=size) as pilot:
+        app.theme = theme or app.theme
+        await pilot.press(*keys)
+        await _settle(pilot)
+        drawn = screen_svg(app)
+    saved = SAVED / f"{name}.svg"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        saved.write_text(drawn)
+    expected = saved.read_text()
+    if drawn != expected:
+        wanted, got = _lines(expected), _lines(drawn)
+        difference = "\n".join(difflib.unified_diff(wanted, got, "saved", "drawn", lineterm=""))
+        pytest.fail(f"{name} looks different (or only its colours do)\n{difference}")
+
+
+async def _settle(pilot: Pilot[None]) -> None:
+    """Until the workers have read what belongs to the entry under the cursor."""
+    found = triage(pilot)
+
+    def read() -> bool:
+        entry = found.current()
+        return entry is None or found.detail.has_background_of(entry["id"])
+
+    await until(pilot, read)
+    found.show()
+    await pilot.pause()
+
+
+def _lines(svg: str) -> list[str]:
+    return [html.unescape(found) for found in _TEXT.findall(svg)]
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 36), (240, 70)], ids=str)
+async def test_a_dozen(queue: InterventionQueue, size: tuple[int, int]) -> None:
+    fill(queue, 12)
+    await _compare(queue, f"dozen-{size[0]}", size, "j")
+
+
+async def test_light(queue: InterventionQueue) -> None:
+    fill(queue, 12)
+    await _compare(queue, "light-120", (120, 30), "j", "space", theme="textual-light")
+
+
+async def test_fifty(queue: InterventionQueue) -> None:
+    fill(queue, 50)
+    await _compare(queue, "fifty-100", (100, 30), "G")
+
+
+@pytest.mark.parametrize("width", [60, 120])
+async def test_nothing_to_do(queue: InterventionQueue, width: int) -> None:
+    put(queue, created_at=NOW)
+    queue_file(queue.home).write_text('{"version": 1, "interventions": []}')
+    await _compare(queue, f"empty-{width}", (width, 16))
+
+
+async def test_first_run(queue: InterventionQueue) -> None:
+    await _compare(queue, "first-run-80", (80, 16))
+
+
+async def test_corrupt(queue: InterventionQueue) -> None:
+    queue_file(queue.home).parent.mkdir()
+    queue_file(queue.home).write_text("{")
+    await _compare(queue, "corrupt-80", (80, 16))
+
+
+async def test_detail_when_narrow(queue: InterventionQueue) -> None:
+    fill(queue, 3)
+    await _compare(queue, "detail-60", (60, 40), "enter")
+
+
+@pytest.mark.parametrize("width", [60, 80])
+async def test_a_form(queue: InterventionQueue, width: int) -> None:
+    fill(queue, 12)
+    await _compare(queue, f"form-{width}", (width, 24), "space", "space", "d")
+
+
+async def test_help(queue: InterventionQueue) -> None:
+    fill(queue, 3)
+    await _compare(queue, "help-80", (80, 24), "question_mark")
+
+
+async def test_a_filter_that_cannot_be_meant(queue: InterventionQueue) -> None:
+    fill(queue, 3)
+    await _compare(queue, "filter-80", (80, 16), "slash", *"sev:x")
