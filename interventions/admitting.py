@@ -13,7 +13,8 @@ from interventions.entry import Entry, closed_at, fingerprints
 from interventions.ids import new_id
 from interventions.occurrences import count_onto
 from interventions.retention import make_room
-from interventions.store import Outcome, QueueState, Store, Transaction, Transition
+from interventions.state import QueueState
+from interventions.store import Outcome, Store, Transaction, Transition
 from interventions.timestamps import from_text, to_text, utc_now
 from interventions.transitions import Actor
 

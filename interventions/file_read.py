@@ -6,7 +6,7 @@ from pathlib import Path
 
 from interventions import queue_format
 from interventions.errors import CorruptQueueError, StorageError
-from interventions.store import QueueState
+from interventions.state import QueueState
 
 
 def read_state(path: Path) -> QueueState:

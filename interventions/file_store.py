@@ -25,7 +25,8 @@ from interventions.home import (
 )
 from interventions.letters import Letters
 from interventions.lock import FairLock
-from interventions.store import Outcome, QueueState, Transaction, Transition
+from interventions.state import QueueState
+from interventions.store import Outcome, Transaction, Transition
 from interventions.timestamps import utc_now
 
 TEMPORARY_PREFIX = ".intervention_queue."

@@ -12,7 +12,7 @@ from typing import Literal, TypedDict
 from interventions.admission import Limits
 from interventions.entry import SEVERITIES, Entry, is_open, is_snoozed
 from interventions.errorlog import emergency_lines
-from interventions.store import QueueState
+from interventions.state import QueueState
 from interventions.timestamps import from_text
 
 WARNING_FROM = 10

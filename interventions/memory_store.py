@@ -11,7 +11,8 @@ from interventions.admission import Limits
 from interventions.admitting import admit
 from interventions.entry import Entry, complete, fingerprints
 from interventions.errors import LockTimeoutError
-from interventions.store import Outcome, QueueState, Transaction, Transition
+from interventions.state import QueueState
+from interventions.store import Outcome, Transaction, Transition
 
 
 class MemoryStore:

@@ -29,7 +29,8 @@ from interventions.prepare import MAX_MESSAGE, Prepared, prepare, prepare_anythi
 from interventions.putlog import log_admission
 from interventions.redaction import redact_text
 from interventions.retention import make_room
-from interventions.store import Outcome, QueueState, Store, Transaction, Transition
+from interventions.state import QueueState
+from interventions.store import Outcome, Store, Transaction, Transition
 from interventions.timestamps import utc_now
 from interventions.transitions import Actor, Fields
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from interventions import jsonl
 from interventions.entry import Entry, complete
-from interventions.store import QueueState
+from interventions.state import QueueState
 
 VERSION = 1
 _HEAD = b'{"version": 1, "interventions": ['

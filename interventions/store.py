@@ -9,22 +9,9 @@ from typing import Any, Protocol
 
 from interventions.admission import Admission, AdmissionKind, Limits
 from interventions.entry import Entry
+from interventions.state import QueueState
 
 Transition = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class QueueState:
-    """All that is in the queue, in the order in which it was accepted.
-
-    `dropped` counts by reason, `admitted` by kind. `extra` is what a newer version wrote beside
-    them. Nothing in it may be changed in place.
-    """
-
-    entries: tuple[Entry, ...] = ()
-    dropped: dict[str, int] = field(default_factory=dict)
-    admitted: dict[str, int] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
