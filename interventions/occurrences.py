@@ -9,6 +9,7 @@ from interventions.entry import Entry, severity_rank
 # Merged fingerprints that keep a sample, and those that keep at least their name and count.
 MERGED_WITH_SAMPLE = 10
 MERGED_ROWS = 100
+MAX_TURNS = 1000
 _MERGED_TEXT = 2_000
 
 _SAMPLE_FIELDS = (
@@ -39,12 +40,22 @@ def count_onto(entry: Entry, failure: Entry) -> Entry:
         "occurrences": entry["occurrences"] + failure["occurrences"],
         "last_seen": max(entry["last_seen"], failure["last_seen"]),
         "severity": min(entry["severity"], failure["severity"], key=severity_rank),
+        **_turns(entry, failure),
     }
     if failure["fingerprint"] == entry["fingerprint"]:
         changed["latest_sample"] = sample_of(failure)
     else:
         changed["merged"] = _merge(entry.get("merged") or [], failure)
     return changed
+
+
+def _turns(entry: Entry, failure: Entry) -> dict[str, Any]:
+    """Which other turns wait for the same fix, the latest last."""
+    turn = failure.get("turn_id")
+    if not turn or turn == entry["turn_id"]:
+        return {}
+    others = [known for known in entry.get("turns") or [] if known != turn]
+    return {"turns": [*others, turn][-MAX_TURNS:]}
 
 
 def sample_of(failure: Entry) -> dict[str, Any]:

@@ -76,16 +76,23 @@ def _registered(group: str, what: str) -> Any:
     return None
 
 
-def retry(entry: Entry, home: Path, **options: Any) -> Mapping[str, Any]:
-    """Resume the entry's turn. Raises RetryFailedError, NoResumerError or another QueueError."""
-    if not entry["turn_id"]:
+def retry(
+    entry: Entry, home: Path, *, turn_id: int | None = None, **options: Any
+) -> Mapping[str, Any]:
+    """Resume the entry's turn, or another that it blocks.
+
+    Raises RetryFailedError, NoResumerError or another QueueError.
+    """
+    own = turn_id in (None, entry["turn_id"])
+    if own and not entry["turn_id"]:
         raise ConflictError(
             f"{entry['id']} belongs to no turn, so there is nothing to retry",
             hint="mend the cause and resolve it with a note",
         )
     resumer = find_resumer()
     try:
-        answer = resumer.resume(entry["turn_id"], home, intervention_id=entry["id"], **options)
+        named = entry["id"] if own else None
+        answer = resumer.resume(turn_id or entry["turn_id"], home, intervention_id=named, **options)
     except QueueError:
         raise
     except Exception as error:  # whatever the resumed turn raises is a retry that failed

@@ -189,6 +189,15 @@ def undo(
 def retry(
     intervention_id: Id,
     note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Every turn that waits for the same fix; one first, to see if it helps."
+        ),
+    ] = False,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")
+    ] = 4,
     home: Home = None,
     by: By = None,
     as_json: AsJson = False,
@@ -197,6 +206,11 @@ def retry(
     with exits():
         queue = the_queue(home)
         entry = queue.find(intervention_id)
+        if everything:
+            from interventions.cli.retrying import retry_everything
+
+            retry_everything(queue, entry, note_text, by=by, jobs=jobs, as_json=as_json)
+            return
         if not is_open(entry):
             raise ConflictError(
                 f"{entry['id']} is closed", hint=f"interventions reopen {short_id(entry['id'])}"

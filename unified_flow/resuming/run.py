@@ -17,7 +17,7 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.ledger import Observer
 from unified_flow.resuming import changes
 from unified_flow.resuming.decision import where_to_go_on
-from unified_flow.resuming.errors import NoSuchTurnError, TurnBusyError
+from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.resuming.settling import own_intervention, settle
 from unified_flow.runner import this_process
 from unified_flow.turn import Failure, Turn
@@ -97,7 +97,12 @@ async def resume_turn(
         if not turn.turn_id:
             raise NoSuchTurnError(f"turn {turn_id} was never begun: its journal is empty")
         before = turn.failure
-        went_on = _event(flow, turn, wanted)
+        try:
+            went_on = _event(flow, turn, wanted)
+        except NotResumableError:
+            # The process that finished it may have died before it could close the intervention.
+            settle(turn, queue, outcome=turn.status)
+            raise
         return went_on
 
     error: PhaseError | None = None

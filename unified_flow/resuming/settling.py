@@ -38,7 +38,7 @@ def settle(turn: Turn, queue: InterventionQueue, *, outcome: str) -> Entry | Non
     Raises StorageError.
     """
     retry = turn.retry
-    if retry is None or not retry.passed or retry.note is None:
+    if retry is None or not retry.passed or retry.note is None or turn.status == "abandoned":
         return None
     try:
         return queue.resolve(
