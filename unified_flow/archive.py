@@ -12,6 +12,8 @@ from unified_flow.errors import RetrievalError
 from unified_flow.journal import TurnFolders, is_open, read
 from unified_flow.turn import Turn, fold
 
+MAX_DIGITS = 15
+
 
 @dataclass(frozen=True)
 class TurnArchive:
@@ -32,13 +34,21 @@ class TurnArchive:
             turn = fold(read(folder))
         except FileNotFoundError:
             return None
+        except (OSError, ValueError, LookupError, AssertionError) as exc:
+            # Lines that are whole, and that no turn could have written in this order.
+            raise RetrievalError(
+                f"the turn in {folder} cannot be read: {str(exc).splitlines()[0]}",
+                hint="its journal is damaged; ask the question again",
+            ) from exc
+        if not turn.turn_id:
+            return None  # killed before its first line
         if turn.status == "running" and not held:
             return replace(turn, status="interrupted")
         return turn
 
     def find(self, name: str) -> Turn | None:
         """A turn by its number or its request id."""
-        if name.isdecimal():
+        if name.isdecimal() and len(name) <= MAX_DIGITS:
             return self.load(int(name))
         turns, _ = self.latest(limit=None, session=None)
         return next((turn for turn in turns if turn.request_id == name), None)
@@ -58,7 +68,7 @@ class TurnArchive:
                 damaged.append(str(exc))
                 continue
             # A folder without a journal is a turn that is just being begun, or never was.
-            if turn is None or not turn.turn_id or session not in (None, turn.session_id):
+            if turn is None or session not in (None, turn.session_id):
                 continue
             if turn.status == "interrupted" or not interrupted:
                 turns.append(turn)

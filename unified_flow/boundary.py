@@ -9,7 +9,7 @@ import asyncio
 import logging
 from time import perf_counter
 
-from unified_flow import recipe as recipes
+from interventions.redaction import redact
 from unified_flow.classify import classify
 from unified_flow.clock import elapsed_ms
 from unified_flow.errors import LimitReachedError, LoopLimitError, PhaseError
@@ -64,7 +64,7 @@ async def run_phase(step: Step, ledger: Ledger, services: Services) -> None:
 
 
 def _enter(step: Step, visit: int, attempt: int, ledger: Ledger, services: Services) -> Kit:
-    recipe = recipes.load(step.phase, services.recipes)
+    recipe = services.recipe(step.phase)
     kit = Kit(step.phase, recipe, ledger, services)
     ledger.record(
         PhaseStarted(
@@ -126,6 +126,6 @@ def _phase_error(failure: Failure, told: Told, ledger: Ledger) -> PhaseError:
         intervention_id=told.intervention_id,
         admission=told.admission,
         user_safe_message=told.user_safe_message,
-        partial=written(turn.sections),
+        partial=redact(written(turn.sections)),
         hint=getattr(failure.error, "hint", None),
     )

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
-from unified_flow import recipe as recipes
 from unified_flow.config import EMBEDDED
 from unified_flow.errors import ConfigError, InputError, RecipeError, RetrievalError
 from unified_flow.phases import NAMES
@@ -57,7 +56,7 @@ def _recipes(services: Services) -> Iterator[Finding]:
     own, broken = 0, False
     for phase in NAMES:
         try:
-            own += recipes.load(phase, services.recipes).path.parent == services.recipes
+            own += services.recipe(phase).path.parent == services.recipes
         except RecipeError as exc:
             broken = True
             yield Finding("recipe", False, str(exc), exc.hint)
@@ -103,7 +102,7 @@ def _models(services: Services) -> set[str]:
     names = set()
     for phase in NAMES:
         try:
-            names.add(services.models.name_of(recipes.load(phase, services.recipes)))
+            names.add(services.models.name_of(services.recipe(phase)))
         except RecipeError:
             continue  # reported above
     return {name for name in names if name is not None}

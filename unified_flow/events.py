@@ -19,6 +19,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def stamp(at: datetime) -> str:
+    """ISO 8601 with Z (system.md, "On disk")."""
+    return at.isoformat().replace("+00:00", "Z")
+
+
 class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 

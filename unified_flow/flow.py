@@ -13,6 +13,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from interventions.redaction import redact_text
 from unified_flow.boundary import run_phase
 from unified_flow.catalogue import safe_message
 from unified_flow.clock import elapsed_ms
@@ -32,6 +33,7 @@ from unified_flow.report import tell_outside_a_phase
 from unified_flow.routing import Step, next_step
 from unified_flow.runner import this_process
 from unified_flow.services import Services
+from unified_flow.shown import shown
 from unified_flow.turn import Turn
 
 logger = logging.getLogger("unified_flow")
@@ -82,6 +84,8 @@ class UnifiedFlow:
         checked_id(session_id, "session_id")
         checked_id(user_id, "user_id")
         request_id = checked_id(request_id or new_request_id(), "request_id")
+        if channel is not None:
+            checked_id(channel, "channel")
         await self._refresh_documents()
         ledger = self._begin(
             observer,
@@ -211,10 +215,10 @@ class UnifiedFlow:
         except PhaseError as exc:
             return _answer(exc.user_safe_message, request_id, exc, turn_id=exc.turn_id)
         except InputError as exc:
-            return _answer(str(exc), request_id, exc)
+            return _answer(redact_text(str(exc)), request_id, exc)
         except Exception as exc:  # noqa: BLE001 - the document's last line: nothing else may pass
             return await self._unexpected(exc, session_id, request_id)
-        answer = _answer(turn.response or "", request_id, turn_id=turn.turn_id)
+        answer = _answer(shown(turn.response or ""), request_id, turn_id=turn.turn_id)
         if turn.failure is not None:
             answer |= {
                 "saved": False,

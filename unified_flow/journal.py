@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ logger = logging.getLogger(__name__)
 
 MAX_INLINE_BYTES = 64 * 1024
 POINTER = "$file"
+FOLDER = re.compile(r"turn_[0-9]{6,15}")
 POINTER_BYTES = b'{"$file":'
 NAME = "journal.jsonl"
 
@@ -77,7 +79,7 @@ class TurnFolders:
         if not self.root.exists():
             return []
         names = (entry.name for entry in os.scandir(self.root))
-        return sorted(int(n[5:]) for n in names if n.startswith("turn_") and n[5:].isdecimal())
+        return sorted(int(n[5:]) for n in names if FOLDER.fullmatch(n))
 
     def create(self) -> tuple[int, Path]:
         """A new folder with the next free id; safe among threads and processes."""
@@ -228,7 +230,12 @@ def read(folder: Path) -> Iterator[AnyEvent]:
     line that is damaged; only the last line may be torn.
     """
     path = folder / NAME
-    *lines, _torn = path.read_bytes().split(b"\n")
+    try:
+        *lines, _torn = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        raise
+    except OSError as exc:
+        raise RetrievalError(f"{path} cannot be read: {exc.strerror}") from exc
     for number, line in enumerate(lines, 1):
         try:
             event = READER.validate_python(_whole(folder, json.loads(line)))
@@ -245,7 +252,9 @@ def read(folder: Path) -> Iterator[AnyEvent]:
         yield event
 
 
-def _whole(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+def _whole(folder: Path, record: Any) -> Any:
+    if not isinstance(record, dict):
+        raise ValueError("a line is no JSON object")
     for key, value in record.items():
         if isinstance(value, dict) and set(value) == {POINTER}:
             name = Path(value[POINTER]).name  # never another folder, whoever wrote the line

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from interventions.home import open_private
-from unified_flow.events import now
+from unified_flow.events import now, stamp
 from unified_flow.journal import encode
 from unified_flow.turn import Turn
 
@@ -21,7 +21,7 @@ class QueryLog:
     def write(self, turn: Turn, *, error_type: str | None, code: str | None) -> None:
         """One line, appended in one write. Raises OSError."""
         line = {
-            "timestamp": now().isoformat(),
+            "timestamp": stamp(now()),
             "request_id": turn.request_id,
             "session_id": turn.session_id,
             "turn_id": turn.turn_id,

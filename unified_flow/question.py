@@ -12,7 +12,9 @@ ALLOWED_CONTROLS = "\n\r\t"
 
 
 def checked_question(message: str) -> str:
-    """The question without surrounding space. Raises InputError."""
+    """The question without surrounding space. Raises InputError, for what is no text too."""
+    if not isinstance(message, str):
+        raise InputError(f"the question must be text, not {type(message).__name__}")
     question = message.strip()
     if not question:
         raise InputError("the question must not be empty", hint="ask something")
@@ -27,8 +29,8 @@ def checked_question(message: str) -> str:
 
 def checked_id(value: str, field: str) -> str:
     """A session, user or request id: any short readable text. Raises InputError."""
-    if not value.strip() or len(value) > MAX_ID_CHARS:
-        raise InputError(f"{field} must have 1 to {MAX_ID_CHARS} characters", field=field)
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID_CHARS:
+        raise InputError(f"{field} must be text of 1 to {MAX_ID_CHARS} characters", field=field)
     _refuse_unreadable(value, field, field)
     return value
 

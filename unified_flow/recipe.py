@@ -12,6 +12,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -57,9 +58,12 @@ def load(phase: str, override: Path | None) -> Recipe:
     for path in _candidates(phase, override):
         try:
             stat = path.stat()
+            if not S_ISREG(stat.st_mode):
+                raise RecipeError(f"{path}:1: the recipe is not a regular file")
             return _read(path, stat.st_mtime_ns, stat.st_size)
         except FileNotFoundError:
-            continue
+            if path.is_symlink():
+                raise RecipeError(f"{path}:1: the recipe is a link to nothing") from None
         except (OSError, UnicodeDecodeError) as exc:
             raise RecipeError(f"{path}:1: the recipe cannot be read: {exc}") from exc
     raise RecipeError(

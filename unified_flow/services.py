@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from interventions import InterventionQueue
+from unified_flow import recipe
 from unified_flow.config import Settings
 from unified_flow.documents import Documents
+from unified_flow.errors import RecipeError
 from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
 from unified_flow.models.catalog import ModelCatalog
 from unified_flow.policies import Policy
 from unified_flow.querylog import QueryLog
+from unified_flow.recipe import Recipe
 from unified_flow.sessions import SessionStore
 from unified_flow.tools.toolbox import Toolbox
 
@@ -42,6 +45,16 @@ class Services:
     def recipes(self) -> Path:
         """Where the project's own recipes are, if it has any."""
         return self.settings.recipes or self.home / "recipes"
+
+    def recipe(self, phase: str) -> Recipe:
+        """Raises RecipeError, also if the folder that the settings name is not there."""
+        named = self.settings.recipes
+        if named is not None and not named.is_dir():
+            raise RecipeError(
+                f"{named}:1: there is no such folder of recipes",
+                hint="mend the setting `recipes`",
+            )
+        return recipe.load(phase, self.recipes)
 
     async def aclose(self) -> None:
         await self.models.aclose()

@@ -18,6 +18,7 @@ from typing import Any
 
 from interventions.home import open_private
 from unified_flow.errors import RetrievalError
+from unified_flow.events import stamp
 from unified_flow.results import PriorTurn, Saved
 from unified_flow.text import terms
 from unified_flow.turn import Turn
@@ -67,7 +68,7 @@ class SessionStore:
         assert draft is not None
         assert analysis is not None
         assert turn.started_at is not None
-        at = turn.started_at.isoformat()
+        at = stamp(turn.started_at)
         sources = json.dumps([c.source for c in draft.citations]) if draft.citations else None
         spoken = [
             (_message_id(turn, role), turn.session_id, turn.turn_id, role, content, cited, at)

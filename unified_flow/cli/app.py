@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from interventions.cli.main import app as interventions
-from unified_flow.cli import ask, doctor, index, replay, resume, turns
+from unified_flow.cli import ask, doctor, index, keeping, replay, resume, turns
 
 app = typer.Typer(
     name="unified-flow",
@@ -41,6 +41,8 @@ app.command("ask")(ask.ask)
 app.command("resume")(resume.resume)
 app.command("replay")(replay.replay)
 app.command("index")(index.index)
+turns.app.command("abandon")(keeping.abandon)
+turns.app.command("prune")(keeping.prune)
 app.add_typer(turns.app, name="turns")
 app.command("doctor")(doctor.doctor)
 app.add_typer(interventions, name="interventions")

@@ -15,7 +15,7 @@ import typer
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from interventions.entry import short_id
-from interventions.plaintext import clean
+from interventions.plaintext import clean, one_line
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import on_terminal
@@ -151,15 +151,19 @@ async def _answer(
 
 
 def _show(turn: Turn, error: PhaseError | None, home: Path | None) -> None:
+    from unified_flow.shown import shown
+
     home_flag = f" --home {shlex.quote(str(home))}" if home else ""
     if error is not None:
         from rich.console import Console
 
         from unified_flow.cli.card import show_card
+        from unified_flow.cli.known import known_fixes
 
-        show_card(Console(stderr=True), turn, error, home_flag)
+        known = known_fixes(home, error.intervention_id)
+        show_card(Console(stderr=True), turn, error, home_flag, known)
         return
-    response = turn.response or ""
+    response = shown(turn.response or "")
     if on_terminal():
         print()
     say(clean(response))
@@ -167,7 +171,8 @@ def _show(turn: Turn, error: PhaseError | None, home: Path | None) -> None:
     if rest:
         say("\nSources:")
         for citation in rest:
-            say(clean(f"  {citation.source}  “{' '.join(citation.quote.split())}”"))
+            quote = shown(" ".join(citation.quote.split()))
+            say(clean(f"  {one_line(citation.source)}  “{quote}”"))
     if turn.failure is not None:
         waits = turn.failure.intervention_id
         news = f"interventions show {short_id(waits)}{home_flag}" if waits else "nobody was told"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console, Group
 from rich.panel import Panel
 from rich.text import Text
@@ -17,8 +19,13 @@ SYMBOL = {"completed": "✓", "failed": "✗", "running": "…", "not_run": "·"
 MESSAGE_CHARS = 600
 
 
-def show_card(console: Console, turn: Turn, error: PhaseError, home_flag: str) -> None:
-    """`home_flag` is what the commands need to find the same home (" --home …" or "")."""
+def show_card(
+    console: Console, turn: Turn, error: PhaseError, home_flag: str, known: Sequence[str] = ()
+) -> None:
+    """`home_flag` is what the commands need to find the same home (" --home …" or "").
+
+    `known` says what helped when the same failure was resolved before.
+    """
     what = clean(f"{error.phase} failed: {error.category}, {error.severity}")
     cause = error.__cause__
     body = Text()
@@ -29,6 +36,8 @@ def show_card(console: Console, turn: Turn, error: PhaseError, home_flag: str) -
         body.append(f"\ntool: {clean(turn.failure.tool)}")
     if error.hint:
         body.append("\nhint: ", "dim").append(clean(error.hint))
+    for fix in known:
+        body.append("\nresolved before: ", "dim").append(beginning(fix, MESSAGE_CHARS))
     steps = Text("\n").join([Text("Next:", "dim"), *_next(error, home_flag)])
     if console.is_terminal:
         console.print(Panel(Group(body, Text(), steps), title=what, border_style="red"))

@@ -38,3 +38,10 @@ def exits() -> Iterator[None]:
             if exc.hint:
                 note(f"  hint: {exc.hint}")
             raise typer.Exit(code) from exc
+        except BrokenPipeError:
+            raise
+        except OSError as exc:
+            # Whatever folder or stream it is that cannot be used: a line, not a traceback.
+            where = f"{exc.filename}: " if exc.filename else ""
+            note(f"error: {where}{exc.strerror or exc}")
+            raise typer.Exit(Code.USAGE) from exc

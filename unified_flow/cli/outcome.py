@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from interventions.cli.exits import Code
+from interventions.redaction import redact_text
 from unified_flow.errors import PhaseError, UnifiedFlowError, wire_name
+from unified_flow.shown import shown, shown_citation
 from unified_flow.turn import Turn
 
 
@@ -13,10 +15,12 @@ def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
     """The object of `ask --json`; a failed turn adds what is known of the failure."""
     status = "failed" if error else turn.status
     outcome: dict[str, Any] = {
-        "response": None if error else turn.response,
+        "response": None if error or turn.response is None else shown(turn.response),
         "status": status,
-        "clarification_question": turn.clarification_question if status == "clarify" else None,
-        "citations": [] if error else [c.model_dump(mode="json") for c in turn.citations],
+        "clarification_question": shown(turn.response or "") if status == "clarify" else None,
+        "citations": []
+        if error
+        else [shown_citation(c).model_dump(mode="json") for c in turn.citations],
         "abstained": turn.abstained and error is None,
         "error": error is not None,
         "session_id": turn.session_id,
@@ -61,7 +65,7 @@ def of_refusal(error: UnifiedFlowError, session_id: str) -> dict[str, Any]:
         "error_category": None,
         "phase": None,
         "intervention_id": None,
-        "message": str(error),
+        "message": redact_text(str(error)),
         "partial": {},
     }
 

@@ -155,8 +155,10 @@ def _show(resumed: Resumed, home: Path | None) -> None:
         from rich.console import Console
 
         from unified_flow.cli.card import show_card
+        from unified_flow.cli.known import known_fixes
 
-        show_card(Console(stderr=True), resumed.turn, resumed.error, _home_flag(home))
+        known = known_fixes(home, resumed.error.intervention_id)
+        show_card(Console(stderr=True), resumed.turn, resumed.error, _home_flag(home), known)
     else:
         say(clean(resumed.turn.response or ""))
     for line in difference(resumed.before, resumed.turn.failure):

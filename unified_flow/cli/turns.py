@@ -10,6 +10,7 @@ import typer
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from interventions.plaintext import clean
+from interventions.redaction import redact, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import beginning, on_terminal
@@ -98,21 +99,23 @@ def show_turn(
                     for v in found.visits
                 ],
             }
-            say(json.dumps(whole, ensure_ascii=False))
+            say(json.dumps(redact(whole), ensure_ascii=False))
         else:
-            say(clean(archive.page(found.turn_id)))
+            from unified_flow.shown import shown
+
+            say(clean(shown(archive.page(found.turn_id))))
 
 
 def _row(turn: Turn) -> dict[str, object]:
+    from unified_flow.events import stamp
+
     return {
         "turn_id": turn.turn_id,
         "status": turn.status,
         "session_id": turn.session_id,
         "request_id": turn.request_id,
-        "question": turn.question,
-        "started_at": turn.started_at.isoformat().replace("+00:00", "Z")
-        if turn.started_at
-        else None,
+        "question": redact_text(turn.question),
+        "started_at": stamp(turn.started_at) if turn.started_at else None,
         "duration_ms": turn.duration_ms,
         "saved": turn.saved,
         "failed_phase": turn.failure.phase if turn.failure else None,
@@ -130,4 +133,4 @@ def _table(turns: list[Turn]) -> None:
         if turn.status == "interrupted" and turn.visits:
             where = f" in {turn.visits[-1].phase}"
         head = f"{turn.turn_id:>6}  {started}  {turn.status + where:<26} "
-        say(head + beginning(turn.question, max(20, width - len(head))))
+        say(head + beginning(redact_text(turn.question), max(20, width - len(head))))

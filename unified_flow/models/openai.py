@@ -72,7 +72,7 @@ class OpenAIModel:
             "stream": False,
         }
         response, body = await self.request("POST", "chat/completions", self.timeout_s, payload)
-        found = read_completion(body, response.headers.get("content-type", ""))
+        found = read_completion(self._without_key(body), response.headers.get("content-type", ""))
         return ModelReply(found.text, found.prompt_tokens, found.completion_tokens)
 
     async def request(
@@ -129,6 +129,11 @@ class OpenAIModel:
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
         return headers
+
+    def _without_key(self, body: bytes) -> bytes:
+        """A reply that repeats the key must carry it into no journal, queue or screen."""
+        secret = self._secret()
+        return body.replace(secret.encode(), b"[redacted]") if secret else body
 
     def _secret(self) -> str | None:
         return None if self._key is None else self._key.get_secret_value()

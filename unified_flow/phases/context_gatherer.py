@@ -41,7 +41,7 @@ async def run(turn: Turn, kit: Kit) -> GatheredContext:
     if added := set(references) - set(gathered.source_references):
         invented = ", ".join(sorted(added))
         raise SchemaMismatchError(f"condensing added what was not there: {invented}")
-    return condensed
+    return condensed.model_copy(update={"source_references": references})
 
 
 def _references(turns: list[PriorTurn], memories: list[Memory]) -> list[str]:

@@ -114,7 +114,8 @@ def _services(home: Path, recording: Recording, real: Services | None) -> Servic
     settings = services.settings
     if real is not None:
         limited = {} if recording.resumed else {"limits": real.settings.limits}
-        settings = settings.model_copy(update={"recipes": real.recipes, **limited})
+        recipes = real.recipes if real.recipes.is_dir() else None
+        settings = settings.model_copy(update={"recipes": recipes, **limited})
     return replace(
         services,
         settings=settings,
