@@ -1,0 +1,59 @@
+"""A browser that a person would use: refused without the token; with it, triage by keyboard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from interventions import InterventionQueue
+from tests.tui.scene import put
+from tests.tui.web.cdp import Browser
+from tests.tui.web.serving import serving
+
+pytestmark = [pytest.mark.browser, pytest.mark.anyio]
+
+_REFUSED = "document.body && document.body.innerText.includes('refused')"
+_READY = "!!document.querySelector('body.-first-byte .xterm-helper-textarea')"
+_FOCUS = "document.querySelector('.xterm-helper-textarea').focus()"
+
+
+async def _until(condition: Callable[[], Awaitable[object]]) -> None:
+    for _ in range(300):
+        if await condition():
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("it never came to that")
+
+
+async def test_resolving_in_a_browser(queue: InterventionQueue, tmp_path: Path) -> None:
+    first = put(queue, error_message="seen in a browser")
+    with serving(queue.home) as address:
+        async with Browser(tmp_path / "profile") as browser:
+
+            async def shown(text: bytes) -> bool:
+                return text in browser.received
+
+            async def resolved() -> bool:
+                return bool(queue.find(first)["resolved_at"])
+
+            await browser.open(address.partition("?")[0])
+            await _until(lambda: browser.evaluate(_REFUSED))
+            await browser.open(address)
+            await _until(lambda: browser.evaluate(_READY))
+            await _until(lambda: shown(b"seen in a browser"))
+            await browser.evaluate(_FOCUS)
+            await browser.press("r")
+            await _until(lambda: shown(b"what you mended"))
+            for letter in "fixed it":
+                await browser.press(letter)
+            await browser.press("Enter", 13)
+            await _until(resolved)
+            asked = list(browser.requests)
+    entry = queue.find(first)
+    assert entry["resolution"] == "fixed it"
+    assert queue.journal(first)[-1]["via"] == "monitor"
+    assert {urlsplit(found).netloc for found in asked} - {""} == {urlsplit(address).netloc}
