@@ -82,6 +82,8 @@ def _head(entry: Entry, now: datetime) -> list[str]:
         lines.append(f"snoozed until {entry['snoozed_until']}")
     if entry.get("snoozed_until_occurrences"):
         lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
+    if entry.get("superseded"):
+        lines.append(f"superseded: {entry['superseded']}")
     if entry.get("resolution"):
         lines.append(f"{state_of(entry, now)}: {entry['resolution']}")
     return [one_line(line) for line in lines]

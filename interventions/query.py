@@ -38,8 +38,11 @@ IS_WORDS = (
     "regression",
     "merged",
     "assigned",
+    "superseded",
     "any",
 )
+
+STATELESS = ("regression", "merged", "assigned", "superseded")
 
 _ALIASES = {
     "severity": "sev",
@@ -138,7 +141,7 @@ def _test(found: re.Match[str]) -> tuple[Test | None, bool]:
         return any(test(entry, now) for test in alternatives)
 
     # `is:regression` and the like say nothing of open or closed.
-    states = key == "is" and any(one not in ("regression", "merged", "assigned") for one in values)
+    states = key == "is" and any(one not in STATELESS for one in values)
     return _not_if(negated, any_of), states and not negated
 
 
@@ -189,6 +192,7 @@ def _state(value: str) -> Test:
         "regression": lambda entry, now: bool(entry.get("regression_of")),
         "merged": lambda entry, now: bool(entry["merged"]),
         "assigned": lambda entry, now: bool(entry.get("owner")),
+        "superseded": lambda entry, now: bool(entry.get("superseded")),
         "any": lambda entry, now: True,
     }
     if word not in tests:

@@ -206,6 +206,26 @@ class InterventionQueue:
             expected_version,
         )
 
+    def supersede(
+        self, turn_id: int, why: str, *, by: str | None = None, via: str = "library"
+    ) -> list[Entry]:
+        """Mark the open entries of a turn that nobody needs to mend for its sake any more."""
+        actor, now = Actor.current(by=by, via=via), utc_now()
+        with self.store.transaction(self.lock_timeout_s) as work:
+            mine = [e for e in work.state.entries if is_open(e) and e["turn_id"] == turn_id]
+            return [
+                self._write(
+                    work,
+                    "supersede",
+                    entry,
+                    transitions.supersede(entry, why=redact_text(why, MAX_MESSAGE), now=now),
+                    actor,
+                    now,
+                )
+                for entry in mine
+                if entry.get("superseded") != why
+            ]
+
     def snooze(
         self,
         intervention_id: str,

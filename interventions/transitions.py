@@ -97,6 +97,12 @@ def assign(entry: Entry, *, owner: str | None) -> Fields:
     return {"owner": owner}
 
 
+def supersede(entry: Entry, *, why: str, now: datetime) -> Fields:
+    """Its turn went on or was given up elsewhere: it stays open until somebody closes it."""
+    _must_be_open(entry, now, "supersede")
+    return {"superseded": why}
+
+
 def apply(entry: Entry, fields: Fields) -> Entry:
     return {**entry, **fields, "version": entry["version"] + 1}
 

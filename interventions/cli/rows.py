@@ -79,6 +79,8 @@ def marks(entry: Entry, now: datetime) -> list[str]:
         found.append("REGRESSION")
     if is_snoozed(entry, now):
         found.append("SNOOZED")
+    if entry.get("superseded") and not closed_at(entry):
+        found.append("SUPERSEDED")
     if entry.get("resolved_at"):
         found.append("RESOLVED")
     if entry.get("dismissed_at"):
@@ -102,6 +104,8 @@ def _remarks(group: Group) -> list[str]:
         lines.append(f"  was resolved in {short_id(entry['regression_of'])}: {note}")
     if closed_at(entry) and entry.get("resolution"):
         lines.append(f"  {one_line(entry['resolution'])}")
+    if entry.get("superseded") and not closed_at(entry):
+        lines.append(f"  {one_line(entry['superseded'])}")
     if entry.get("owner"):
         lines.append(f"  assigned to {one_line(entry['owner'])}")
     if len(group.entries) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,11 @@ async def resume_turn(
     except QueueError as exc:
         return Resumed(turn, error, before, went_on, trouble=str(exc))
     name = closed["id"] if closed else None
+    if error is None and turn.failure is None:
+        # Others of its interventions are about failures that it has left behind.
+        with suppress(QueueError):
+            why = f"turn {turn_id} was resumed by {went_on.by} and is {turn.status}"
+            queue.supersede(turn_id, why, by=wanted.by, via=wanted.via)
     if error is not None and turn.retry is not None and turn.retry.passed:
         name = turn.retry.intervention_id  # closed when the later failure was reported
     return Resumed(turn, error, before, went_on, closed=name)

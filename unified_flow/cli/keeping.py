@@ -1,0 +1,74 @@
+"""`unified-flow turns abandon` and `turns prune`: what is not needed any more."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from interventions.cli.screen import note, say
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+
+
+def abandon(
+    turn: Annotated[int, typer.Argument(help="The turn's number.", show_default=False)],
+    reason: Annotated[str, typer.Option("--note", "-m", help="Why.")] = "",
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Give a turn up. Its open interventions say so, and can be closed in bulk.
+
+    \b
+    unified-flow turns abandon 12 --note "asked again as 15"
+    interventions dismiss --query is:superseded --yes
+    """
+    with exits():
+        from interventions.redaction import redact_text
+        from interventions.settings import queue_at
+        from unified_flow.archive import TurnArchive
+        from unified_flow.resuming.upkeep import abandon as give_up
+
+        folders = TurnArchive.of(home).folders
+        marked = give_up(folders, queue_at(home), turn, redact_text(reason))
+        if as_json:
+            say(json.dumps({"turn_id": turn, "status": "abandoned", "superseded": marked}))
+        else:
+            say(f"turn {turn} is abandoned")
+            if marked:
+                note(f"superseded: {marked}; next: interventions dismiss --query is:superseded")
+
+
+def prune(
+    older_than: Annotated[str, typer.Option("--older-than", help="12h, 30d, …")] = "30d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which.")] = False,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Remove old finished turns: answered, asked back, abandoned.
+
+    Never one that an open intervention is about, that failed or was interrupted, nor the newest.
+
+    \b
+    unified-flow turns prune --older-than 30d --dry-run
+    """
+    with exits():
+        from interventions.durations import parse_duration
+        from interventions.settings import queue_at
+        from interventions.timestamps import utc_now
+        from unified_flow.archive import TurnArchive
+        from unified_flow.resuming import upkeep
+
+        age = parse_duration(older_than)
+        if age is None:
+            raise typer.BadParameter(f"{older_than!r} is no duration: 12h, 30d")
+        archive = TurnArchive.of(home)
+        keep = upkeep.needed(queue_at(home).entries())
+        chosen = upkeep.prunable(archive, keep, utc_now() - age)
+        done = 0 if dry_run else upkeep.prune(archive.folders, chosen)
+        if as_json:
+            say(json.dumps({"turns": chosen, "removed": done}))
+        else:
+            names = ", ".join(map(str, chosen)) or "none"
+            say(f"would remove: {names}" if dry_run else f"removed {done}: {names}")
