@@ -12,7 +12,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISLNK, S_ISREG
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -57,13 +57,15 @@ def load(phase: str, override: Path | None) -> Recipe:
     """The recipe of `phase`. Raises RecipeError naming the file and the line."""
     for path in _candidates(phase, override):
         try:
-            stat = path.stat()
-            if not S_ISREG(stat.st_mode):
-                raise RecipeError(f"{path}:1: the recipe is not a regular file")
-            return _read(path, stat.st_mtime_ns, stat.st_size)
+            found = path.lstat()
         except FileNotFoundError:
-            if path.is_symlink():
-                raise RecipeError(f"{path}:1: the recipe is a link to nothing") from None
+            continue
+        try:
+            if S_ISLNK(found.st_mode):
+                found = path.stat()
+            if not S_ISREG(found.st_mode):
+                raise RecipeError(f"{path}:1: the recipe is not a regular file")
+            return _read(path, found.st_mtime_ns, found.st_size)
         except (OSError, UnicodeDecodeError) as exc:
             raise RecipeError(f"{path}:1: the recipe cannot be read: {exc}") from exc
     raise RecipeError(

@@ -7,7 +7,7 @@ from disk stands exactly where it stood.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from typing import Any, Literal, assert_never
@@ -30,6 +30,7 @@ from unified_flow.events import (
     TurnResumed,
     TurnStarted,
 )
+from unified_flow.records import changed
 from unified_flow.sections import Sections
 
 Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned"]
@@ -206,7 +207,7 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
         case TurnResumed():
             return _resume(turn, event)
         case TurnAbandoned():
-            return replace(turn, status="abandoned")
+            return changed(turn, status="abandoned")
         case PhaseStarted():
             visit = Visit(
                 event.phase,
@@ -216,19 +217,19 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
                 model=event.model,
                 recipe_digest=event.recipe_digest,
             )
-            return replace(turn, status="running", visits=(*turn.visits, visit), failure=None)
+            return changed(turn, status="running", visits=(*turn.visits, visit), failure=None)
         case ModelCalled():
             calls = turn.counters.model_calls + 1
-            return replace(turn, counters=replace(turn.counters, model_calls=calls))
+            return changed(turn, counters=changed(turn.counters, model_calls=calls))
         case ToolStarted():
             if "writes" not in event.access:
                 return turn
             write = Write(event.call, event.tool, event.args)
-            return replace(turn, writes=(*turn.writes, write))
+            return changed(turn, writes=(*turn.writes, write))
         case ToolCompleted():
             result = results.ToolResult.model_validate(event.output)
             done = {**turn.tools_done, event.call: result}
-            return replace(turn, tools_done=done, writes=_all_done(turn.writes))
+            return changed(turn, tools_done=done, writes=_all_done(turn.writes))
         case PhaseCompleted():
             return _complete(turn, event)
         case PhaseFailed():
@@ -247,11 +248,11 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
             told = event.category not in OUTCOME_UNKNOWN
             writes = tuple(w for w in turn.writes if w.done) if told else turn.writes
             status: Status = "running" if event.action == "retry" else "failed"
-            return replace(turn, visits=visits, status=status, failure=failure, writes=writes)
+            return changed(turn, visits=visits, status=status, failure=failure, writes=writes)
         case TurnInterrupted():
-            return replace(turn, status="interrupted")
+            return changed(turn, status="interrupted")
         case TurnCompleted():
-            return replace(
+            return changed(
                 turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms
             )
         case _:
@@ -266,8 +267,8 @@ def _ended(
     before = turn.visits[:-1] if begun else turn.visits
     visit = turn.visits[-1] if begun else Visit(event.phase, event.visit, status)
     if not begun:
-        visit = replace(visit, before=turn.sections)
-    return (*before, replace(visit, status=status, duration_ms=event.duration_ms))
+        visit = changed(visit, before=turn.sections)
+    return (*before, changed(visit, status=status, duration_ms=event.duration_ms))
 
 
 def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
@@ -276,19 +277,19 @@ def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
     if event.phase == "coordinator":
         output = (*turn.sections.coordinator, *output)
     elif event.phase == "planner":
-        counters = replace(counters, planning=counters.planning + 1)
+        counters = changed(counters, planning=counters.planning + 1)
     elif event.phase == "validation" and output.decision == "RETRY":
-        counters = replace(counters, retries=counters.retries + 1, planning=0)
+        counters = changed(counters, retries=counters.retries + 1, planning=0)
     elif event.phase == "validation" and output.decision == "REVISE":
-        counters = replace(counters, revisions=counters.revisions + 1)
+        counters = changed(counters, revisions=counters.revisions + 1)
     retry = turn.retry
     if retry is not None and retry.phase == event.phase:
-        retry = replace(retry, passed=True)
-    return replace(
+        retry = changed(retry, passed=True)
+    return changed(
         turn,
         retry=retry,
         visits=_ended(turn, event, "completed"),
-        sections=replace(turn.sections, **{event.phase: output}),
+        sections=changed(turn.sections, **{event.phase: output}),
         counters=counters,
         tools_done={},
     )
@@ -296,25 +297,25 @@ def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
 
 def _all_done(writes: tuple[Write, ...]) -> tuple[Write, ...]:
     """Tools run one after another, so whatever had begun is done when a result comes."""
-    return tuple(w if w.done else replace(w, done=True) for w in writes)
+    return tuple(w if w.done else changed(w, done=True) for w in writes)
 
 
 def _resume(turn: Turn, event: TurnResumed) -> Turn:
     """The turn ready to go on: as it stood, or as it stood before a phase, and perhaps edited."""
     visits = tuple(
-        replace(v, status="interrupted") if v.status == "running" else v for v in turn.visits
+        changed(v, status="interrupted") if v.status == "running" else v for v in turn.visits
     )
     sections, done = turn.sections, turn.tools_done
     place = turn.first_visit(event.phase) if event.rewound else None
     if place is not None:
         sections, done = visits[place].before, {}
-        dropped = (replace(v, status="dropped") for v in visits[place:])
+        dropped = (changed(v, status="dropped") for v in visits[place:])
         visits = (*visits[:place], *dropped)
     edited = dict(event.edited)
     question = edited.pop("question", turn.question)
     if edited:
         replaced = {name: OUTPUT[name].validate_python(value) for name, value in edited.items()}
-        before, sections = sections.planner, replace(sections, **replaced)
+        before, sections = sections.planner, changed(sections, **replaced)
         done = {n: r for n, r in done.items() if _same_request(n, before, sections.planner)}
     retry = None
     if event.retry_of is not None and event.retry_phase is not None:
@@ -323,7 +324,7 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         retry = Retry(
             event.retry_of, event.retry_phase, event.by, event.via, event.note, passed=passed
         )
-    return replace(
+    return changed(
         turn,
         status="running",
         question=question,
