@@ -326,6 +326,14 @@ def test_doctor_names_what_is_wrong_and_how_to_mend_it(home: Path, docs: Path) -
     assert "planner.md:1" in wrong["recipe"]["message"]
 
 
+@pytest.mark.parametrize("mistake", ['docs = ["gone"]', 'polcy = "x"', "model = ", 'model = "x"'])
+def test_doctor_says_what_is_wrong_with_the_settings(mistake: str, home: Path) -> None:
+    (home / "unified_flow.toml").write_text(mistake + "\n")
+    done = run("doctor", "--json", home=home)
+    (check,) = json.loads(done.stdout)["checks"]
+    assert (done.returncode, check["name"], check["ok"]) == (1, "settings", False)
+
+
 def test_escape_sequences_in_a_document_do_not_reach_the_terminal(home: Path, docs: Path) -> None:
     (docs / "evil.md").write_text(
         "# Evil\n\nThe gizmo is [bold]red[/bold] \x1b]0;owned\x07 here.\n"

@@ -28,25 +28,28 @@ def doctor(
     unified-flow doctor
     unified-flow doctor --model qwen2.5:1.5b --base-url http://127.0.0.1:11434/v1
 
-    Exit code 0 if all is well, else 1; 2 if the settings themselves cannot be read.
+    Exit code 0 if all is well, else 1.
     """
     with exits():
         import asyncio
         from dataclasses import asdict
 
         from unified_flow.checkup import Finding, check_all
+        from unified_flow.errors import ConfigError, InputError
         from unified_flow.wiring import wire
 
-        services = wire(
-            home,
-            docs=docs,
-            model=model,
-            base_url=base_url,
-            api_key_env=api_key_env,
-            api_key_file=api_key_file,
-        )
-
         async def check() -> list[Finding]:
+            try:
+                services = wire(
+                    home,
+                    docs=docs,
+                    model=model,
+                    base_url=base_url,
+                    api_key_env=api_key_env,
+                    api_key_file=api_key_file,
+                )
+            except (ConfigError, InputError) as exc:
+                return [Finding("settings", False, str(exc), exc.hint)]
             try:
                 return await check_all(services)
             finally:
