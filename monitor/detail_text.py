@@ -63,7 +63,8 @@ def _alike(others: Sequence[Entry]) -> Content:
 
 def _section(section: Section) -> Content:
     paint = _traceback_line if section.title == "Traceback" else Content
-    lines = [paint(line) for line in section.lines if line or section.title == "Traceback"]
+    told = "\n".join(section.lines).rstrip("\n").split("\n")
+    lines = [paint(line) for line in told if line or section.title == "Traceback"]
     return _titled(section.title, lines)
 
 

@@ -17,6 +17,7 @@ from interventions.health import health
 from interventions.home import archive_file, emergency_log, queue_file, state_folder
 from interventions.queue import InterventionQueue
 from interventions.timestamps import utc_now
+from monitor.archived import Archived
 from monitor.snapshot import Background, Kind, Snapshot, Trouble
 
 Clock = Callable[[], datetime]
@@ -50,7 +51,7 @@ class LiveSource:
         self._queue = queue
         self._clock = clock
         self._seen = False
-        self._archived: tuple[object, list[Entry]] = (None, [])
+        self._archived = Archived(archive_file(queue.home))
         self.home = queue.home
         self.title = str(queue.home)
 
@@ -68,12 +69,12 @@ class LiveSource:
         self._seen = True
         try:
             state = self._queue.store.read()
-            figures = health(state, self._archive(), self.home, self._queue.limits, now)
+            figures = health(state, self._archived.read(), self.home, self._queue.limits, now)
         except CorruptQueueError as error:
             return Snapshot(now, trouble=Trouble(Kind.CORRUPT, str(error), error.hint))
         except StorageError as error:
             return Snapshot(now, trouble=Trouble(Kind.STORAGE, str(error), error.hint))
-        except OSError as error:  # the emergency log, which health counts
+        except OSError as error:  # the archive or the emergency log, which health counts
             what = f"cannot read {error.filename}: {error.strerror}"
             return Snapshot(now, trouble=Trouble(Kind.STORAGE, what, "interventions doctor"))
         return Snapshot(now, state.entries, figures, read_only=read_only)
@@ -114,13 +115,6 @@ class LiveSource:
             "it fills when a turn fails (unified-flow ask), or a program uses "
             "`with intervene(...)`; another place: monitor --home FOLDER",
         )
-
-    def _archive(self) -> list[Entry]:
-        """Parsed again only when it grew: it is read at every change of the queue."""
-        stamp = _stamp(archive_file(self.home))
-        if stamp is None or stamp != self._archived[0]:
-            self._archived = (stamp, list(self._queue.store.archived()))
-        return self._archived[1]
 
     def _read_only(self) -> str:
         folder = state_folder(self.home)

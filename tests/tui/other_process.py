@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ class OtherProcess:
 
     def burst(self, home: Path, count: int, **fields: Any) -> None:
         self._ask("burst", home, {"count": count, **fields})
+
+    def churn(self, home: Path, seconds: float, per_second: int) -> int:
+        """Puts and resolves at that rate; how many changes it made."""
+        return int(self._ask("churn", home, {"seconds": seconds, "per_second": per_second}))
 
     def resolve(self, home: Path, intervention_id: str, note: str) -> None:
         self._ask("resolve", home, {"id": intervention_id, "note": note})
@@ -60,7 +65,24 @@ def _answer(command: str, queue: InterventionQueue, fields: dict[str, Any]) -> A
             own = {"session_id": f"burst-{number}", "error_type": f"Burst{number}Error"}
             queue.put(InterventionRequest(**(DEFAULTS | own | fields)))
         return None
+    if command == "churn":
+        return _churn(queue, **fields)
     return queue.resolve(fields["id"], fields["note"], by="bob")["id"]
+
+
+def _churn(queue: InterventionQueue, seconds: float, per_second: int) -> int:
+    started, made = time.monotonic(), 0
+    while (ahead := started + made / per_second - time.monotonic()) > -seconds:
+        if made >= seconds * per_second:
+            break
+        time.sleep(max(ahead, 0))
+        own = {"session_id": f"churn-{made}", "error_type": f"Churn{made % 7}Error"}
+        admission = queue.put(InterventionRequest(**(DEFAULTS | own)))
+        if made % 2 and admission.intervention_id:
+            queue.resolve(admission.intervention_id, "churned")
+            made += 1
+        made += 1
+    return made
 
 
 def main() -> None:

@@ -1,0 +1,61 @@
+"""Twenty changes a second: the keys stay quick and the memory flat. SOAK=1 goes on for a minute."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+from textual.events import Key
+from textual.pilot import Pilot
+
+from interventions import InterventionQueue
+from monitor.app import Monitor
+from tests.tui.other_process import OtherProcess
+from tests.tui.scene import fill
+from tests.tui.seen import rows
+
+pytestmark = pytest.mark.anyio
+SECONDS = 60.0 if os.environ.get("SOAK") else 3.0
+
+
+async def _key_to_paint_s(pilot: Pilot[Any], key: str) -> float:
+    painted = asyncio.Event()
+    before = rows(pilot).cursor_key
+    started = time.perf_counter()
+    pilot.app.post_message(Key(key, key))
+    while rows(pilot).cursor_key == before:
+        await asyncio.sleep(0.001)
+    pilot.app.screen.call_after_refresh(painted.set)
+    await painted.wait()
+    return time.perf_counter() - started
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def test_twenty_changes_a_second(
+    queue: InterventionQueue, monitor: Callable[..., Monitor], home: Path, other: OtherProcess
+) -> None:
+    fill(queue, 20)
+    async with monitor().run_test(size=(130, 40)) as pilot:
+        churning = asyncio.create_task(asyncio.to_thread(other.churn, home, SECONDS, 20))
+        waits, memory, key = [], [], "j"
+        while not churning.done():
+            waits.append(await _key_to_paint_s(pilot, key))
+            key = "k" if key == "j" else "j"
+            memory.append(_resident_bytes())
+            await asyncio.sleep(0.05)
+        assert await churning >= SECONDS * 15
+        half = len(memory) // 2
+        growth = (median(memory[half:]) - median(memory[:half])) / 1e6
+        print(f"{median(waits) * 1000:.0f} ms median, {max(waits) * 1000:.0f} ms at worst")
+        print(f"{growth:.1f} MB more in the second half")
+        assert median(waits) < 0.1
+        assert growth < 8
