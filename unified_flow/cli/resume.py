@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -42,6 +42,9 @@ def resume(
     rerun_tools: Annotated[
         bool,
         typer.Option("--rerun-tools", help="Let tools that may have written write again."),
+    ] = False,
+    edit: Annotated[
+        bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")
     ] = False,
     note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
     docs: options.Docs = None,
@@ -84,12 +87,22 @@ def resume(
             api_key_env=api_key_env,
             api_key_file=api_key_file,
         )
+        edited: dict[str, Any] = {}
+        edited_for = None
+        if edit:
+            from unified_flow.cli.editing import edited_input
+
+            edited_for, edited = edited_input(
+                flow.services, load(place, turn_id), from_phase, rerun_tools
+            )
         wanted = Resumption(
             from_phase=from_phase,
             rerun_tools=rerun_tools,
             intervention_id=intervention_id,
             note=note_text or "the turn was resumed and got past the phase",
             via="cli",
+            edited=edited,
+            edited_for=edited_for,
         )
         try:
             code = asyncio.run(_resume(flow, turn_id, wanted, as_json, home))
@@ -132,6 +145,8 @@ async def _resume(
 def _announce(turn_id: int, event: TurnResumed) -> None:
     again = ", dropping what it and the phases after it had found" if event.rewound else ""
     note(f"turn {turn_id} goes on at {event.phase}{again}")
+    if event.edited:
+        note(f"edited: {', '.join(event.edited)}")
     changed = "; ".join(event.changed) or "nothing that is recorded"
     note(f"changed since it stopped: {one_line(changed)}")
 

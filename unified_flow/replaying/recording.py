@@ -67,6 +67,9 @@ class Failed(Plain):
 
 
 class Recording(Plain):
+    """`edited`: a person changed what a phase reads, which no model or tool has answered; such a
+    turn cannot be replayed."""
+
     turn_id: int = 0
     session_id: str = "replay"
     user_id: str = "default"
@@ -74,11 +77,12 @@ class Recording(Plain):
     visits: tuple[Visit, ...] = ()
     failed: Failed | None = None
     resumed: bool = False
+    edited: bool = False
 
 
 def record(events: Iterable[AnyEvent]) -> Recording:
     """The recording of a turn."""
-    turn, visits = Turn(), list[Visit]()
+    turn, visits, edited = Turn(), list[Visit](), False
     for event in events:
         before, turn = turn, apply(turn, event)
         match event:
@@ -98,8 +102,9 @@ def record(events: Iterable[AnyEvent]) -> Recording:
                 _add(visits, output=event.output, completed=True)
             case PhaseFailed() if not visits or visits[-1].phase != event.phase:
                 visits.append(Visit(phase=event.phase))
-            case TurnResumed() if event.rewound:
-                visits = _before(visits, before, event.phase)
+            case TurnResumed():
+                edited = edited or bool(event.edited)
+                visits = _before(visits, before, event.phase) if event.rewound else visits
     kept = [v for n, v in enumerate(visits) if v.completed or n == len(visits) - 1]
     failure = turn.failure
     return Recording(
@@ -117,6 +122,7 @@ def record(events: Iterable[AnyEvent]) -> Recording:
         if failure
         else None,
         resumed=turn.resumed > 0,
+        edited=edited,
     )
 
 

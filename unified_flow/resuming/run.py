@@ -30,8 +30,11 @@ PAUSE_S = 0.02
 
 @dataclass(frozen=True)
 class Resumption:
-    """What the person asks for. `note` closes the intervention once its phase has completed;
-    None leaves that to the caller."""
+    """What the person asks for.
+
+    `note` closes the intervention once its phase has completed; None leaves that to the caller.
+    `edited` replaces what the phase `edited_for` reads (events.TurnResumed).
+    """
 
     from_phase: str | None = None
     rerun_tools: bool = False
@@ -40,6 +43,7 @@ class Resumption:
     by: str | None = None
     via: str = "library"
     edited: Mapping[str, Any] = field(default_factory=dict)
+    edited_for: str | None = None
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,10 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         from_phase=wanted.from_phase,
         rerun_tools=wanted.rerun_tools,
     )
+    if wanted.edited_for not in (None, phase):
+        raise NotResumableError(
+            f"turn {turn.turn_id} went on to {phase} while {wanted.edited_for} was being edited"
+        )
     own = own_intervention(turn, services.queue, wanted.intervention_id)
     runner = this_process(wanted.by)
     stopped_in = turn.failure.phase if turn.failure else phase

@@ -1,0 +1,103 @@
+"""`resume --edit`: a person changes what the phase reads, and the journal keeps both versions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.answers import QUESTION, journal_lines, script
+from tests.servers.model_server import ModelServer, status
+
+Ran = subprocess.CompletedProcess[str]
+
+
+def cli(home: Path, *words: str | Path, editor: Path | None = None) -> Ran:
+    env = {**os.environ, "UNIFIED_FLOW_HOME": str(home)}
+    env.pop("VISUAL", None)
+    env.pop("EDITOR", None)
+    if editor is not None:
+        env["EDITOR"] = f"{sys.executable} {editor}"
+    return subprocess.run(
+        [sys.executable, "-m", "unified_flow", *map(str, words)],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def failed(home: Path, docs: Path, model_server: ModelServer) -> None:
+    model_server.script = script(synthesis=status(500))
+    served = ("--docs", docs, "--model", "m", "--base-url", model_server.url)
+    assert cli(home, "ask", QUESTION, *served).returncode == 1
+    model_server.script = script()
+
+
+def editor(folder: Path, body: str) -> Path:
+    path = folder / "editor.py"
+    path.write_text(
+        "import json, sys, pathlib\n"
+        "file = pathlib.Path(sys.argv[1])\n"
+        "data = json.loads(file.read_text())\n"
+        f"{body}\n"
+        "file.write_text(json.dumps(data))\n"
+    )
+    return path
+
+
+@pytest.mark.usefixtures("failed")
+def test_the_phase_reads_what_was_edited(
+    home: Path, model_server: ModelServer, tmp_path: Path
+) -> None:
+    asked = len(model_server.requests)
+    change = editor(
+        tmp_path,
+        "data['question'] = 'What is a named bus?'\n"
+        "data['coordinator'][0]['claims'][0]['claim'] = 'A claim put right by hand.'",
+    )
+    done = cli(home, "resume", "1", "--edit", editor=change)
+    assert done.returncode == 0, done.stderr
+    assert "edited: question, coordinator" in done.stderr
+    synthesis = model_server.requests[asked].text
+    assert "What is a named bus?" in synthesis
+    assert "A claim put right by hand." in synthesis
+    lines = journal_lines(home)
+    (resumed,) = [line for line in lines if line["event"] == "turn_resumed"]
+    assert resumed["edited"]["question"] == "What is a named bus?"
+    assert lines[0]["question"] == QUESTION
+    assert cli(home, "replay", "1").returncode == 2
+
+
+WRONG = {
+    "no JSON": "file.write_text('{'); sys.exit(0)",
+    "a section less": "del data['planner']",
+    "an empty question": "data['question'] = ' '",
+    "a misfit": "data['planner'] = {'decision': 'MAYBE'}",
+    "the editor fails": "sys.exit(3)",
+}
+
+
+@pytest.mark.usefixtures("failed")
+@pytest.mark.parametrize("what", WRONG)
+def test_what_cannot_be_used_changes_nothing(
+    what: str, home: Path, model_server: ModelServer, tmp_path: Path
+) -> None:
+    before, asked = journal_lines(home), len(model_server.requests)
+    done = cli(home, "resume", "1", "--edit", editor=editor(tmp_path, WRONG[what]))
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert journal_lines(home) == before
+    assert len(model_server.requests) == asked
+
+
+@pytest.mark.usefixtures("failed")
+def test_without_terminal_and_editor_it_is_refused(home: Path) -> None:
+    done = cli(home, "resume", "1", "--edit")
+    assert done.returncode == 2
+    assert "needs a terminal, or $EDITOR" in done.stderr

@@ -1,0 +1,69 @@
+"""A phase's input as a text that a person edits, and what they changed of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from unified_flow.config import Limits
+from unified_flow.errors import InputError
+from unified_flow.events import Runner, TurnResumed
+from unified_flow.question import checked_question
+from unified_flow.resuming.decision import END, where_to_go_on
+from unified_flow.resuming.errors import NotResumableError
+from unified_flow.sections import written
+from unified_flow.turn import OUTPUT, Turn, apply
+
+QUESTION = "question"
+
+
+def phase_to_edit(turn: Turn, limits: Limits, *, from_phase: str | None, rerun_tools: bool) -> str:
+    """The phase whose input is meant. Raises NotResumableError."""
+    phase = where_to_go_on(turn, limits, from_phase=from_phase, rerun_tools=rerun_tools)
+    if phase == END:
+        raise NotResumableError(
+            f"turn {turn.turn_id} has no phase left to edit the input of"
+        )
+    return phase
+
+
+def input_of(turn: Turn, phase: str, reads: frozenset[str], *, rewound: bool) -> dict[str, Any]:
+    """The question and the sections that the phase reads, as they stand when it begins."""
+    nobody = Runner(user="", host="", pid=0)
+    begun = TurnResumed(
+        phase=phase, rewound=rewound, runner=nobody, by="", via="", config_digest=""
+    )
+    standing = apply(turn, begun)
+    sections = written(standing.sections)
+    return {QUESTION: standing.question} | {
+        name: sections[name] for name in OUTPUT if name in reads and name in sections
+    }
+
+
+def as_text(values: dict[str, Any]) -> str:
+    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
+
+
+def edits(before: dict[str, Any], text: str) -> dict[str, Any]:
+    """What differs, by name, checked. Raises NotResumableError; nothing has happened then."""
+    try:
+        after = json.loads(text)
+    except json.JSONDecodeError as exc:
+        raise NotResumableError(f"what was edited is no JSON: {exc}") from exc
+    if not isinstance(after, dict) or set(after) != set(before):
+        raise NotResumableError(
+            "a section was added or taken away", hint=f"keep these: {', '.join(before)}"
+        )
+    changed = {name: value for name, value in after.items() if value != before[name]}
+    for name, value in changed.items():
+        try:
+            if name == QUESTION:
+                changed[name] = checked_question(str(value))
+            else:
+                OUTPUT[name].validate_python(value)
+        except (ValidationError, InputError) as exc:
+            reason = str(exc).splitlines()
+            raise NotResumableError(f"{name} cannot be used: {' '.join(reason[:3])}") from exc
+    return changed
