@@ -8,6 +8,7 @@ from typing import Any
 
 from textual.events import Paste
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from interventions import InterventionQueue, InterventionRequest
 from tests.tui.other_process import DEFAULTS
@@ -106,6 +107,7 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
 
 
 async def paste(pilot: Pilot[Any], text: str) -> None:
-    """Text into the field that has the focus, all at once."""
+    """Text into the field that has the focus, or is about to have it, all at once."""
+    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
     pilot.app.post_message(Paste(text))
     await pilot.pause()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from monitor.app import Monitor
 from monitor.once import screen_text
@@ -49,3 +50,8 @@ def line_of_cursor(pilot: Pilot[Any]) -> int:
 def app(pilot: Pilot[Any]) -> Monitor:
     assert isinstance(pilot.app, Monitor)
     return pilot.app
+
+
+def problem(pilot: Pilot[Any]) -> str:
+    """What the form on top says went wrong, however its lines are broken."""
+    return str(pilot.app.screen.query_one("#form-problem", Static).content)

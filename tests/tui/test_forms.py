@@ -24,7 +24,7 @@ from monitor.forms.snooze import until as parse_until
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
 from tests.tui.scene import turn as turn_context
-from tests.tui.seen import current, text, told, top
+from tests.tui.seen import current, problem, text, told, top
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Monitor]
@@ -41,7 +41,7 @@ async def test_resolve_needs_a_note_and_can_be_undone(
     first = put(queue)
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("r", "enter")
-        await until(pilot, lambda: "needs a note" in text(pilot))
+        await until(pilot, lambda: "needs a note" in problem(pilot))
         await paste(pilot, "mended the planner")
         await pilot.press("enter")
         await _back(pilot)
@@ -90,7 +90,7 @@ async def test_snooze(queue: InterventionQueue, monitor: Make) -> None:
         await pilot.press("s", "ctrl+u")
         await paste(pilot, "soon")
         await pilot.press("enter")
-        await until(pilot, lambda: "is neither a while" in text(pilot))
+        await until(pilot, lambda: "is neither a while" in problem(pilot))
         await pilot.press("ctrl+u")
         await paste(pilot, "x10")
         await pilot.press("enter")
@@ -181,8 +181,8 @@ async def test_in_bulk_a_refusal_does_not_stop_the_others(
         other.resolve(home, ids[1], "bob's")
         await paste(pilot, "ours")
         await pilot.press("enter")
-        await until(pilot, lambda: "resolved 2" in text(pilot))
-        assert "resolve by bob" in text(pilot)
+        await until(pilot, lambda: "resolved 2" in problem(pilot))
+        assert "resolve by bob" in problem(pilot)
         await pilot.press("escape")
         await _back(pilot)
         assert "resolved 2" in told(pilot)
@@ -198,7 +198,7 @@ async def test_a_lock_that_is_held_is_told_and_can_be_waited_for(
         await paste(pilot, "later")
         with FileLock(lock_file(home)):
             await pilot.press("enter")
-            await until(pilot, lambda: "held by somebody else" in text(pilot))
+            await until(pilot, lambda: "held by somebody else" in problem(pilot))
         await pilot.press("enter")
         await _back(pilot)
         assert queue.find(first)["resolution"] == "later"
@@ -266,7 +266,7 @@ async def test_retry_resolves_only_what_went_through(
         await pilot.press("t")
         await until(pilot, lambda: top(pilot) == "RetryForm")
         await pilot.press("enter")
-        await until(pilot, lambda: "still broken" in text(pilot))
+        await until(pilot, lambda: "still broken" in problem(pilot))
         assert "✓ ✓ ✓ ✗ · · · ·" in text(pilot)
         await pilot.press("escape")
         assert queue.find(broken)["resolved_at"] is None
@@ -282,6 +282,15 @@ async def test_live_turns_come_through_the_entry_point(
         await pilot.press("enter")
         await until(pilot, lambda: "now: model rules" in text(pilot))
         assert registered == []
+
+
+async def test_live_turns_say_when_nothing_can_show_them(
+    monitor: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("monitor.turns.entry_points", lambda group: EntryPoints())
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await until(pilot, lambda: "interventions.turns" in text(pilot))
 
 
 async def test_retry_says_when_nothing_can(

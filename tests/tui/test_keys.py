@@ -230,7 +230,7 @@ async def test_tabs(queue: InterventionQueue, monitor: Make) -> None:
         await pilot.press("enter")
         assert top(pilot) == "DetailScreen"
         await pilot.press("escape", "right_square_bracket")
-        await until(pilot, lambda: "interventions.turns" in text(pilot))
+        await until(pilot, lambda: "NO TURNS YET" in text(pilot))
         await pilot.press("4")
         await until(pilot, lambda: "accepted" in text(pilot))
         await pilot.press("enter")

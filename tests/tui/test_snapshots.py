@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
 
 from interventions import InterventionQueue
 from interventions.home import queue_file
@@ -57,7 +59,7 @@ async def _compare(
         app.theme = theme or app.theme
         await pilot.press(*keys)
         await _settle(pilot)
-        drawn = screen_svg(app)
+        drawn = await _still(pilot)
     saved = SAVED / f"{name}.svg"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         saved.write_text(drawn)
@@ -79,6 +81,20 @@ async def _settle(pilot: Pilot[None]) -> None:
     await until(pilot, read)
     found.show()
     await pilot.pause()
+
+
+async def _still(pilot: Pilot[None]) -> str:
+    """The picture once it no longer changes, footer and all."""
+    before = ""
+    screen = pilot.app.screen
+    for _ in range(200):
+        drawn = screen_svg(pilot.app)
+        whole = bool(screen.query(FooterKey)) or not screen.query(Footer)
+        if whole and drawn == before:
+            return drawn
+        before = drawn if whole else ""
+        await pilot.pause(0.1)
+    raise AssertionError("it goes on changing")
 
 
 def _lines(svg: str) -> list[str]:
