@@ -55,6 +55,6 @@ def _next(error: PhaseError, home_flag: str) -> list[Text]:
     commands = [
         f"  interventions show {short}{home_flag}",
         f"  unified-flow turns show {error.turn_id}{home_flag}",
-        f'  interventions resolve {short} --note "what you mended"{home_flag}',
+        f'  interventions resolve {short} --note "what you mended" --retry{home_flag}',
     ]
     return [Text(command, "cyan") for command in commands]
