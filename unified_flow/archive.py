@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Self
 
 from interventions.home import find_home, state_folder
-from unified_flow.document import markdown
 from unified_flow.errors import RetrievalError
 from unified_flow.journal import TurnFolders, is_open, read
+from unified_flow.page import markdown
 from unified_flow.turn import Turn, fold
 
 MAX_DIGITS = 15

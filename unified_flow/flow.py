@@ -15,7 +15,6 @@ from typing import Any, Literal, Self
 
 from interventions.redaction import redact_text
 from unified_flow.boundary import run_phase
-from unified_flow.catalogue import safe_message
 from unified_flow.clock import elapsed_ms
 from unified_flow.errors import (
     ConfigError,
@@ -28,6 +27,7 @@ from unified_flow.errors import (
 )
 from unified_flow.events import TurnCompleted, TurnInterrupted, TurnResumed, TurnStarted, now
 from unified_flow.ledger import Ledger, Observer
+from unified_flow.messages import safe_message
 from unified_flow.question import checked_id, checked_question
 from unified_flow.report import tell_outside_a_phase
 from unified_flow.routing import Step, next_step

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Self
 
 from interventions.home import open_private
-from unified_flow.document import markdown
 from unified_flow.events import (
     AnyEvent,
     PhaseFailed,
@@ -22,6 +21,7 @@ from unified_flow.events import (
     TurnStarted,
 )
 from unified_flow.journal import NAME, Journal, read
+from unified_flow.page import markdown
 from unified_flow.turn import Turn, apply, fold
 
 logger = logging.getLogger(__name__)

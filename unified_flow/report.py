@@ -11,11 +11,11 @@ import httpx
 from interventions import Admission, InterventionRequest
 from interventions.errors import QueueError
 from interventions.redaction import redact_text
-from unified_flow.catalogue import safe_message
 from unified_flow.classify import classify
 from unified_flow.errors import LimitReachedError, LoopLimitError
 from unified_flow.evidence import recipe_and_model, turn_context
 from unified_flow.kit import Kit
+from unified_flow.messages import safe_message
 from unified_flow.phases import BY_NAME
 from unified_flow.policies import Failure
 from unified_flow.resuming.settling import settle

@@ -14,7 +14,7 @@ from unified_flow.documents import Documents
 from unified_flow.errors import RecipeError
 from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
-from unified_flow.models.catalog import ModelCatalog
+from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import Policy
 from unified_flow.querylog import QueryLog
 from unified_flow.recipe import Recipe
@@ -30,7 +30,7 @@ class Services:
     settings: Settings
     config_digest: str
     folders: TurnFolders
-    models: ModelCatalog
+    models: ModelRegistry
     toolbox: Toolbox
     documents: Documents | None
     sessions: SessionStore

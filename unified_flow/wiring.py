@@ -15,7 +15,7 @@ from unified_flow.documents import Documents
 from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
 from unified_flow.models import Model
-from unified_flow.models.catalog import ModelCatalog
+from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import Policy
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.querylog import QueryLog
@@ -62,7 +62,7 @@ def wire(
         settings=settings,
         config_digest=_digest(settings),
         folders=TurnFolders(state_folder(root) / "turns", known=sessions.last_turn_id),
-        models=ModelCatalog(settings, extra_models),
+        models=ModelRegistry(settings, extra_models),
         toolbox=Toolbox(tools),
         documents=documents,
         sessions=sessions,

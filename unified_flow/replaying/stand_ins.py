@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from unified_flow.errors import UnifiedFlowError
 from unified_flow.memory import MemoryStore
 from unified_flow.models import Model, ModelCall, ModelReply
-from unified_flow.models.catalog import ModelCatalog
+from unified_flow.models.registry import ModelRegistry
 from unified_flow.recipe import Recipe
 from unified_flow.replaying.recording import Call, Failed, Recording
 from unified_flow.results import GatheredContext, Memory, PriorTurn, Saved, ToolRequest
@@ -55,7 +55,7 @@ class RecordedModel:
         return
 
 
-class RecordedModels(ModelCatalog):
+class RecordedModels(ModelRegistry):
     """Every role is played by the recorded model, whatever recipes and settings say."""
 
     def __init__(self, model: Model) -> None:

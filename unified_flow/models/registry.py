@@ -7,7 +7,7 @@ from unified_flow.models import Model
 from unified_flow.recipe import Recipe
 
 
-class ModelCatalog:
+class ModelRegistry:
     """Models are made on first use, so a flow that never calls a server never loads its client."""
 
     def __init__(self, settings: Settings, models: dict[str, Model] | None = None) -> None:
