@@ -8,7 +8,7 @@ DOCS ?= architecture
 export Q DOCS
 
 .DEFAULT_GOAL := help
-.PHONY: help ask test lint bench soak clean
+.PHONY: help ask test lint bench browser soak clean
 
 help: ## what can be done here
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,8 +25,11 @@ lint: $(VENV)/dev.stamp ## ruff and mypy
 bench: $(VENV)/dev.stamp ## the benchmarks that need no data: see benchmarks/README.md for the rest
 	@$(RUN)/python benchmarks/turn.py
 
+browser: $(VENV)/dev.stamp ## the tests that need Chromium
+	@$(RUN)/pytest -q -m browser tests/tui/web
+
 soak: $(VENV)/dev.stamp ## the long forms of the tests (kills, contention)
-	@SOAK=1 $(RUN)/pytest -q tests/concurrency
+	@SOAK=1 $(RUN)/pytest -q tests/concurrency tests/tui/test_churn.py
 
 clean: ## remove the virtual environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

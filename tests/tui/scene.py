@@ -98,8 +98,8 @@ def fill(queue: InterventionQueue, count: int, now: datetime = NOW) -> list[str]
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
-    """Waits for what a person would see; fails after ten seconds."""
-    for _ in range(1000):
+    """Waits for what a person would see; fails after half a minute."""
+    for _ in range(3000):
         if condition():
             return
         await pilot.pause(0.01)

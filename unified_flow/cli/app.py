@@ -55,9 +55,6 @@ app.add_typer(interventions, name="interventions")
 )
 def _monitor(ctx: typer.Context) -> None:
     """Triage in the terminal: what waits for a person, live."""
-    import sys
-
     from monitor.__main__ import main
 
-    sys.argv = ["monitor", *ctx.args]
-    main()
+    main(ctx.args)
