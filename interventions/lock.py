@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
+from weakref import WeakSet
 
 from filelock import FileLock, Timeout
 
@@ -33,9 +34,9 @@ class FairLock:
         self._path = path
         self._turnstile_path = path.with_suffix(".turnstile")
         self._start()
+        _locks.add(self)
 
     def _start(self) -> None:
-        self._pid = os.getpid()
         self._threads = threading.Lock()
         self._turnstile: int | None = None
         self._had_to_wait = False
@@ -55,24 +56,28 @@ class FairLock:
         self, timeout_s: float, before_waiting: Callable[[], None] | None = None
     ) -> Iterator[Turn]:
         """First in line, without the lock proper. `before_waiting` is called if there is a line."""
-        if self._pid != os.getpid():
-            # After a fork the descriptor is shared with the parent, and so would be its lock.
-            self.close()
-            self._start()
         deadline = monotonic() + timeout_s
         self._let_others_by()
-        if not self._threads.acquire(timeout=max(timeout_s, 0)):
+        threads = self._threads
+        if not threads.acquire(timeout=max(timeout_s, 0)):
             raise self._timed_out(timeout_s)
         try:
             turnstile = self._pass_turnstile(deadline, timeout_s, before_waiting)
             try:
                 yield Turn(self, deadline, timeout_s)
             finally:
-                # Explicitly, because a child forked meanwhile keeps the descriptor open.
-                fcntl.flock(turnstile, fcntl.LOCK_UN)
+                # Explicitly, because a child forked meanwhile may keep the descriptor open; in that
+                # child itself it is closed, and the turn is its parent's.
+                if self._turnstile == turnstile:
+                    fcntl.flock(turnstile, fcntl.LOCK_UN)
                 self._released_at = monotonic()
         finally:
-            self._threads.release()
+            threads.release()
+
+    def start_again_in_child(self) -> None:
+        """After a fork the descriptor is shared with the parent, and so would be its lock."""
+        self.close()
+        self._start()
 
     def close(self) -> None:
         if self._turnstile is not None:
@@ -103,29 +108,39 @@ class FairLock:
     def _pass_turnstile(
         self, deadline: float, timeout_s: float, before_waiting: Callable[[], None] | None
     ) -> int:
-        turnstile = self._turnstile
         try:
+            turnstile = self._turnstile
             if turnstile is None:
                 make_private_folder(self._path.parent)
                 turnstile = self._turnstile = open_private(self._turnstile_path, os.O_RDWR)
-            fcntl.flock(turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._had_to_wait = False
-        except BlockingIOError:
+            try:
+                fcntl.flock(turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pass
+            else:
+                self._had_to_wait = False
+                return turnstile
             if before_waiting is not None:
                 before_waiting()
-            return self._queue_up(deadline, timeout_s)
+            waiter = _waiter_for(self._turnstile_path)
         except OSError as error:
             raise _cannot_lock(self._turnstile_path, error) from error
-        return turnstile
+        return self._wait_with(waiter, deadline, timeout_s)
 
-    def _queue_up(self, deadline: float, timeout_s: float) -> int:
+    def _wait_with(self, waiter: _Waiter, deadline: float, timeout_s: float) -> int:
         """A blocking flock has no time-out, so another thread waits and we wait for that thread."""
         self._had_to_wait = True
-        waiter = _Waiter(open_private(self._turnstile_path, os.O_RDWR))
-        if not waiter.wait(max(deadline - monotonic(), 0)):
+        try:
+            through = waiter.wait(max(deadline - monotonic(), 0))
+        except BaseException:
+            waiter.give_up()
+            raise
+        if not through:
+            _given_up.setdefault(self._turnstile_path, []).append(waiter)
             raise self._timed_out(timeout_s)
         self.close()
         self._turnstile = waiter.descriptor
+        _waiters.discard(waiter)
         return waiter.descriptor
 
     def _timed_out(self, timeout_s: float) -> LockTimeoutError:
@@ -158,13 +173,18 @@ class _Waiter:
     Bare locks and threads: what `threading` puts around them is a good part of a contended put.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+    def __init__(self, path: Path) -> None:
+        self.descriptor = open_private(path, os.O_RDWR)
         self._through = _thread.allocate_lock()
         self._through.acquire()
         self._guard = _thread.allocate_lock()
         self._state = "waiting"
-        _thread.start_new_thread(self._run, ())
+        _waiters.add(self)
+        try:
+            _thread.start_new_thread(self._run, ())
+        except RuntimeError as error:  # no more threads
+            self._close()
+            raise OSError(str(error)) from error
 
     def wait(self, timeout_s: float) -> bool:
         if self._through.acquire(timeout=timeout_s):
@@ -174,6 +194,18 @@ class _Waiter:
                 self._state = "given up"
             return self._state == "through"
 
+    def give_up(self) -> None:
+        """Whoever waited was interrupted."""
+        if self.wait(0):
+            self._give_back()
+
+    def wait_again(self) -> bool:
+        """False when it has given the turnstile back already."""
+        with self._guard:
+            if self._state == "given up":
+                self._state = "waiting"
+            return self._state == "waiting"
+
     def _run(self) -> None:
         fcntl.flock(self.descriptor, fcntl.LOCK_EX)
         with self._guard:
@@ -181,7 +213,46 @@ class _Waiter:
                 self._state = "through"
                 self._through.release()
                 return
+            self._state = "gone"
+        self._give_back()
+
+    def _give_back(self) -> None:
+        # Explicitly, because a child forked meanwhile may keep the descriptor open.
+        fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        self._close()
+
+    def _close(self) -> None:
+        _waiters.discard(self)
         os.close(self.descriptor)
+
+
+_locks: WeakSet[FairLock] = WeakSet()
+_waiters: set[_Waiter] = set()
+# Their threads cannot be woken, so whoever has to wait for the same turnstile next takes one over.
+_given_up: dict[Path, list[_Waiter]] = {}
+
+
+def _waiter_for(path: Path) -> _Waiter:
+    given_up = _given_up.get(path) or []
+    while given_up:
+        waiter = given_up.pop()
+        if waiter.wait_again():
+            return waiter
+    return _Waiter(path)
+
+
+def _after_fork_in_child() -> None:
+    """Threads do not live on in a child, but descriptors do, and with them what they lock."""
+    for waiter in list(_waiters):
+        with contextlib.suppress(OSError):
+            os.close(waiter.descriptor)
+    _waiters.clear()
+    _given_up.clear()
+    for lock in list(_locks):
+        lock.start_again_in_child()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _cannot_lock(path: Path, error: OSError) -> StorageError:
