@@ -23,9 +23,7 @@ def phase_to_edit(turn: Turn, limits: Limits, *, from_phase: str | None, rerun_t
     """The phase whose input is meant. Raises NotResumableError."""
     phase = where_to_go_on(turn, limits, from_phase=from_phase, rerun_tools=rerun_tools)
     if phase == END:
-        raise NotResumableError(
-            f"turn {turn.turn_id} has no phase left to edit the input of"
-        )
+        raise NotResumableError(f"turn {turn.turn_id} has no phase left to edit the input of")
     return phase
 
 
