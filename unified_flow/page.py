@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
-
-from pydantic import BaseModel
 
 from unified_flow.events import (
     AnyEvent,
@@ -17,6 +14,7 @@ from unified_flow.events import (
     TurnResumed,
     TurnStarted,
 )
+from unified_flow.journal import encode
 from unified_flow.turn import OUTPUT
 
 NUMBER = {phase: number for number, phase in enumerate(OUTPUT)}
@@ -60,20 +58,16 @@ def _quoted(text: str) -> str:
 
 def _body(output: Any) -> str:
     items = output if isinstance(output, tuple | list) else [output]
-    return "".join(f"\n{_fields(_plain(item))}" for item in items)
-
-
-def _plain(item: Any) -> Any:
-    return item.model_dump(mode="json") if isinstance(item, BaseModel) else item
+    return "".join(f"\n{_fields(item)}" for item in items)
 
 
 def _fields(item: Any) -> str:
-    if not isinstance(item, dict):
-        return f"{item}\n"
-    return "".join(f"- {key}: {_value(value)}\n" for key, value in item.items() if value)
+    """A line a field; `item` is a section of the turn, or the same as it was read back."""
+    pairs = item.items() if isinstance(item, dict) else item
+    return "".join(f"- {key}: {_value(value)}\n" for key, value in pairs if value)
 
 
 def _value(value: Any) -> str:
     if isinstance(value, str):
         return value.replace("\n", "\n  ")
-    return json.dumps(value, ensure_ascii=False)
+    return encode(value).decode()
