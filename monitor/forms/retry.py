@@ -54,7 +54,7 @@ class RetryForm(Form):
             watch = threading.Thread(target=self._watch, args=(entry, over), daemon=True)
             watch.start()
             try:
-                retry(entry, self.queue.home)
+                retry(entry, self.queue.home, note=note, via=VIA)
             finally:
                 over.set()
                 watch.join()
