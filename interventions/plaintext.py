@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+
+_WORTH_A_LOOK = re.compile(r"[^\t\n\x20-\x7e]")
 
 
 def clean(text: str) -> str:
-    """Control characters, escape sequences and bidi overrides shown instead of obeyed."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_shown(character) for character in text)
+    """Control characters, escape sequences and bidi overrides shown instead of obeyed.
+
+    As JSON writes them, so that JSON stays the same JSON.
+    """
+    return _WORTH_A_LOOK.sub(_shown, text)
 
 
-def _shown(character: str) -> str:
-    if character in "\n\t":
-        return character
+def _shown(found: re.Match[str]) -> str:
+    character = found[0]
     kind = unicodedata.category(character)
     overrides = kind == "Cf" and unicodedata.bidirectional(character) != "BN"
     if kind in ("Cc", "Cs", "Zl", "Zp") or overrides:
-        return f"\\u{ord(character):04x}"
+        units = character.encode("utf-16-be", "surrogatepass").hex()
+        return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
     return character
 
 

@@ -16,7 +16,7 @@ from interventions.cli.view import entry_view
 from interventions.durations import parse_duration
 from interventions.entry import Entry, is_open, short_id, worst_first
 from interventions.errors import ConflictError, QueueError
-from interventions.plaintext import one_line
+from interventions.plaintext import clean, one_line
 from interventions.query import parse
 from interventions.redaction import redact_text
 from interventions.resumers import RetryFailedError, find_resumer
@@ -300,7 +300,7 @@ def _confirm(action: str, wanted: list[str], *, yes: bool) -> None:
         raise UsageError(f"{action} of {len(wanted)} interventions needs --yes without a terminal")
     names = ", ".join(short_id(name) for name in wanted[:10])
     more = f" and {len(wanted) - 10} more" if len(wanted) > 10 else ""
-    if not typer.confirm(f"{action} {len(wanted)} interventions ({names}{more})?", err=True):
+    if not typer.confirm(clean(f"{action} {len(wanted)} interventions ({names}{more})?"), err=True):
         raise UsageError("nothing was changed")
 
 

@@ -18,7 +18,7 @@ from interventions.cli.options import (
     the_queue,
 )
 from interventions.cli.rows import Group, grouped, table
-from interventions.cli.screen import note, say, say_json, width
+from interventions.cli.screen import note, say_json, say_painted, width
 from interventions.cli.view import entry_view
 from interventions.entry import Entry, is_open, worst_first
 from interventions.query import parse
@@ -112,4 +112,4 @@ def _as_table(entries: list[Entry], now: datetime, *, flat: bool) -> None:
     groups = [Group((entry,)) for entry in entries] if flat else grouped(entries)
     if groups:
         for line in table(groups, width(), now):
-            say(line)
+            say_painted(line)

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 Home = Annotated[
     Path | None,
     typer.Option(
-        help="Folder that holds shared_state/ and logs/ [default: the nearest one upwards].",
-        envvar="UNIFIED_FLOW_HOME",
+        # `find_home` reads the variable: as the option's own it would beat a flag further left.
+        help="Folder that holds shared_state/ and logs/ [env var: UNIFIED_FLOW_HOME; default: the "
+        "nearest one upwards].",
+        show_default=False,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -41,13 +43,14 @@ def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     from interventions.errors import QueueError
     from interventions.file_read import read_state
     from interventions.home import find_home, queue_file
+    from interventions.plaintext import one_line
 
     try:
         state = read_state(queue_file(find_home(ctx.params.get("home"))))
     except QueueError:
         return []
     return [
-        (short_id(entry["id"]), f"{entry['phase']}: {entry['error_type']}")
+        (one_line(short_id(entry["id"])), one_line(f"{entry['phase']}: {entry['error_type']}"))
         for entry in worst_first(filter(is_open, state.entries))
         if short_id(entry["id"]).startswith(incomplete)
     ]

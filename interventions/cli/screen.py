@@ -24,6 +24,8 @@ def coloured() -> bool:
 
 
 def paint(text: str, colour: str) -> str:
+    """The text cleaned, and in colour where there is colour."""
+    text = clean(text)
     code = _COLOURS.get(colour)
     return f"\x1b[{code}m{text}\x1b[0m" if code and coloured() else text
 
@@ -34,7 +36,12 @@ def note(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Data, on stdout. The text is already clean."""
+    """Data, on stdout: the one way there, so that no text from outside commands the terminal."""
+    say_painted(clean(text))
+
+
+def say_painted(text: str) -> None:
+    """Data with our own colours in it; whatever else is in it must be clean already."""
     sys.stdout.write(_encodable(text, sys.stdout.encoding) + "\n")
 
 

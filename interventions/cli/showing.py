@@ -10,8 +10,9 @@ import typer
 
 from interventions.cli.exits import UsageError, exits
 from interventions.cli.options import AsJson, Home, Id, the_queue
-from interventions.cli.screen import note, paint, say, say_json
+from interventions.cli.screen import note, paint, say, say_json, say_painted
 from interventions.cli.view import entry_view
+from interventions.plaintext import clean
 from interventions.timestamps import utc_now
 
 
@@ -31,7 +32,7 @@ def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> Non
             return
         where = f" --home {home}" if home else ""
         for section in describe(entry, past, journal, now, home_flag=where):
-            say(paint(section.title, "bold"))
+            say_painted(paint(section.title, "bold"))
             for line in section.lines:
                 say(f"  {line}" if line else "")
             say("")
@@ -72,6 +73,7 @@ def export(
             past, journal = queue.similar(entry["id"]), queue.journal(entry["id"])
             render = as_markdown if markdown else as_json
             text = render(entry, past, journal, utc_now())
+        text = clean(text)
         if output is None:
             say(text)
             return

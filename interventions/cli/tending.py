@@ -13,10 +13,11 @@ import typer
 from interventions.cli.exits import Code, exits
 from interventions.cli.options import AsJson, AsJsonl, By, Home, QueryWords, the_queue
 from interventions.cli.rows import Group, table
-from interventions.cli.screen import coloured, note, paint, say, say_json, width
+from interventions.cli.screen import coloured, note, paint, say, say_json, say_painted, width
 from interventions.cli.view import entry_view
 from interventions.health import Health
 from interventions.home import find_home, queue_file
+from interventions.plaintext import clean
 from interventions.query import parse
 from interventions.timestamps import utc_now
 
@@ -38,8 +39,11 @@ def health(
                 say_json(figures, lines=watch)
             else:
                 if watch and coloured():
-                    say("\x1b[H\x1b[2J")
-                for line in health_lines(figures):
+                    say_painted("\x1b[H\x1b[2J")
+                first, *more = health_lines(figures)
+                grade, rest = first.split(":", 1)
+                say_painted(f"{paint(grade, _COLOUR[grade])}:{clean(rest)}")
+                for line in more:
                     say(line)
             sys.stdout.flush()
             if not watch:
@@ -51,7 +55,7 @@ def health_lines(figures: Health) -> list[str]:
     limits = figures["limits"]
     severities = ", ".join(f"{count} {name}" for name, count in figures["by_priority"].items())
     lines = [
-        f"{paint(figures['queue_health'], _COLOUR[figures['queue_health']])}: "
+        f"{figures['queue_health']}: "
         f"{figures['unresolved']}/{limits['max_size']} open ({severities})",
         f"{figures['snoozed']} snoozed, {figures['total']} in the file",
         f"oldest open: {figures['oldest_unresolved_age_hours']:g} h",
@@ -105,7 +109,8 @@ def doctor(
         else:
             for finding in findings:
                 mark = "ok  " if finding.fine else "did " if finding.mended else "bad "
-                say(f"{paint(mark, 'bold' if finding.fine else 'high')}{finding.what}")
+                painted = paint(mark, "bold" if finding.fine else "high")
+                say_painted(painted + clean(finding.what))
                 if finding.todo:
                     say(f"      {finding.todo}")
         if any(not finding.mended for finding in wrong):
@@ -140,7 +145,7 @@ def watch(
                     say_json(entry_view(entry, now), lines=True)
                 else:
                     for line in table([Group((entry,))], width(), now)[1:]:
-                        say(line)
+                        say_painted(line)
                 sys.stdout.flush()
                 printed += 1
                 if count and printed >= count:

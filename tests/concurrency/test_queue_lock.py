@@ -111,6 +111,7 @@ def test_a_waiter_without_a_descriptor_is_a_storage_error(
         session_id="s",
         turn_id=1,
     )
+    queue.put(request)
 
     def out_of_files(path: Path, flags: int) -> int:
         raise OSError(24, "Too many open files", str(path))

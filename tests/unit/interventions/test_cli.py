@@ -181,6 +181,74 @@ def test_text_from_outside_commands_nothing(queue, make, run: Run) -> None:
         assert "[bold]x[/]" in out
 
 
+NASTY = "\x1b[31mred\x1b]8;;http://evil\x07link\x9b2J\u202e\u2066\r\x7f\U000110bd"
+
+
+def poisoned(value: object) -> object:
+    """The same with NASTY in every text that is free."""
+    if isinstance(value, str):
+        return value + NASTY
+    if isinstance(value, dict):
+        return {name + NASTY: poisoned(item) for name, item in value.items()}
+    return [poisoned(item) for item in value] if isinstance(value, list) else value
+
+
+def test_no_field_of_no_entry_commands_the_terminal_in_any_command(
+    home: Path, queue, make, run: Run
+) -> None:
+    turn = {"ribbon": [{"name": "planner", "status": "failed"}], "input": "x"}
+    for number in range(3):
+        queue.put(make(session_id="s", tool="t", context={"turn": turn, "a": ["b"]}))
+        queue.put(make(error_type=f"E{number % 2}", session_id=f"s{number}"))
+    closed = queue.entries()[0]["id"]
+    queue.resolve(closed, "x")
+    path = queue_file(home)
+    document = json.loads(path.read_text())
+    fixed = {"created_at", "first_seen", "last_seen", "resolved_at", "fingerprint", "id"}
+    for entry in document["interventions"]:
+        entry |= {"owner": "me", "regression_of": "int_x", "regression_note": "y"}
+        entry |= {"traceback": "t", "location": "l", "culprit": "c", "request_id": "r"}
+        entry |= {"latest_sample": {"a": "b"}, "error_category": "e", "superseded": "z"}
+        for name in entry.keys() - fixed:
+            entry[name] = poisoned(entry[name])
+        entry["context"] = {**entry["context"], "turn": turn}
+        entry["id"] += NASTY
+    document["dropped"] = {NASTY: 1}
+    path.write_text(json.dumps(document))
+    (path.parent / f"intervention_queue.corrupt-{NASTY.replace('/', '')}.json").write_text("{")
+    (home / "logs" / "errors" / f"{NASTY.replace('/', '')}.jsonl").write_text("{torn")
+    one, two, three = (
+        short(name.removesuffix(NASTY))
+        for name in [entry["id"] for entry in queue.entries() if not entry["resolved_at"]][:3]
+    )
+    short_closed = short(closed)
+    commands = """list|list --flat|list --json|list --jsonl|show ONE|show ONE --json|health|
+        health --json|assign ONE you|assign ONE|undo|snooze ONE --for 1d|resolve ONE -m x|
+        resolve ONE -m x|dismiss TWO|reopen TWO|retry CLOSED|retry THREE|similar THREE|history|
+        history --json|similar CLOSED|export THREE|export THREE --markdown|show CLOSED|
+        export CLOSED|resolve int_ -m x|watch --all --count 2|watch --all --jsonl --count 1|
+        doctor --check|doctor|drain|dismiss --query is:open --yes|undo --json"""
+    for command in commands.split("|"):
+        words = [
+            {"ONE": one, "TWO": two, "THREE": three, "CLOSED": short_closed}.get(word, word)
+            for word in command.split()
+        ]
+        result = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+        assert not isinstance(result.exception, Exception), (command, result.exception)
+        shown = set(result.output)
+        assert not shown & set("\x1b\x07\x9b\u202e\u2066\r\x7f\U000110bd"), (command, result.output)
+        if "json" in command or command.strip() in ("export THREE", "export CLOSED"):
+            for line in result.stdout.splitlines() if "jsonl" in command else [result.stdout]:
+                json.loads(line)
+    env = {
+        **os.environ,
+        "_INTERVENTIONS_COMPLETE": "complete_zsh",
+        "_TYPER_COMPLETE_ARGS": "interventions show ",
+    }
+    answer = subprocess.run(COMMAND, capture_output=True, text=True, env=env, cwd=home)
+    assert not set(answer.stdout) & set("\x1b\x07\x9b\u202e")
+
+
 def test_resolve_needs_a_note_and_closes(queue, make, run: Run) -> None:
     name = queue.put(make()).intervention_id
     assert "--note" in run("resolve", short(name), code=2).stderr
@@ -361,8 +429,12 @@ def test_home_may_stand_before_or_after_the_command(
 ) -> None:
     queue.put(make())
     monkeypatch.chdir(tmp_path)
-    for words in (["--home", str(home), "list"], ["list", "--home", str(home)]):
-        assert len(CliRunner().invoke(app, words).stdout.splitlines()) == 2
+    for variable in (None, str(tmp_path / "another")):
+        for words in (["--home", str(home), "list"], ["list", "--home", str(home)]):
+            env = {"UNIFIED_FLOW_HOME": variable}
+            assert len(CliRunner().invoke(app, words, env=env).stdout.splitlines()) == 2
+    env = {"UNIFIED_FLOW_HOME": str(home)}
+    assert len(CliRunner().invoke(app, ["list"], env=env).stdout.splitlines()) == 2
 
 
 def test_help_names_every_command(run: Run) -> None:
