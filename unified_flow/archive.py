@@ -8,9 +8,10 @@ from typing import Self
 
 from interventions.home import find_home, state_folder
 from unified_flow.errors import RetrievalError
+from unified_flow.folding import fold
 from unified_flow.journal import TurnFolders, is_open, read
 from unified_flow.page import markdown
-from unified_flow.turn import Turn, fold
+from unified_flow.turn import Turn
 
 MAX_DIGITS = 15
 

@@ -1,4 +1,4 @@
-"""The records of a turn's journal, format version 1. A turn is a fold over them (turn.py).
+"""The records of a turn's journal, format version 1. A turn is a fold over them (folding.py).
 
 Times are UTC; durations are milliseconds. `visit` counts the runs of one phase in one turn
 from 1 (loops come back to a phase), `attempt` the tries within one visit (a policy may retry).

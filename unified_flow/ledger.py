@@ -20,9 +20,10 @@ from unified_flow.events import (
     TurnResumed,
     TurnStarted,
 )
+from unified_flow.folding import apply, fold
 from unified_flow.journal import NAME, Journal, read
 from unified_flow.page import markdown
-from unified_flow.turn import Turn, apply, fold
+from unified_flow.turn import Turn
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from unified_flow.events import (
     TurnResumed,
     TurnStarted,
 )
+from unified_flow.folding import OUTPUT
 from unified_flow.journal import encode
-from unified_flow.turn import OUTPUT
 
 NUMBER = {phase: number for number, phase in enumerate(OUTPUT)}
 

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from tests.answers import ANALYSIS, APPROVE, COMPLETE, DRAFT, PROCEED, QUESTION, verdict
 from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
+from unified_flow.folding import fold
 from unified_flow.journal import NAME, read
 from unified_flow.models import ModelCall, ModelReply
 from unified_flow.results import Plan, PriorTurn, Reflection, Saved, ToolRequest
@@ -32,7 +33,7 @@ from unified_flow.resuming.run import Resumption, resume_turn
 from unified_flow.sections import written
 from unified_flow.sessions import SessionStore
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.turn import Turn, fold
+from unified_flow.turn import Turn
 from unified_flow.wiring import wire
 
 Script = dict[str, list[Any]]

@@ -27,10 +27,10 @@ from unified_flow import journal
 from unified_flow.errors import ConfigError, PhaseError, QueueFullError, ReflectionError
 from unified_flow.events import AnyEvent, PhaseCompleted
 from unified_flow.flow import UnifiedFlow
+from unified_flow.folding import fold
 from unified_flow.journal import read
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.policies import Action, Failure, Retry, Stop
-from unified_flow.turn import fold
 from unified_flow.wiring import wire
 
 

@@ -20,10 +20,11 @@ from tests.answers import (
 )
 from unified_flow.config import Limits
 from unified_flow.events import PhaseCompleted, PhaseStarted, TurnStarted
+from unified_flow.folding import apply, fold
 from unified_flow.journal import read
 from unified_flow.results import GatheredContext, Saved
 from unified_flow.routing import End, Step, next_step
-from unified_flow.turn import Turn, apply, fold
+from unified_flow.turn import Turn
 
 BEGUN = apply(
     Turn(),

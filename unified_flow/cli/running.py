@@ -11,7 +11,8 @@ from rich.console import Console
 from unified_flow.cli.live import LivePhases
 from unified_flow.errors import PhaseError, RetrievalError
 from unified_flow.events import AnyEvent
-from unified_flow.turn import Turn, apply
+from unified_flow.folding import apply
+from unified_flow.turn import Turn
 
 if TYPE_CHECKING:
     from unified_flow.flow import UnifiedFlow

@@ -22,7 +22,8 @@ from unified_flow.events import (
     ToolStarted,
     TurnResumed,
 )
-from unified_flow.turn import Turn, apply
+from unified_flow.folding import apply
+from unified_flow.turn import Turn
 
 
 class Plain(BaseModel):

@@ -22,6 +22,7 @@ from unified_flow.events import (
     TurnStarted,
 )
 from unified_flow.flow import UnifiedFlow
+from unified_flow.folding import OUTPUT
 from unified_flow.ledger import Ledger
 from unified_flow.replaying.recording import Failed, Recording, Visit
 from unified_flow.replaying.stand_ins import (
@@ -33,7 +34,6 @@ from unified_flow.replaying.stand_ins import (
 )
 from unified_flow.routing import Step
 from unified_flow.services import Services
-from unified_flow.turn import OUTPUT
 from unified_flow.wiring import wire
 
 PLENTY = {"planning_loop": 1000, "retry": 1000, "revise": 1000, "model_calls": 10000}

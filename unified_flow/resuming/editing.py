@@ -10,11 +10,12 @@ from pydantic import ValidationError
 from unified_flow.config import Limits
 from unified_flow.errors import InputError
 from unified_flow.events import Runner, TurnResumed
+from unified_flow.folding import OUTPUT, apply
 from unified_flow.question import checked_question
 from unified_flow.resuming.decision import END, where_to_go_on
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.sections import written
-from unified_flow.turn import OUTPUT, Turn, apply
+from unified_flow.turn import Turn
 
 QUESTION = "question"
 

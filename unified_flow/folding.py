@@ -1,0 +1,211 @@
+"""A turn as a fold over its journal: `apply` takes a turn and an event, and gives the next turn.
+
+What the loop does next is read off the turn too (`routing.py`), so a turn that is read back
+from disk stands exactly where it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any, Literal, assert_never
+
+from pydantic import TypeAdapter
+
+from unified_flow import results
+from unified_flow.events import (
+    AnyEvent,
+    ModelCalled,
+    PhaseCompleted,
+    PhaseFailed,
+    PhaseStarted,
+    ToolCompleted,
+    ToolStarted,
+    TurnAbandoned,
+    TurnCompleted,
+    TurnInterrupted,
+    TurnResumed,
+    TurnStarted,
+)
+from unified_flow.records import changed
+from unified_flow.turn import Counters, Failure, Retry, Status, Turn, Visit, Write
+
+OUTCOME_UNKNOWN = {"tool_timeout", "http_error"}
+
+OUTPUT: dict[str, TypeAdapter[Any]] = {
+    "query_analyzer": TypeAdapter(results.QueryAnalysis),
+    "reflection": TypeAdapter(results.Reflection),
+    "context_gatherer": TypeAdapter(results.GatheredContext),
+    "planner": TypeAdapter(results.Plan),
+    "coordinator": TypeAdapter(tuple[results.ToolResult, ...]),
+    "synthesis": TypeAdapter(results.Draft),
+    "validation": TypeAdapter(results.Verdict),
+    "save": TypeAdapter(results.Saved),
+}
+
+
+def fold(events: Iterable[AnyEvent]) -> Turn:
+    return reduce(apply, events, Turn())
+
+
+def apply(turn: Turn, event: AnyEvent) -> Turn:
+    match event:
+        case TurnStarted():
+            return Turn(
+                turn_id=event.turn_id,
+                session_id=event.session_id,
+                request_id=event.request_id,
+                user_id=event.user_id,
+                channel=event.channel,
+                question=event.question,
+                policy=event.policy,
+                started_at=event.at,
+                config_digest=event.config_digest,
+                asked_with=event.asked_with,
+                runner=event.runner,
+                runs_since=event.at,
+            )
+        case TurnResumed():
+            return _resume(turn, event)
+        case TurnAbandoned():
+            return changed(turn, status="abandoned")
+        case PhaseStarted():
+            visit = Visit(
+                event.phase,
+                event.visit,
+                "running",
+                before=turn.sections,
+                model=event.model,
+                recipe_digest=event.recipe_digest,
+            )
+            return changed(turn, status="running", visits=(*turn.visits, visit), failure=None)
+        case ModelCalled():
+            calls = turn.counters.model_calls + 1
+            return changed(turn, counters=changed(turn.counters, model_calls=calls))
+        case ToolStarted():
+            if "writes" not in event.access:
+                return turn
+            write = Write(event.call, event.tool, event.args)
+            return changed(turn, writes=(*turn.writes, write))
+        case ToolCompleted():
+            result = results.ToolResult.model_validate(event.output)
+            done = {**turn.tools_done, event.call: result}
+            return changed(turn, tools_done=done, writes=_all_done(turn.writes))
+        case PhaseCompleted():
+            return _complete(turn, event)
+        case PhaseFailed():
+            failure = Failure(
+                phase=event.phase,
+                error_type=event.error_type,
+                error_message=event.error_message,
+                category=event.category,
+                tool=event.tool,
+                intervention_id=event.intervention_id,
+                admission=event.admission,
+                environment=event.environment,
+            )
+            visits = _ended(turn, event, "failed")
+            # A tool that raises says that it did not write; a call that was cut off says nothing.
+            told = event.category not in OUTCOME_UNKNOWN
+            writes = tuple(w for w in turn.writes if w.done) if told else turn.writes
+            status: Status = "running" if event.action == "retry" else "failed"
+            return changed(turn, visits=visits, status=status, failure=failure, writes=writes)
+        case TurnInterrupted():
+            return changed(turn, status="interrupted")
+        case TurnCompleted():
+            return changed(
+                turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms
+            )
+        case _:
+            assert_never(event)
+
+
+def _ended(
+    turn: Turn, event: PhaseCompleted | PhaseFailed, status: Literal["completed", "failed"]
+) -> tuple[Visit, ...]:
+    """The running visit ends. A phase whose recipe cannot be read fails before it has begun one."""
+    begun = bool(turn.visits) and turn.visits[-1].status == "running"
+    before = turn.visits[:-1] if begun else turn.visits
+    visit = turn.visits[-1] if begun else Visit(event.phase, event.visit, status)
+    if not begun:
+        visit = changed(visit, before=turn.sections)
+    return (*before, changed(visit, status=status, duration_ms=event.duration_ms))
+
+
+def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
+    output = OUTPUT[event.phase].validate_python(event.output)
+    counters = turn.counters
+    if event.phase == "coordinator":
+        output = (*turn.sections.coordinator, *output)
+    elif event.phase == "planner":
+        counters = changed(counters, planning=counters.planning + 1)
+    elif event.phase == "validation" and output.decision == "RETRY":
+        counters = changed(counters, retries=counters.retries + 1, planning=0)
+    elif event.phase == "validation" and output.decision == "REVISE":
+        counters = changed(counters, revisions=counters.revisions + 1)
+    retry = turn.retry
+    if retry is not None and retry.phase == event.phase:
+        retry = changed(retry, passed=True)
+    return changed(
+        turn,
+        retry=retry,
+        visits=_ended(turn, event, "completed"),
+        sections=changed(turn.sections, **{event.phase: output}),
+        counters=counters,
+        tools_done={},
+    )
+
+
+def _all_done(writes: tuple[Write, ...]) -> tuple[Write, ...]:
+    """Tools run one after another, so whatever had begun is done when a result comes."""
+    return tuple(w if w.done else changed(w, done=True) for w in writes)
+
+
+def _resume(turn: Turn, event: TurnResumed) -> Turn:
+    """The turn ready to go on: as it stood, or as it stood before a phase, and perhaps edited."""
+    visits = tuple(
+        changed(v, status="interrupted") if v.status == "running" else v for v in turn.visits
+    )
+    sections, done = turn.sections, turn.tools_done
+    place = turn.first_visit(event.phase) if event.rewound else None
+    if place is not None:
+        sections, done = visits[place].before, {}
+        dropped = (changed(v, status="dropped") for v in visits[place:])
+        visits = (*visits[:place], *dropped)
+    edited = dict(event.edited)
+    question = edited.pop("question", turn.question)
+    if edited:
+        replaced = {name: OUTPUT[name].validate_python(value) for name, value in edited.items()}
+        before, sections = sections.planner, changed(sections, **replaced)
+        done = {n: r for n, r in done.items() if _same_request(n, before, sections.planner)}
+    retry = None
+    if event.retry_of is not None and event.retry_phase is not None:
+        old = turn.retry if not event.rewound else None
+        passed = old is not None and old.intervention_id == event.retry_of and old.passed
+        retry = Retry(
+            event.retry_of, event.retry_phase, event.by, event.via, event.note, passed=passed
+        )
+    return changed(
+        turn,
+        status="running",
+        question=question,
+        sections=sections,
+        visits=visits,
+        counters=Counters(),
+        tools_done=done,
+        failure=None,
+        config_digest=event.config_digest,
+        asked_with=event.asked_with,
+        runner=event.runner,
+        runs_since=event.at,
+        resumed=turn.resumed + 1,
+        retry=retry,
+        writes=tuple(w for w in turn.writes if w.done),
+    )
+
+
+def _same_request(place: int, old: results.Plan | None, new: results.Plan | None) -> bool:
+    """A result stands only for the very request that it answered."""
+    if old is None or new is None or place >= len(new.tool_requests):
+        return False
+    return old.tool_requests[place] == new.tool_requests[place]
