@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from interventions import jsonl, queue_format
 from interventions.drain import pending
-from interventions.errorlog import error_lines
-from interventions.errors import CorruptQueueError, LockTimeoutError, NoResumerError, StorageError
+from interventions.errorlog import emergency_lines, error_lines
+from interventions.errors import CorruptQueueError, NoResumerError, StorageError
+from interventions.file_read import storage_error
 from interventions.file_store import CORRUPT_PREFIX, TEMPORARY_PREFIX, sweep
 from interventions.home import (
     PRIVATE_FILE_MODE,
@@ -23,13 +25,15 @@ from interventions.home import (
     state_folder,
     transitions_file,
 )
-from interventions.lock_holder import holders
+from interventions.lock_holder import held_if_free, holders
 from interventions.queue import InterventionQueue
-from interventions.rebuild import rebuild
+from interventions.rebuild import rebuild, recount, whole_log
 from interventions.resumers import find_resumer
 from interventions.retention import make_room
 from interventions.timestamps import to_text, utc_now
 from interventions.transitions import Actor
+
+_MEND_MODES = "mend its permissions; the queue's files belong to the user who runs the flow"
 
 
 @dataclass(frozen=True)
@@ -50,13 +54,14 @@ def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
     findings = [Finding(f"home: {queue.home}"), *_folders(queue.home)]
     if all(finding.fine for finding in findings):
         try:
-            findings += _lock(queue)
+            findings += _lock(queue, mend=mend)
             findings += _queue(queue, mend=mend)
-            findings += _left_overs(queue, mend=mend)
             findings += _modes(queue.home, mend=mend)
             findings += _logs(queue)
         except StorageError as error:
             findings.append(Finding(str(error), fine=False, todo=error.hint))
+        except OSError as error:
+            findings.append(Finding(f"cannot go on: {error}", fine=False, todo=_MEND_MODES))
     findings.append(_resumer())
     return findings
 
@@ -74,16 +79,28 @@ def _folders(home: Path) -> Iterator[Finding]:
             )
 
 
-def _lock(queue: InterventionQueue) -> Iterator[Finding]:
-    try:
-        with queue.store.transaction(min(queue.lock_timeout_s, 2.0)):
-            pass
-    except LockTimeoutError as error:
-        who = ", ".join(holders(lock_file(queue.home))) or "an unknown process"
-        raise StorageError(f"{error}; held by {who}", hint="end that process, or wait") from error
-    except CorruptQueueError:
-        pass  # now set aside, and what `_queue` is about
+def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
+    timeout_s, path = min(queue.lock_timeout_s, 2.0), lock_file(queue.home)
+    with held_if_free(path, timeout_s) as free:
+        # While nobody can be writing, a temporary file is one that nobody will need.
+        left = list(state_folder(queue.home).glob(f"{TEMPORARY_PREFIX}*.tmp"))
+    if not free:
+        who = ", ".join(holders(path)) or "an unknown process"
+        raise StorageError(
+            f"{path} was held by somebody else for longer than {timeout_s:g} s; held by {who}",
+            hint="end that process, or wait",
+        )
     yield Finding("the lock is free")
+    if mend:
+        with suppress(CorruptQueueError):  # now set aside, and what `_queue` is about
+            _sweep(queue)
+    if left:
+        yield Finding(f"{len(left)} left-over temporary files", False, mended=mend)
+
+
+def _sweep(queue: InterventionQueue) -> None:
+    with queue.store.transaction(queue.lock_timeout_s):
+        sweep(state_folder(queue.home))
 
 
 def _queue(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
@@ -105,25 +122,33 @@ def _queue(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
 
 
 def _not_rebuilt(queue: InterventionQueue) -> list[Path]:
-    done = {name for line in queue.journal() for name in line.get("rebuilt_from") or ()}
+    done = {name for line in queue.store.journal() for name in line.get("rebuilt_from") or ()}
     found = sorted(state_folder(queue.home).glob(f"{CORRUPT_PREFIX}*.json"))
     return [path for path in found if path.name not in done]
 
 
 def _rebuild(queue: InterventionQueue, aside: list[Path]) -> int:
-    salvaged = [entry for path in aside for entry in queue_format.salvage(path.read_bytes())]
+    salvaged = [entry for path in aside for entry in queue_format.salvage(_bytes_of(path))]
     actor = Actor.current(via="doctor")
     with queue.store.transaction(queue.lock_timeout_s) as work:
         before = work.state.entries
+        journal = list(queue.store.journal())
+        log = whole_log(error_lines(queue.home), emergency_lines(queue.home))
         entries = rebuild(
-            log=error_lines(queue.home),
-            journal=list(queue.store.journal()),
+            log=log,
+            journal=journal,
             archived=queue.store.archived(),
             salvaged=salvaged,
             current=before,
         )
         kept, work.to_archive = make_room(entries, queue.limits.max_size)
-        work.state = replace(work.state, entries=kept)
+        admitted, dropped = recount(log, journal)
+        work.state = replace(
+            work.state,
+            entries=kept,
+            admitted=_larger(work.state.admitted, admitted),
+            dropped=_larger(work.state.dropped, dropped),
+        )
         work.to_journal_after.append(
             {
                 "at": to_text(utc_now()),
@@ -138,17 +163,6 @@ def _rebuild(queue: InterventionQueue, aside: list[Path]) -> int:
     return len(entries) - len(before)
 
 
-def _left_overs(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
-    folder = state_folder(queue.home)
-    if not mend:
-        left = list(folder.glob(f"{TEMPORARY_PREFIX}*.tmp"))
-    else:
-        with queue.store.transaction(queue.lock_timeout_s):
-            left = sweep(folder)
-    if left:
-        yield Finding(f"{len(left)} left-over temporary files", False, mended=mend)
-
-
 def _modes(home: Path, *, mend: bool) -> Iterator[Finding]:
     places = [
         (state_folder(home), PRIVATE_FOLDER_MODE),
@@ -161,16 +175,40 @@ def _modes(home: Path, *, mend: bool) -> Iterator[Finding]:
         if not path.exists() or not path.stat().st_mode & 0o077:
             continue
         what = f"{path} can be read by others"
-        if mend:
-            path.chmod(mode)
-        yield Finding(what, False, mended=mend, todo="" if mend else f"chmod {mode:o} {path}")
+        mended = mend and _chmod(path, mode)
+        yield Finding(what, False, mended=mended, todo="" if mended else f"chmod {mode:o} {path}")
+
+
+def _chmod(path: Path, mode: int) -> bool:
+    """False for a file of another user."""
+    try:
+        path.chmod(mode)
+    except OSError:
+        return False
+    return True
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise storage_error("read", path, error) from error
+
+
+def _larger(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
 
 
 def _logs(queue: InterventionQueue) -> Iterator[Finding]:
     home = queue.home
     logs = [archive_file(home), transitions_file(home), *error_log_folder(home).glob("*.jsonl")]
     for path in logs:
-        torn = jsonl.torn_lines(path)
+        try:
+            torn = jsonl.torn_lines(path)
+        except OSError as error:
+            what = f"cannot read {path}: {error.strerror or error}"
+            yield Finding(what, fine=False, todo=_MEND_MODES)
+            return
         if torn:
             yield Finding(f"{path}: {torn} torn lines, which are passed over")
     waiting, _ = pending(queue)

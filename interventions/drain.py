@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from interventions.entry import Entry, complete, severity_rank
-from interventions.errorlog import emergency_lines
+from interventions.errorlog import dropped_lines
 from interventions.queue import InterventionQueue
 from interventions.timestamps import from_text
 
@@ -25,17 +25,18 @@ class Drained:
 
 def pending(queue: InterventionQueue) -> tuple[list[Entry], int]:
     """(failures that are only in the emergency log, lines of it that are no failure)."""
-    done = {line.get("failure_id") for line in queue.journal() if line.get("action") == "drain"}
+    done = {
+        line.get("failure_id") for line in queue.store.journal() if line.get("action") == "drain"
+    }
     waiting: dict[str, Entry] = {}
     unusable = 0
-    for line in emergency_lines(queue.home):
+    for line in dropped_lines(queue.home):
         try:
             failure = failure_of(line)
         except ValueError:
             unusable += 1
             continue
-        # A line of an accepted failure is there only because the error log could not be written.
-        if failure["id"] not in done and line.get("admission") == "dropped":
+        if failure["id"] not in done:
             waiting.setdefault(failure["id"], failure)
     return sorted(waiting.values(), key=_oldest_critical_first), unusable
 

@@ -17,6 +17,7 @@ from typing import Any
 from interventions import jsonl
 from interventions.admission import Admission
 from interventions.entry import Entry
+from interventions.file_read import storage_error
 from interventions.home import emergency_log, error_log, error_log_folder
 from interventions.timestamps import to_text, utc_now
 
@@ -52,13 +53,26 @@ def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
 
 
 def emergency_lines(home: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(error_log_folder(home).glob("emergency_*.jsonl")):
-        yield from jsonl.read(path)
+    """Raises StorageError."""
+    return _lines(home, "emergency_*.jsonl")
+
+
+def dropped_lines(home: Path) -> Iterator[dict[str, Any]]:
+    """Those of failures that are nowhere else; others are there only for want of an error log."""
+    return (line for line in emergency_lines(home) if line.get("admission") == "dropped")
 
 
 def error_lines(home: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(error_log_folder(home).glob("[0-9]*.jsonl")):
-        yield from jsonl.read(path)
+    """Raises StorageError."""
+    return _lines(home, "[0-9]*.jsonl")
+
+
+def _lines(home: Path, pattern: str) -> Iterator[dict[str, Any]]:
+    for path in sorted(error_log_folder(home).glob(pattern)):
+        try:
+            yield from jsonl.read(path)
+        except OSError as error:
+            raise storage_error("read", path, error) from error
 
 
 def _line(failure: Entry, admission: Admission) -> dict[str, Any]:

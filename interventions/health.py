@@ -11,7 +11,7 @@ from typing import Literal, TypedDict
 
 from interventions.admission import Limits
 from interventions.entry import SEVERITIES, Entry, is_open, is_snoozed
-from interventions.errorlog import emergency_lines
+from interventions.errorlog import dropped_lines
 from interventions.state import QueueState
 from interventions.timestamps import from_text
 
@@ -83,7 +83,7 @@ def _oldest_hours(unresolved: list[Entry], now: datetime) -> float:
 
 def _dropped(state: QueueState, home: Path) -> dict[str, int]:
     """By reason. The queue counts what it could write; the emergency log knows the rest."""
-    logged = Counter(str(line.get("reason") or "unknown") for line in emergency_lines(home))
+    logged = Counter(str(line.get("reason") or "unknown") for line in dropped_lines(home))
     names = sorted({*logged, *state.dropped})
     return {name: max(logged[name], state.dropped.get(name, 0)) for name in names}
 

@@ -2,8 +2,48 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
+
+_POLL_S = 0.01
+
+
+@contextmanager
+def held_if_free(path: Path, timeout_s: float) -> Iterator[bool]:
+    """Hold an existing lock file for a moment, making and changing nothing; False: it was busy.
+
+    Raises OSError.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield True
+        return
+    try:
+        free = _take(fd, monotonic() + timeout_s)
+        try:
+            yield free
+        finally:
+            if free:
+                fcntl.flock(fd, fcntl.LOCK_UN)
+    finally:
+        os.close(fd)
+
+
+def _take(fd: int, deadline: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if monotonic() >= deadline:
+                return False
+            sleep(_POLL_S)
+        else:
+            return True
 
 
 def holders(path: Path) -> list[str]:

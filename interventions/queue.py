@@ -149,9 +149,11 @@ class InterventionQueue:
 
     def journal(self, intervention_id: str | None = None) -> list[Transition]:
         """Who did what when, oldest first."""
+        # In this order: what is written between the two must not look as if it had failed.
+        lines = list(self.store.journal())
         return [
             line
-            for line in self.store.journal()
+            for line in transitions.happened(lines, self._everything(self.store.read()))
             if intervention_id is None or line.get("id") == intervention_id
         ]
 

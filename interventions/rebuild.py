@@ -6,6 +6,7 @@ what left the queue, and a damaged file often still has most of its entries whol
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +14,7 @@ from interventions.drain import failure_of
 from interventions.entry import Entry
 from interventions.occurrences import count_onto
 from interventions.store import Transition
+from interventions.transitions import happened
 
 
 def rebuild(
@@ -25,9 +27,9 @@ def rebuild(
 ) -> tuple[Entry, ...]:
     """What should be in the queue: all that was lost, oldest first, and `current` as it is."""
     found = _from_log(log, journal)
-    for line in _happened(journal):
+    for line in happened(journal):
         entry = found.get(line["id"])
-        if entry is not None and line["version_to"] > entry["version"]:
+        if entry is not None and "after" in line and line["version_to"] > entry["version"]:
             found[line["id"]] = {**entry, **line["after"], "version": line["version_to"]}
     for entry in salvaged:
         known = found.get(entry["id"])
@@ -45,6 +47,7 @@ def rebuild(
 def _from_log(log: Iterable[dict[str, Any]], journal: list[Transition]) -> dict[str, Entry]:
     drained = {line["failure_id"]: line["id"] for line in journal if line.get("action") == "drain"}
     found: dict[str, Entry] = {}
+    more: list[tuple[str, Entry]] = []
     for line in log:
         try:
             failure = failure_of(line)
@@ -53,22 +56,35 @@ def _from_log(log: Iterable[dict[str, Any]], journal: list[Transition]) -> dict[
         holder = line.get("intervention_id") or drained.get(failure["id"])
         if holder == failure["id"]:
             found.setdefault(holder, failure)
-        elif holder in found:
+        elif holder:
+            more.append((holder, failure))
+    for holder, failure in more:
+        if holder in found:
             found[holder] = count_onto(found[holder], failure)
     return found
 
 
-def _happened(journal: list[Transition]) -> list[Transition]:
-    """Without the lines whose writer was killed before the queue was written.
+def whole_log(
+    error_lines: Iterable[dict[str, Any]], emergency_lines: Iterable[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Each failure once: the emergency log has those, too, that the error log could not take."""
+    lines = list(error_lines)
+    known = {line.get("id") for line in lines}
+    return [*lines, *(line for line in emergency_lines if line.get("id") not in known)]
 
-    The next transition of that entry then began at the same version once more.
-    """
-    kept: list[Transition] = []
-    next_from: dict[str, int] = {}
-    for line in reversed(journal):
-        if "after" not in line or "version_from" not in line:
-            continue
-        if line["version_from"] < next_from.get(line["id"], line["version_to"]):
-            kept.append(line)
-            next_from[line["id"]] = line["version_from"]
-    return kept[::-1]
+
+def recount(
+    log: Iterable[dict[str, Any]], journal: Iterable[Transition]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """(admitted by kind, dropped by reason); what a drain did not put apart counts as merged."""
+    admitted: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    for line in log:
+        if line.get("admission") == "dropped":
+            dropped[str(line.get("reason") or "unknown")] += 1
+        elif line.get("admission"):
+            admitted[str(line["admission"])] += 1
+    for line in journal:
+        if line.get("action") == "drain":
+            admitted["accepted" if line.get("failure_id") == line["id"] else "merged"] += 1
+    return dict(admitted), dict(dropped)

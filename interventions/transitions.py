@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import secrets
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -129,14 +129,10 @@ def record(
 def last_undoable(
     journal: Iterable[Transition], entries: dict[str, Entry], intervention_id: str | None
 ) -> Transition | None:
-    """The latest transition that is not itself undone, of one entry or of all.
-
-    A line whose write of the entry never happened (its writer was killed) is passed over: the
-    entry never reached that version.
-    """
+    """The latest transition that is not itself undone, of one entry or of all."""
     undone: set[str] = set()
     stack: list[Transition] = []
-    for line in journal:
+    for line in happened(journal, entries):
         if line.get("action") == "undo":
             undone.add(line.get("undoes", ""))
         elif "before" in line and "after" in line:
@@ -146,10 +142,28 @@ def last_undoable(
             continue
         if line["transition_id"] in undone:
             continue
-        entry = entries.get(line["id"])
-        if entry is not None and entry["version"] >= line["version_to"]:
+        if line["id"] in entries:
             return line
     return None
+
+
+def happened(
+    journal: Iterable[Transition], entries: Mapping[str, Entry] | None = None
+) -> list[Transition]:
+    """The journal without the lines whose write of the queue failed, or whose writer was killed.
+
+    Then the next transition of that entry began at the same version once more, or the entry, where
+    `entries` has it, never reached that version.
+    """
+    reached = {name: entry["version"] for name, entry in (entries or {}).items()}
+    kept: list[Transition] = []
+    for line in reversed(list(journal)):
+        if "after" in line and "version_from" in line:
+            if line["version_to"] > reached.get(line["id"], line["version_to"]):
+                continue
+            reached[line["id"]] = line["version_from"]
+        kept.append(line)
+    return kept[::-1]
 
 
 def undo(entry: Entry, line: Transition) -> Fields:

@@ -6,12 +6,22 @@ import json
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
-from interventions import CorruptQueueError, InterventionQueue, StorageError, intervene
+from interventions import (
+    CorruptQueueError,
+    InterventionQueue,
+    NotFoundError,
+    StorageError,
+    intervene,
+)
+from interventions.doctor import examine
+from interventions.drain import drain
+from interventions.file_store import FileStore
 from interventions.home import lock_file, queue_file
 
 
@@ -184,6 +194,38 @@ def test_a_full_disk_sends_the_failure_to_stderr_and_harms_nothing(home: Path) -
     assert not list(home.rglob("*.tmp"))
 
 
+def test_a_transition_that_could_not_be_written_is_in_nobodys_way(
+    queue: InterventionQueue, make, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    name = queue.put(make()).intervention_id
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fails(action: Callable[[], object]) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(FileStore, "_write", full)
+            with pytest.raises(StorageError, match="No space"):
+                action()
+
+    fails(lambda: queue.resolve(name, "never written"))
+    assert queue.journal() == []
+    queue.assign(name, "ada")
+    fails(lambda: queue.undo())
+    assert [line["action"] for line in queue.journal()] == ["assign"]
+    assert queue.undo()[1]["owner"] is None
+    with pytest.raises(NotFoundError, match="nothing to undo"):
+        queue.undo()
+    queue.assign(name, "bob")
+    queue_file(home).write_text("damaged")
+    queue.put(make())
+    examine(queue, mend=True)
+    entry = queue.find(name)
+    assert (entry["owner"], entry["resolution"], entry["version"]) == ("bob", None, 4)
+
+
 def test_the_callers_error_is_raised_even_when_nothing_can_be_written(home: Path) -> None:
     code = """
         room(0)
@@ -284,6 +326,48 @@ def test_an_error_log_that_cannot_be_written_is_an_emergency(
     (line,) = emergency(home)
     assert line["admission"] == "accepted"
     assert "error log cannot be written" in str(line["detail"])
+    assert queue.health()["dropped"] == {}
+    assert drain(queue).put == {}
+
+
+def test_a_rebuild_knows_what_only_the_emergency_log_took_and_counts_on(make, home: Path) -> None:
+    from datetime import UTC, datetime
+
+    queue = InterventionQueue(home, max_size=3, max_per_session=1)
+    folder = home / "logs" / "errors" / f"{datetime.now(UTC).date()}.jsonl"
+    folder.mkdir(parents=True)
+    queue.put(make(session_id="one"))
+    folder.rmdir()
+    for _ in range(2):
+        queue.put(make(session_id="one"))
+    for _ in range(3):
+        queue.put(make())
+    before, figures = queue.entries(), queue.health()
+    assert (figures["accepted"], figures["merged"]) == (3, 2)
+    assert figures["dropped"] == {"queue_full": 1}
+    queue_file(home).write_text("{")
+    queue.put(make())
+    examine(queue, mend=True)
+    assert [(e["id"], e["occurrences"]) for e in queue.entries()] == [
+        (e["id"], e["occurrences"]) for e in before
+    ]
+    after = queue.health()
+    assert (after["accepted"], after["merged"]) == (3, 2)
+    assert after["dropped"] == {"queue_full": 1, "corrupt": 1}
+
+
+def test_logs_that_cannot_be_read_are_the_queues_own_trouble(
+    queue: InterventionQueue, make, home: Path
+) -> None:
+    queue.put(make())
+    for name in ("emergency_2026-01-01.jsonl", "2026-01-01.jsonl"):
+        (home / "logs" / "errors" / name).mkdir()
+    with pytest.raises(StorageError, match="cannot read"):
+        queue.health()
+    with pytest.raises(StorageError, match="cannot read"):
+        drain(queue)
+    assert any("cannot read" in finding.what for finding in examine(queue, mend=False))
+    assert any("cannot read" in finding.what for finding in examine(queue, mend=True))
 
 
 def test_a_torn_line_costs_one_line(queue: InterventionQueue, make, home: Path) -> None:

@@ -89,6 +89,28 @@ def test_doctor_rebuilds_a_damaged_queue_from_the_logs(home: Path, make) -> None
     assert len(drain(queue).put) == 1
 
 
+def test_doctor_that_only_looks_changes_nothing(home: Path, make) -> None:
+    def everything() -> dict[str, bytes | None]:
+        return {
+            str(path): path.read_bytes() if path.is_file() else None for path in home.rglob("*")
+        }
+
+    empty = everything()
+    examine(InterventionQueue(home), mend=False)
+    assert everything() == empty
+    InterventionQueue(home).put(make())
+    queue_file(home).write_text("{ damaged")
+    (home / "shared_state" / ".intervention_queue.99999.tmp").write_text("half")
+    before = everything()
+    findings = examine(InterventionQueue(home), mend=False)
+    assert everything() == before
+    assert any("does not parse" in finding.what for finding in findings)
+    assert any("left-over" in finding.what and not finding.mended for finding in findings)
+    findings = examine(InterventionQueue(home), mend=True)
+    assert any("1 left-over" in finding.what and finding.mended for finding in findings)
+    assert any("restored 1" in finding.what and finding.mended for finding in findings)
+
+
 def test_doctor_keeps_what_came_after_the_damage(home: Path, make) -> None:
     queue = InterventionQueue(home)
     first = queue.put(make()).intervention_id
