@@ -33,10 +33,7 @@ class QueryLog:
             "question_chars": len(turn.question),
             "sources": len(turn.citations),
             "model_calls": turn.counters.model_calls,
-            "phases": [
-                {"name": v.phase, "status": v.status, "duration_ms": v.duration_ms}
-                for v in turn.visits
-            ],
+            "phases": turn.phases,
             "error": turn.failure is not None,
             "type": error_type,
             "code": code,

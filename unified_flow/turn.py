@@ -105,6 +105,19 @@ class Turn:
     writes: tuple[Write, ...] = ()
 
     @property
+    def phases(self) -> list[dict[str, Any]]:
+        """Every visit as clients and logs see it: {name, visit, status, duration_ms}."""
+        return [
+            {
+                "name": visit.phase,
+                "visit": visit.number,
+                "status": visit.status,
+                "duration_ms": visit.duration_ms,
+            }
+            for visit in self.visits
+        ]
+
+    @property
     def running(self) -> str | None:
         """The phase that has begun and not ended."""
         last = self.visits[-1] if self.visits else None

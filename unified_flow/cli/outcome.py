@@ -27,9 +27,7 @@ def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
         "turn_id": turn.turn_id,
         "request_id": turn.request_id,
         "saved": turn.saved,
-        "phases": [
-            {"name": v.phase, "status": v.status, "duration_ms": v.duration_ms} for v in turn.visits
-        ],
+        "phases": turn.phases,
         "model_calls": turn.counters.model_calls,
     }
     if error is not None:

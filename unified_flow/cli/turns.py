@@ -89,15 +89,7 @@ def show_turn(
             whole = _row(found) | {
                 "response": found.response,
                 "sections": written(found.sections),
-                "phases": [
-                    {
-                        "name": v.phase,
-                        "visit": v.number,
-                        "status": v.status,
-                        "duration_ms": v.duration_ms,
-                    }
-                    for v in found.visits
-                ],
+                "phases": found.phases,
             }
             say(json.dumps(redact(whole), ensure_ascii=False))
         else:

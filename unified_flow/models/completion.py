@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError
+from unified_flow.models import ModelReply
 from unified_flow.models.reply import ends_early
 
 _SHOWN = 300
@@ -25,14 +25,7 @@ _CUT = {
 }
 
 
-@dataclass(frozen=True)
-class Completion:
-    text: str
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-def read_completion(body: bytes, content_type: str) -> Completion:
+def read_completion(body: bytes, content_type: str) -> ModelReply:
     """Raises NotJSONError (no completion at all), EmptyReplyError, CutReplyError.
 
     Some servers stream even if not asked to; an event stream counts only with its end.
@@ -46,10 +39,10 @@ def read_completion(body: bytes, content_type: str) -> Completion:
     if not content.strip():
         raise EmptyReplyError(_why_empty(choice, message), hint=_hint_empty(choice))
     _refuse_cut(choice.get("finish_reason"), content)
-    return Completion(content, *_usage(envelope))
+    return ModelReply(content, *_usage(envelope))
 
 
-def _read_stream(body: bytes) -> Completion:
+def _read_stream(body: bytes) -> ModelReply:
     parts: list[str] = []
     reason: Any = None
     usage: tuple[int | None, int | None] = (None, None)
@@ -75,7 +68,7 @@ def _read_stream(body: bytes) -> Completion:
     if not text.strip():
         raise EmptyReplyError(_why_empty({"finish_reason": reason}, None))
     _refuse_cut(reason, text)
-    return Completion(text, *usage)
+    return ModelReply(text, *usage)
 
 
 def _events(body: bytes) -> Iterator[str]:

@@ -72,8 +72,7 @@ class OpenAIModel:
             "stream": False,
         }
         response, body = await self.request("POST", "chat/completions", self.timeout_s, payload)
-        found = read_completion(self._without_key(body), response.headers.get("content-type", ""))
-        return ModelReply(found.text, found.prompt_tokens, found.completion_tokens)
+        return read_completion(self._without_key(body), response.headers.get("content-type", ""))
 
     async def request(
         self, method: str, path: str, timeout_s: float, payload: dict[str, Any] | None = None
