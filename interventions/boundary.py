@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 
 from interventions.admission import Admission, AdmissionKind
 from interventions.errorlog import log_emergency
-from interventions.prepare import prepare_anything
+from interventions.errors import SettingsError
+from interventions.prepare import FOREIGN, Prepared, prepare_anything
 from interventions.queue import InterventionQueue
 from interventions.settings import queue_at
+
+logger = logging.getLogger("interventions")
 
 
 @contextmanager
@@ -65,13 +69,26 @@ def _put(
 ) -> str | None:
     from interventions.request import InterventionRequest
 
+    what = {**fields, "error_type": error.__class__.__name__, "error_message": error}
     try:
-        place = queue if queue is not None else queue_at(home)
-        request = InterventionRequest.from_exception(error, home=place.home, **fields)
+        place = queue if queue is not None else _queue(home)
+        request: InterventionRequest | Prepared
+        try:
+            request = InterventionRequest.from_exception(error, home=place.home, **fields)
+        except FOREIGN as trouble:
+            request = Prepared(prepare_anything(SimpleNamespace(**what), trouble))
         return place.put(request).intervention_id
-    except Exception as trouble:  # noqa: BLE001 - the caller's error is the one that must be raised
-        what = {**fields, "error_type": error.__class__.__name__, "error_message": error}
+    except FOREIGN as trouble:  # not even a folder can be found
         failure = prepare_anything(SimpleNamespace(**what), trouble)
         reason = Admission(AdmissionKind.DROPPED, None, "internal", str(trouble))
         log_emergency(Path(home) if home else Path(), failure, reason)
         return None
+
+
+def _queue(home: Path | str | None) -> InterventionQueue:
+    """With the settings of the home, or without them rather than not at all."""
+    try:
+        return queue_at(home)
+    except SettingsError as error:
+        logger.warning("the queue's own limits are not used: %s", error)
+        return InterventionQueue(home)

@@ -16,6 +16,9 @@ from interventions.timestamps import to_text, utc_now
 if TYPE_CHECKING:
     from interventions.request import InterventionRequest
 
+# What a foreign object's own code may raise and the caller's error must win over; not an interrupt.
+FOREIGN = (Exception, SystemExit, GeneratorExit)
+
 MAX_MESSAGE = 4_000
 MAX_TRACEBACK = 16_000
 MAX_NAME = 200
@@ -77,7 +80,7 @@ def prepare(request: InterventionRequest, home: Path | None = None) -> Prepared:
     return Prepared(entry)
 
 
-def prepare_anything(request: object, trouble: Exception) -> Entry:
+def prepare_anything(request: object, trouble: BaseException) -> Entry:
     """What can be said of a request that could not be prepared: never nothing."""
     now = utc_now()
     known = {}
@@ -106,5 +109,5 @@ def prepare_anything(request: object, trouble: Exception) -> Entry:
 def _text(value: object) -> str:
     try:
         return str(value)
-    except Exception as error:  # noqa: BLE001 - a foreign object's own __str__ may raise anything
+    except FOREIGN as error:
         return f"<{type(value).__name__}: str raised {type(error).__name__}>"

@@ -25,7 +25,7 @@ from interventions.errors import ConflictError, LimitError, NotFoundError, Stora
 from interventions.health import Health, health
 from interventions.home import find_home
 from interventions.notifications import notify
-from interventions.prepare import MAX_MESSAGE, Prepared, prepare, prepare_anything
+from interventions.prepare import FOREIGN, MAX_MESSAGE, Prepared, prepare, prepare_anything
 from interventions.putlog import log_admission
 from interventions.redaction import redact_text
 from interventions.retention import make_room
@@ -102,7 +102,7 @@ class InterventionQueue:
             return request.entry
         try:
             return prepare(request, self.home).entry
-        except Exception as error:  # noqa: BLE001 - the caller is failing already; its error must win
+        except FOREIGN as error:
             return prepare_anything(request, error)
 
     # -- reading ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -415,3 +416,47 @@ def test_an_interrupt_is_no_failure(queue: InterventionQueue) -> None:
     with pytest.raises(KeyboardInterrupt), intervene(phase="p", session_id="s", queue=queue):
         raise KeyboardInterrupt
     assert queue.entries() == ()
+
+
+def test_trouble_inside_intervene_is_written_where_the_queue_is(
+    home: Path, make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    queue = InterventionQueue(home)
+    odd: Any = 123
+    with pytest.raises(KeyError), intervene(phase="p", session_id=odd, queue=queue):
+        raise KeyError("x")
+    monkeypatch.setenv("UNIFIED_FLOW_HOME", str(home))
+    with pytest.raises(OSError, match="y"), intervene(phase="p", session_id=odd):
+        raise OSError("y")
+    assert [entry["error_type"] for entry in queue.entries()] == ["KeyError", "OSError"]
+    assert "could not be prepared" in queue.entries()[0]["context"]["preparation"]
+    (home / "unified_flow.toml").write_text("[queue]\nmax_size = 'many'")
+    with pytest.raises(ValueError, match="z"), intervene(phase="p", session_id="s"):
+        raise ValueError("z")
+    assert queue.entries()[-1]["error_type"] == "ValueError"
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_foreign_code_that_ends_the_program_does_not_end_the_put(
+    queue: InterventionQueue, make
+) -> None:
+    class Ends:
+        def __repr__(self) -> str:
+            raise SystemExit(3)
+
+    class EndsError(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(3)
+
+    assert queue.put(make(context={"b": Ends()})).kind == "accepted"
+    with (
+        pytest.raises(KeyError),
+        intervene(phase="p", session_id="s", context={"b": Ends()}, queue=queue),
+    ):
+        raise KeyError("x")
+    with pytest.raises(EndsError), intervene(phase="p", session_id="t", queue=queue):
+        raise EndsError
+    assert len(queue.entries()) == 3
