@@ -95,7 +95,11 @@ def _holder(state: QueueState, store: Store, failure_id: str) -> str | None:
 def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> Entry:
     known = failure["fingerprint"]
     resolved = [e for e in state.entries if e["resolved_at"] and known in fingerprints(e)]
-    before = max(resolved, key=closed_at) if resolved else store.last_resolved(known)
+    if resolved:
+        before: Entry | None = max(resolved, key=closed_at)
+    else:
+        # What was reopened is in the archive as it was before.
+        before = store.last_resolved(known, {entry["id"] for entry in state.entries})
     if before is None:
         return failure
     return {**failure, "regression_of": before["id"], "regression_note": before["resolution"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from interventions import jsonl
@@ -21,8 +21,8 @@ class ArchiveFile:
     def _forget(self) -> None:
         self._inode = 0
         self._read_to = 0
-        # fingerprint -> where the latest resolved entry with it lies
-        self._resolved: dict[str, tuple[int, int]] = {}
+        # fingerprint -> where resolved entries with it lie, the latest last
+        self._resolved: dict[str, list[tuple[int, int]]] = {}
 
     def append(self, entries: Sequence[Entry]) -> None:
         jsonl.append(self.path, *(jsonl.encode(_indexed(entry)) for entry in entries), durable=True)
@@ -38,15 +38,18 @@ class ArchiveFile:
             latest[entry["id"]] = entry
         yield from latest.values()
 
-    def last_resolved(self, fingerprint: str) -> Entry | None:
+    def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
         self._catch_up()
-        place = self._resolved.get(fingerprint)
-        if place is None:
+        places = self._resolved.get(fingerprint)
+        if places is None:
             return None
         with self.path.open("rb") as file:
-            file.seek(place[0])
-            record = jsonl.parse_line(file.read(place[1]))
-        return _plain(record) if record is not None else None
+            for offset, length in reversed(places):
+                file.seek(offset)
+                record = jsonl.parse_line(file.read(length))
+                if record is not None and record.get("id") not in but_not:
+                    return _plain(record)
+        return None
 
     def _catch_up(self) -> None:
         try:
@@ -71,7 +74,7 @@ class ArchiveFile:
     def _note(self, line: bytes, offset: int) -> None:
         index = _index_of(line)
         for name in index:
-            self._resolved[name] = (offset, len(line))
+            self._resolved.setdefault(name, []).append((offset, len(line)))
 
 
 def _plain(record: Entry) -> Entry:

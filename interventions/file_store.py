@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +39,7 @@ class FileStore:
         self._journal_path = transitions_file(home)
         self._archive = ArchiveFile(archive_file(home))
         self._lock = FairLock(lock_file(home))
-        self._letters = Letters(self._path)
+        self._letters = Letters(home)
         self._seen = _Seen()
         self._swept = False
 
@@ -73,7 +73,7 @@ class FileStore:
                     self._letters.answer_all(work, lambda other, its: admit(work, other, its, self))
                 return outcome
         except LockTimeoutError:
-            if letter is not None and (answer := self._letters.answer(letter, failure)):
+            if letter is not None and (answer := self._letters.answer_or_withdraw(letter, failure)):
                 return answer
             raise
         finally:
@@ -105,9 +105,9 @@ class FileStore:
         except OSError as error:
             raise storage_error("read", self._archive.path, error) from error
 
-    def last_resolved(self, fingerprint: str) -> Entry | None:
+    def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
         try:
-            return self._archive.last_resolved(fingerprint)
+            return self._archive.last_resolved(fingerprint, but_not)
         except OSError as error:
             raise storage_error("read", self._archive.path, error) from error
 

@@ -22,7 +22,9 @@ from typing import Any
 from interventions import jsonl
 from interventions.admission import Admission, AdmissionKind, Limits
 from interventions.entry import Entry, complete
-from interventions.home import open_private
+from interventions.errorlog import error_lines, log_failure
+from interventions.errors import StorageError
+from interventions.home import open_private, queue_file
 from interventions.notifications import event_of
 from interventions.store import Outcome, Transaction
 
@@ -30,14 +32,19 @@ KEY = "letters"
 # A writer that was killed takes nothing away; nobody waits for the lock as long as this.
 FORGOTTEN_AFTER_S = 600
 _TAIL_BYTES = 8192
+# Put by the holder of the lock, with its next write.
+_CLAIMED = ".claimed"
+_GRACE_S = 1.0
+_POLL_S = 0.002
 
 _numbers = itertools.count()
 
 
 class Letters:
-    def __init__(self, queue_path: Path) -> None:
-        self._queue_path = queue_path
-        self._folder = queue_path.with_suffix(".letters")
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._queue_path = queue_file(home)
+        self._folder = self._queue_path.with_suffix(".letters")
 
     def post(self, failure: Entry, limits: Limits) -> str | None:
         """None when it cannot be written: then its writer simply waits for the lock itself."""
@@ -46,16 +53,38 @@ class Letters:
         try:
             fd = open_private(self._folder / name, os.O_WRONLY | os.O_EXCL)
             try:
-                os.write(fd, data)
+                whole = os.write(fd, data) == len(data)
             finally:
                 os.close(fd)
         except OSError:
-            return None
-        return name
+            whole = False
+        if whole:
+            return name
+        self.withdraw(name)
+        return None
 
-    def withdraw(self, name: str) -> None:
-        with suppress(OSError):
+    def withdraw(self, name: str) -> bool:
+        """False when the holder of the lock has claimed it, and may be about to commit it."""
+        try:
             (self._folder / name).unlink()
+        except FileNotFoundError:
+            with suppress(OSError):
+                (self._folder / (name + _CLAIMED)).unlink()
+            return False
+        except OSError:
+            pass
+        return True
+
+    def answer_or_withdraw(self, name: str, failure: Entry) -> Outcome | None:
+        """For a writer whose time is up: one letter is not both put and given back."""
+        answer = self.answer(name, failure)
+        if answer is not None or self.withdraw(name):
+            return answer
+        deadline = time.monotonic() + _GRACE_S
+        while answer is None and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+            answer = self.answer(name, failure)
+        return answer
 
     def answer(self, name: str, failure: Entry) -> Outcome | None:
         """What became of the letter's failure, if somebody has put it."""
@@ -68,11 +97,9 @@ class Letters:
     def _outcome(self, found: Any, failure: Entry) -> Outcome | None:
         if not isinstance(found, dict):
             return None
-        admission = Admission(
-            AdmissionKind(found["kind"]), found["id"], found["reason"], found["detail"]
-        )
         entry = self._entry(found["id"]) if found["event"] else None
-        return Outcome({**failure, **found["failure"]}, admission, entry, known=found["known"])
+        whole = {**failure, **found["failure"]}
+        return Outcome(whole, _admission(found), entry, known=found["known"])
 
     def answer_all(self, work: Transaction, admit: Callable[[Entry, Limits], Outcome]) -> None:
         """Put the failure of every letter into the transaction. The lock is held."""
@@ -83,32 +110,59 @@ class Letters:
         answers = {name: before[name] for name in names if name in before}
         for name in names:
             if name in answers:
-                self._forget_if_old(name)
-            elif (letter := self._open(name)) is not None:
+                self._forget_if_old(name, answers[name])
+            elif (letter := self._open(name)) is None:
+                self._forget_if_old(name, None)
+            elif self._claim(name):
                 answers[name] = _as_answer(admit(*letter))
         extra = {key: value for key, value in work.state.extra.items() if key != KEY}
         work.state = replace(work.state, extra={**extra, KEY: answers} if answers else extra)
 
     def _names(self) -> list[str]:
         try:
-            return sorted(os.listdir(self._folder))  # noqa: PTH208 - in every put
+            found = os.listdir(self._folder)  # noqa: PTH208 - in every put
         except OSError:
             return []
+        return sorted({name.removesuffix(_CLAIMED) for name in found})
+
+    def _path(self, name: str) -> Path:
+        """Claimed, if a holder of the lock got so far and no further."""
+        claimed = self._folder / (name + _CLAIMED)
+        return claimed if claimed.exists() else self._folder / name
+
+    def _claim(self, name: str) -> bool:
+        """False when its writer has just given up."""
+        path = self._path(name)
+        try:
+            path.rename(self._folder / (name + _CLAIMED))
+        except OSError:
+            return False
+        return True
 
     def _open(self, name: str) -> tuple[Entry, Limits] | None:
         """None for a letter that is still being written, or is none."""
         try:
-            letter = json.loads((self._folder / name).read_bytes())
+            letter = json.loads(self._path(name).read_bytes())
             failure = complete(letter["failure"])
             limits = Limits(**letter["limits"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return (failure, limits) if failure["fingerprint"] else None
 
-    def _forget_if_old(self, name: str) -> None:
-        with suppress(OSError):
-            if time.time() - (self._folder / name).stat().st_mtime > FORGOTTEN_AFTER_S:
-                (self._folder / name).unlink()
+    def _forget_if_old(self, name: str, answer: dict[str, Any] | None) -> None:
+        path = self._path(name)
+        with suppress(OSError, StorageError):
+            if time.time() - path.stat().st_mtime <= FORGOTTEN_AFTER_S:
+                return
+            if answer is not None and (letter := self._open(name)) is not None:
+                self._log_for(letter[0], answer)
+            path.unlink()
+
+    def _log_for(self, failure: Entry, answer: dict[str, Any]) -> None:
+        """The line of a writer that was killed between the put and the log."""
+        failure = {**failure, **answer["failure"]}
+        if not any(line.get("id") == failure["id"] for line in error_lines(self._home)):
+            log_failure(self._home, failure, _admission(answer))
 
     def _answers(self) -> dict[str, Any]:
         """From the end of the queue file, which is where its writers put them."""
@@ -126,8 +180,16 @@ class Letters:
     def _entry(self, intervention_id: str) -> Entry | None:
         from interventions.file_read import read_state
 
-        entries = read_state(self._queue_path).entries
+        try:
+            entries = read_state(self._queue_path).entries
+        except StorageError:
+            return None  # the put is committed; only the notification goes without
         return next((entry for entry in entries if entry["id"] == intervention_id), None)
+
+
+def _admission(answer: dict[str, Any]) -> Admission:
+    kind = AdmissionKind(answer["kind"])
+    return Admission(kind, answer["id"], answer["reason"], answer["detail"])
 
 
 def _as_answer(outcome: Outcome) -> dict[str, Any]:

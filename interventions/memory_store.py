@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
@@ -54,9 +54,11 @@ class MemoryStore:
     def archived(self) -> Iterator[Entry]:
         yield from list(self._archive.values())
 
-    def last_resolved(self, fingerprint: str) -> Entry | None:
+    def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
         found = None
         for entry in self._archive.values():
+            if entry["id"] in but_not:
+                continue
             if entry.get("resolved_at") and fingerprint in fingerprints(entry):
                 found = entry
         return found

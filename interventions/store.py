@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -64,8 +64,11 @@ class Store(Protocol):
         """Closed entries that had to leave the queue, oldest first, each id once."""
         ...
 
-    def last_resolved(self, fingerprint: str) -> Entry | None:
-        """The latest resolved entry of the archive with this fingerprint (merged ones included)."""
+    def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
+        """The latest resolved entry of the archive with this fingerprint (merged ones included).
+
+        `but_not` are ids that came back from the archive.
+        """
         ...
 
     def journal(self) -> Iterator[Transition]:

@@ -277,3 +277,18 @@ def test_health_has_the_documents_keys(open_queue, make) -> None:
     health = queue.health()
     assert health["queue_health"] == "critical"
     assert health["by_priority"] == {"critical": 9, "high": 21, "medium": 0}
+
+
+def test_what_was_reopened_is_no_past_of_a_failure(open_queue, make) -> None:
+    queue = open_queue(max_size=1)
+    failure = {"error_type": "E", "error_message": "again"}
+    older = queue.put(make(**failure)).intervention_id
+    queue.resolve(older, "older fix")
+    name = queue.put(make(**failure)).intervention_id
+    queue.resolve(name, "did not help")
+    other = queue.put(make()).intervention_id
+    queue.resolve(other, "gone")
+    queue.reopen(name)
+    queue = open_queue(max_size=5)
+    again = queue.find(queue.put(make(**failure)).intervention_id)
+    assert (again["regression_of"], again["regression_note"]) == (older, "older fix")
