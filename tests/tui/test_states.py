@@ -107,7 +107,7 @@ async def test_a_full_queue_says_what_merges_and_what_was_dropped(
         put(queue, session_id=f"s{number}", error_type="HTTPStatusError")
     emergency_log(queue.home, utc_now().date()).parent.mkdir(parents=True, exist_ok=True)
     with emergency_log(queue.home, utc_now().date()).open("a") as file:
-        file.write('{"reason": "queue_full", "id": "x"}\n' * 12)
+        file.write('{"admission": "dropped", "reason": "queue_full", "id": "x"}\n' * 12)
     async with monitor().run_test(size=(130, 24)) as pilot:
         shown = text(pilot)
         assert "● warning · 15/50 open" in shown
