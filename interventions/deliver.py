@@ -13,9 +13,11 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from interventions import jsonl
+from interventions.redaction import redact_text
 from interventions.timestamps import to_text, utc_now
 
 
@@ -24,8 +26,8 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
-    # Apprise's plug-ins have time-outs of their own, each; this one holds for all of it.
-    signal.alarm(max(int(task["timeout_s"]) + 2, 1))
+    # The last resort: both channels keep to their own limit.
+    signal.alarm(2 * int(task["timeout_s"]) + 5)
     for trouble in deliver(task):
         line = {"at": to_text(utc_now()), "id": task["message"]["id"], "trouble": trouble}
         jsonl.append(Path(task["log"]), jsonl.encode(line))
@@ -38,25 +40,42 @@ def deliver(task: dict[str, Any]) -> list[str]:
     if task["command"]:
         trouble += _run(task["command"], task["message"], task["timeout_s"])
     if task["url"]:
-        trouble += _apprise(task["url"], task["message"])
+        trouble += _apprise(task["url"], task["message"], task["timeout_s"])
     return trouble
 
 
 def _run(command: str, message: dict[str, Any], timeout_s: float) -> list[str]:
-    words = shlex.split(command)
-    process = subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    try:
+        words = shlex.split(command)
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # Its own group, so that what it started ends with it.
+            start_new_session=True,
+        )
+    except (OSError, ValueError, IndexError) as error:
+        return [f"the command {redact_text(command, 200)!r} cannot be started: {error}"]
     try:
         process.communicate(json.dumps(message).encode() + b"\n", timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         return [f"{words[0]} took longer than {timeout_s:g} s"]
     return [f"{words[0]} exited with {process.returncode}"] if process.returncode else []
 
 
-def _apprise(url: str, message: dict[str, Any]) -> list[str]:
+def _apprise(url: str, message: dict[str, Any], timeout_s: float) -> list[str]:
+    """Its plug-ins have time-outs of their own, each; a thread can be left behind."""
+    told: list[list[str]] = []
+    thread = Thread(target=lambda: told.append(_tell_apprise(url, message)), daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    return told[0] if told else [f"apprise took longer than {timeout_s:g} s"]
+
+
+def _tell_apprise(url: str, message: dict[str, Any]) -> list[str]:
     try:
         apprise: Any = import_module("apprise")
     except ImportError:
@@ -67,7 +86,10 @@ def _apprise(url: str, message: dict[str, Any]) -> list[str]:
         f"{message['error_message']}{note}\n{message['occurrences']} x, "
         f"interventions show {message['short_id']}"
     )
-    told = apprise.Apprise([url]).notify(title=title, body=body)
+    try:
+        told = apprise.Apprise([url]).notify(title=title, body=body)
+    except Exception as error:  # noqa: BLE001 - a plug-in's own code may raise anything
+        return [redact_text(f"apprise: {type(error).__name__}: {error}", 500)]
     return [] if told else ["apprise could not deliver it"]
 
 

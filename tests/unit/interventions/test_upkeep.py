@@ -195,18 +195,73 @@ def test_news_goes_to_the_command_once_per_fingerprint(home: Path, make, told: P
     assert len(wait_for(told, 3)) == 3
 
 
+MESSAGE = {
+    "event": "new_critical",
+    "id": "int_x",
+    "short_id": "x",
+    "phase": "p",
+    "error_type": "E",
+    "error_message": "m",
+    "occurrences": 1,
+    "regression_of": None,
+    "regression_note": None,
+}
+
+
 def test_a_notification_that_hangs_or_fails_never_touches_the_put(
     home: Path, make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = home / "logs" / "notifications.log"
     monkeypatch.setenv("UNIFIED_FLOW_NOTIFICATIONS__TIMEOUT_S", "0.2")
-    for command, word in (("sleep 60", "longer than 0.2 s"), ("false", "exited with 1")):
+    for command, word in (
+        ("sleep 60", "longer than 0.2 s"),
+        ("false", "exited with 1"),
+        ("/no/such/command", "No such file"),
+        ("'unbalanced", "cannot be started"),
+        ("   ", "cannot be started"),
+    ):
         monkeypatch.setenv("UNIFIED_FLOW_NOTIFICATIONS__COMMAND", command)
         started = time.monotonic()
         assert InterventionQueue(home).put(make(severity="critical")).kind == "accepted"
         assert time.monotonic() - started < 5
         assert word in wait_for(log)[0]["trouble"]
         log.unlink()
+
+
+def test_a_command_that_takes_too_long_ends_with_all_it_started(tmp_path: Path) -> None:
+    from interventions.deliver import deliver
+
+    pid_file = tmp_path / "pid"
+    task = {"command": f"sh -c 'sleep 60 & echo $! > {pid_file}; wait'", "url": "x://y"}
+    said = deliver({**task, "message": MESSAGE, "timeout_s": 0.5})
+    assert "longer than 0.5 s" in said[0]
+    assert len(said) == 2, "the other channel is tried all the same"
+    status = Path(f"/proc/{pid_file.read_text().strip()}/stat")
+    deadline = time.monotonic() + 10
+    while status.exists() and status.read_text().split()[2] != "Z":
+        assert time.monotonic() < deadline, "what the command started lives on"
+        time.sleep(0.01)
+
+
+def test_apprise_has_a_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+    from types import SimpleNamespace
+
+    from interventions import deliver
+
+    never, told = threading.Event(), []
+
+    def notify(title: str, body: str) -> bool:
+        told.append((title, body))
+        return never.wait(20)
+
+    fake = SimpleNamespace(Apprise=lambda urls: SimpleNamespace(notify=notify))
+    monkeypatch.setattr(deliver, "import_module", lambda name: fake)
+    task = {"command": "", "url": "x://y", "message": MESSAGE, "timeout_s": 0.1}
+    assert deliver.deliver(task) == ["apprise took longer than 0.1 s"]
+    never.set()
+    assert deliver.deliver(task) == []
+    assert told[0][0] == "new critical: p E"
 
 
 def test_a_setting_that_is_wrong_names_the_place(home: Path) -> None:
