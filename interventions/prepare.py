@@ -24,6 +24,13 @@ MAX_TRACEBACK = 16_000
 MAX_NAME = 200
 
 _TIMES = ("created_at", "resolved_at", "dismissed_at", "snoozed_until", "first_seen", "last_seen")
+# Texts with a rule of their own; every other one is a name, whatever fields there will be.
+_NOT_A_NAME = frozenset(
+    [
+        *(*_TIMES, "type", "severity", "fingerprint"),
+        *("error_message", "traceback", "resolution", "regression_note"),
+    ]
+)
 _ABSENT_WHEN_NONE = (
     "retry_of",
     "regression_note",
@@ -55,12 +62,12 @@ def prepare(request: InterventionRequest, home: Path | None = None) -> Prepared:
     entry["traceback"] = (
         redact_text(request.traceback, MAX_TRACEBACK) if request.traceback else None
     )
-    for name in ("phase", "tool", "error_type", "culprit", "location", "request_id", "owner"):
+    for name in ("resolution", "regression_note"):
         if entry[name] is not None:
+            entry[name] = redact_text(entry[name], MAX_MESSAGE)
+    for name in type(request).model_fields:
+        if name not in _NOT_A_NAME and isinstance(entry[name], str):
             entry[name] = redact_text(entry[name], MAX_NAME)
-    entry["session_id"] = request.session_id[:MAX_NAME]
-    if request.resolution is not None:
-        entry["resolution"] = redact_text(request.resolution, MAX_MESSAGE)
     for name in ("context", "latest_sample", "merged", "resolutions"):
         if entry[name]:
             entry[name] = redact(entry[name])

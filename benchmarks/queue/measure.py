@@ -211,7 +211,7 @@ def start_up(report: Report, parent: Path) -> None:
     with folder(parent) as place:
         seeded(place, ENTRIES)
         nothing = command_ms([sys.executable, "-c", "pass"], place / "pyc")
-        words = [sys.executable, "-m", "interventions", "list", "--flat", "--home", str(place)]
+        words = [sys.executable, "-m", "interventions", "list", "--home", str(place)]
         listed = command_ms(words, place / "pyc")
     print(f"interventions list, {ENTRIES} entries, in a pipe")
     report.line("  python -c pass", f"{nothing:.1f} ms")

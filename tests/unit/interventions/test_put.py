@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from interventions import InterventionQueue
+from interventions import InterventionQueue, InterventionRequest
+from interventions.home import queue_file
 
 
 def log_lines(home: Path, pattern: str = "2*.jsonl") -> list[dict[str, Any]]:
@@ -234,3 +235,23 @@ def test_ids_are_unique_even_for_the_same_request(queue, make) -> None:
 def test_the_limits_must_make_sense(home: Path) -> None:
     with pytest.raises(ValueError, match="max_size"):
         InterventionQueue(home, max_size=0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        name
+        for name, field in InterventionRequest.model_fields.items()
+        if field.annotation in (str, str | None) and name != "fingerprint"
+    ),
+)
+def test_no_text_of_a_request_is_stored_unredacted_or_without_bound(
+    queue: InterventionQueue, make, home: Path, name: str
+) -> None:
+    secret = "sk-proj-abcdefghijklmnopqrstuvwx0123456789"
+    queue.put(make(**{name: f"{secret} " + "long " * 10_000}))
+    stored = queue_file(home).read_text()
+    assert secret not in stored
+    assert len(stored) < 40_000
+    logs = "".join(path.read_text() for path in (home / "logs").rglob("*.jsonl"))
+    assert secret not in logs
