@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from enum import Enum
@@ -16,7 +17,7 @@ from pathlib import PurePath
 from typing import Any
 
 from interventions.secret_forms import scrub
-from interventions.secret_keys import is_secret_key
+from interventions.secret_keys import Name, hides, read_name
 
 REDACTED = "[redacted]"
 MAX_DEPTH = 10
@@ -26,12 +27,18 @@ MAX_TEXT = 8_000
 MAX_TOTAL_TEXT = 64_000
 # What is read beyond the cut, so that a secret that lies across it is still recognised.
 _CUT_MARGIN = 4_000
+_LONGEST_NAME = 200
+# What may be a name that stands in a list, before its value: no sentence.
+_A_NAME = re.compile(r"[\w.\-:]{1,100}(?: [\w.\-:]{1,100})?\Z")
+_NAME_FIELDS = frozenset({"name", "key", "header", "field", "variable", "param", "parameter"})
+_VALUE_FIELDS = frozenset({"value", "values", "val", "content"})
+_USER_FLAGS = frozenset({"-u", "-U", "--user", "--proxy-user"})
 
 
 def redact_text(text: str, limit: int = MAX_TEXT) -> str:
     """The text with every secret form replaced, at most about `limit` characters of it."""
     total = len(text)
-    clean = scrub(_printable(text[: limit + _CUT_MARGIN]), is_secret_key)
+    clean = scrub(_printable(text[: limit + _CUT_MARGIN]))
     if len(clean) <= limit and total <= limit + _CUT_MARGIN:
         return clean
     cut = clean[:limit]
@@ -53,6 +60,14 @@ class _Walk:
         self._nodes_left -= 1
         if self._nodes_left < 0:
             return "[redacted: too many values]"
+        try:
+            return self._visit(value, depth)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a foreign object's own code may raise anything
+            return f"<{type(value).__name__}: reading it raised {type(error).__name__}>"
+
+    def _visit(self, value: Any, depth: int) -> Any:
         if value is None or value is True or value is False:
             return value
         if isinstance(value, Enum):
@@ -83,25 +98,38 @@ class _Walk:
             if isinstance(value, list | tuple | set | frozenset):
                 return self._sequence(value, depth)
             return self._object(value, depth)
-        except Exception as error:  # noqa: BLE001 - a foreign object's own code may raise anything
-            return f"<{type(value).__name__}: reading it raised {type(error).__name__}>"
         finally:
             self._open.discard(id(value))
 
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         clean: dict[str, Any] = {}
+        named = _named(value)
         for number, (key, item) in enumerate(value.items()):
             if number >= MAX_ITEMS:
                 clean["[...]"] = f"[{len(value) - MAX_ITEMS} more items]"
                 break
-            name = self._text(key if isinstance(key, str) else _safe_repr(key), 200)
-            secret = is_secret_key(key) if isinstance(key, str) else False
-            clean[name] = _mask(item) if secret else self.visit(item, depth + 1)
+            written = _written(key)
+            said = _said(key, written)
+            if said is Name.PLAIN and named is not Name.PLAIN and written.lower() in _VALUE_FIELDS:
+                said = named
+            clean[self._text(written, _LONGEST_NAME)] = self._under(said, item, depth)
         return clean
+
+    def _under(self, said: Name, item: Any, depth: int) -> Any:
+        """The item as its name lets it be shown."""
+        if said is Name.PLAIN or (said is not Name.SECRET and _is_measure(said, item)):
+            return self.visit(item, depth + 1)
+        return _mask(item)
 
     def _sequence(self, value: Any, depth: int) -> list[Any]:
         items = sorted(value, key=_safe_repr) if isinstance(value, set | frozenset) else value
-        clean = [self.visit(item, depth + 1) for item in items[:MAX_ITEMS]]
+        clean: list[Any] = []
+        before: Any = None
+        pair = len(items) == 2 and not isinstance(value, set | frozenset)
+        for item in items[:MAX_ITEMS]:
+            said = _said_before(before, item, pair) if clean else Name.PLAIN
+            clean.append(self._under(said, item, depth))
+            before = item
         if len(items) > MAX_ITEMS:
             clean.append(f"[{len(items) - MAX_ITEMS} more items]")
         return clean
@@ -134,13 +162,82 @@ class _Walk:
 
 def _mask(value: Any) -> Any:
     """An empty or absent secret is worth knowing and tells nothing."""
-    return value if value is None or value == "" or isinstance(value, bool) else REDACTED
+    empty = value is None or value is True or value is False or (type(value) is str and not value)
+    return value if empty else REDACTED
+
+
+def _written(key: Any) -> str:
+    """A key as text; headers come as bytes."""
+    if isinstance(key, str):
+        return str.__str__(key)
+    if isinstance(key, Enum):
+        return _written(key.value)
+    if isinstance(key, bytes | bytearray):
+        return bytes(key[: 4 * _LONGEST_NAME]).decode("utf-8", "replace")
+    return _safe_repr(key)
+
+
+def _said(key: Any, written: str) -> Name:
+    said = read_name(written)
+    if said is Name.PLAIN and isinstance(key, Enum):
+        return read_name(key.name)
+    return said
+
+
+def _said_as_item(item: Any) -> Name:
+    if not isinstance(item, str | bytes | bytearray | Enum) or isinstance(item, int):
+        return Name.PLAIN
+    written = _written(item)
+    return _said(item, written) if _A_NAME.match(written) else Name.PLAIN
+
+
+def _said_before(before: Any, item: Any, pair: bool) -> Name:
+    """What the item before says: a name in a pair, or a flag in a command line."""
+    if not isinstance(before, str | bytes | bytearray | Enum):
+        return Name.PLAIN
+    if pair:
+        return _said_as_item(before)
+    flag = _written(before)
+    if not flag.startswith("-"):
+        return Name.PLAIN
+    given = _written(item) if isinstance(item, str | bytes | bytearray) else ""
+    if given.startswith("--"):
+        return Name.PLAIN
+    if flag in _USER_FLAGS and ":" in given:
+        return Name.SECRET
+    return _said_as_item(before) if flag.startswith("--") else Name.PLAIN
+
+
+def _named(value: Mapping[Any, Any]) -> Name:
+    """What the name in a record says of the value in it: `{"name": "password", "value": ...}`."""
+    if not 2 <= len(value) <= 20:
+        return Name.PLAIN
+    for key, item in value.items():
+        if isinstance(key, str | bytes) and _written(key).lower() in _NAME_FIELDS:
+            said = _said_as_item(item)
+            if said is not Name.PLAIN:
+                return said
+    return Name.PLAIN
+
+
+def _is_measure(said: Name, value: Any) -> bool:
+    if value is None or isinstance(value, bool | int | float):
+        return True
+    if isinstance(value, str):
+        return not hides(said, value.strip())
+    if said is Name.MEASURE:
+        return isinstance(value, Mapping | list | tuple)
+    if isinstance(value, Mapping):
+        return all(_is_measure(said, item) for item in value.values())
+    return isinstance(value, list | tuple) and all(_is_measure(said, item) for item in value)
 
 
 def _safe_repr(value: Any) -> str:
     try:
         return repr(value)
-    except Exception as error:  # noqa: BLE001 - a foreign object's own code may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a foreign object's own code may raise anything
         return f"<{type(value).__name__}: repr raised {type(error).__name__}>"
 
 

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+import time
+from enum import Enum
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interventions.redaction import redact, redact_text
+
+CORE = "hunter2Qx9"
+KEYS = (
+    "pin_number ssn_number password_min error_token usage_api_key type_secret rate_token tokens"
+    " passwords dsn csrf creditCard PASSWORT loesenord lösenord APIkey"
+)
+TEXTS = [
+    f'Authorization: Digest username="x", response="{CORE}"',
+    f'got Authorization: Digest username="x", response="{CORE}" from it',
+    f'{{\\"password\\": \\"{CORE}\\"}}',
+    f"run --password {CORE} now",
+    f"curl -u user:{CORE} https://x.org",
+    f"https://x.org/y?sig={CORE}%3D",
+    f"q=password%3D{CORE}",
+    f"https://hooks.slack.com/services/T00000000/B00000000/{CORE}",
+    "GOCSPX" + f"-{CORE}abcdefghij",
+    f"RATE_API_KEY={CORE}",
+    f"Command '['curl', '--token', '{CORE}']' failed",
+    f"[('password', '{CORE}')]",
+    f'{{"name": "password", "value": "{CORE}"}}',
+    f'"password": "{"h" * 3000}{CORE}"',
+    f"x Cookie: a={CORE}; b={CORE} more",
+    f"{{b'authorization': b'Basic {CORE}'}}",
+]
+STAYS = [
+    "session_id=abc123",
+    "prompt_tokens: 12",
+    "max_tokens=100, total_tokens: 5",
+    "author: Jane",
+    'key: "value"',
+    "Invalid password: must be longer",
+    "sk-learn-something-long-package-name",
+    "commit 56bf84f0c9e1a2b3c4d5e6f708192a3b4c5d6e7f",
+    "123e4567-e89b-12d3-a456-426614174000",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA",
+    '"tokens": [1, 2, 3]',
+    "the --password option is required",
+    "docker run -u 1000:1000 x",
+]
+
+
+class Field(Enum):
+    LOGIN = "password"
+    PASSWORD = 1
+
+
+@pytest.mark.parametrize("key", KEYS.split())
+def test_no_harmless_word_excuses_a_secret(key: str) -> None:
+    assert redact({key: CORE}) == {key: "[redacted]"}
+
+
+@pytest.mark.parametrize("key", [b"password", ("password",), Field.LOGIN, Field.PASSWORD])
+def test_keys_that_are_no_text_are_read_too(key: Any) -> None:
+    assert CORE not in json.dumps(redact({key: CORE}))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_secret_form_goes(text: str) -> None:
+    once = redact_text(text)
+    assert CORE not in once
+    assert redact_text(once) == once
+
+
+@pytest.mark.parametrize("text", STAYS)
+def test_a_look_alike_stays(text: str) -> None:
+    assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"cookies_accepted": "yes"},
+        {"tokens": 12},
+        {"tokens": {"prompt": 1, "total": 2}},
+        {"prompt_tokens_details": {"cached_tokens": 0}},
+        {"token_type": "bearer"},
+        {"password_length": 8},
+        {"name": "bob", "value": "x"},
+        ["--max-tokens", "12"],
+    ],
+)
+def test_a_measure_stays(value: Any) -> None:
+    assert redact(value) == value
+
+
+@pytest.mark.parametrize("raised", [SystemExit, GeneratorExit])
+def test_foreign_code_cannot_end_the_program(raised: type[BaseException]) -> None:
+    class Hostile:
+        def __repr__(self) -> str:
+            raise raised
+
+    assert redact([Hostile()]) == [f"<Hostile: repr raised {raised.__name__}>"]
+
+
+def test_an_interrupt_comes_through() -> None:
+    class Interrupted:
+        def __repr__(self) -> str:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        redact([Interrupted()])
+
+
+@pytest.mark.parametrize("letter", ["a", '"', "=", "-eyJ"])
+def test_a_long_text_is_read_in_one_pass(letter: str) -> None:
+    started = time.process_time()
+    redact_text(letter * (1_000_000 // len(letter)) + " x=1", 2_000_000)
+    assert time.process_time() - started < 1
+
+
+@st.composite
+def planted(draw: st.DrawFn) -> Any:
+    holders: list[Any] = [
+        {"password": CORE},
+        {b"api_key": CORE.encode()},
+        ["Authorization", CORE],
+        (b"cookie", CORE.encode()),
+        {"name": "password", "value": CORE},
+        ["run", "--token", CORE],
+        json.dumps(json.dumps({"password": CORE})),
+        *TEXTS,
+    ]
+    value = draw(st.sampled_from(holders))
+    for _ in range(draw(st.integers(0, 5))):
+        value = draw(st.sampled_from([[1, value], (value,), {"inner": value}, {b"in": value}]))
+    return value
+
+
+@given(planted())
+@settings(max_examples=200, deadline=None)
+def test_a_planted_secret_goes_in_any_nesting(value: Any) -> None:
+    once = redact(value)
+    assert CORE not in json.dumps(once)
+    assert redact(once) == once
