@@ -37,8 +37,6 @@ from interventions.transitions import Actor, Fields
 if TYPE_CHECKING:
     from interventions.request import InterventionRequest
 
-WARN_FROM_OPEN = 30
-
 
 class InterventionQueue:
     """`put` never raises for the queue's own trouble; every other method does (StorageError).

@@ -169,7 +169,8 @@ def assign(
 
 def undo(
     intervention_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Of this one; the last of all if left out.")
+        str | None,
+        typer.Argument(metavar="[ID]", help="Whose last change; the last of all if left out."),
     ] = None,
     home: Home = None,
     by: By = None,
@@ -324,7 +325,10 @@ def _moment(text: str | None) -> datetime | None:
     try:
         return from_text(text)
     except ValueError as error:
-        raise UsageError(f"--until: {error}", hint="for example 2026-01-31T09:00:00Z") from error
+        what = "has no time zone" if "zone" in str(error) else "is no time"
+        raise UsageError(
+            f"--until: {text!r} {what}", hint="for example 2026-01-31T09:00:00Z"
+        ) from error
 
 
 def _say_how_it_went(entry: Entry, result: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from interventions.cli.exits import Code, exits
+from interventions.cli.exits import Code, UsageError, exits
 from interventions.cli.options import (
     AsJson,
     AsJsonl,
@@ -91,6 +91,8 @@ def similar(
 
 
 def _as_data(entries: list[Entry], now: datetime, as_json: bool, as_jsonl: bool) -> bool:
+    if as_json and as_jsonl:
+        raise UsageError("--json and --jsonl are two forms", hint="choose one")
     views = [entry_view(entry, now) for entry in entries]
     if as_jsonl:
         for view in views:

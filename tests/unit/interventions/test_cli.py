@@ -249,6 +249,16 @@ def test_no_field_of_no_entry_commands_the_terminal_in_any_command(
     assert not set(answer.stdout) & set("\x1b\x07\x9b\u202e")
 
 
+def test_what_cannot_be_meant_is_said_in_words(queue, make, run: Run) -> None:
+    name = short(queue.put(make()).intervention_id)
+    result = run("snooze", name, "--until", "yesterday", code=2)
+    assert "'yesterday' is no time" in result.stderr
+    result = run("snooze", name, "--until", "2999-01-01T00:00:00", code=2)
+    assert "has no time zone" in result.stderr
+    for words in (["list"], ["history"], ["similar", name]):
+        assert "choose one" in run(*words, "--json", "--jsonl", code=2).stderr
+
+
 def test_resolve_needs_a_note_and_closes(queue, make, run: Run) -> None:
     name = queue.put(make()).intervention_id
     assert "--note" in run("resolve", short(name), code=2).stderr
