@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from interventions.entry import Entry, short_id
 from interventions.errors import AmbiguousIdError, NotFoundError
@@ -10,13 +11,12 @@ from interventions.store import Store
 
 
 def find_anywhere(current: Iterable[Entry], store: Store, wanted: str) -> Entry:
-    """In the queue, and only if nothing there fits, in the archive."""
-    try:
-        return find(current, wanted)
-    except AmbiguousIdError:
-        raise
-    except NotFoundError:
-        return find(store.archived(), wanted)
+    """In the queue and in the archive; a whole id of the queue needs no look at the archive."""
+    here = {entry["id"]: entry for entry in current}
+    if wanted.strip() in here:
+        return here[wanted.strip()]
+    past = (entry for entry in store.archived() if entry["id"] not in here)
+    return find(chain(here.values(), past), wanted)
 
 
 def find(entries: Iterable[Entry], wanted: str) -> Entry:

@@ -117,7 +117,7 @@ class InterventionQueue:
         return sorted(closed, key=closed_at, reverse=True)
 
     def find(self, intervention_id: str) -> Entry:
-        """By id or unique prefix, in the queue and then in the archive.
+        """By id or unique prefix, in the queue and in the archive.
 
         Raises NotFoundError or AmbiguousIdError.
         """

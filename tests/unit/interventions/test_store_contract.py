@@ -292,3 +292,16 @@ def test_what_was_reopened_is_no_past_of_a_failure(open_queue, make) -> None:
     queue = open_queue(max_size=5)
     again = queue.find(queue.put(make(**failure)).intervention_id)
     assert (again["regression_of"], again["regression_note"]) == (older, "older fix")
+
+
+def test_a_prefix_that_fits_queue_and_archive_is_ambiguous(open_queue, make) -> None:
+    queue = open_queue(max_size=1)
+    names = ["int_20260101_000000_abc111", "int_20260101_000000_abc222"]
+    queue.put(make(id=names[0]))
+    queue.resolve(names[0], "x")
+    queue.put(make(id=names[1]))
+    with pytest.raises(AmbiguousIdError) as caught:
+        queue.resolve("abc", "y")
+    assert caught.value.candidates == names
+    assert queue.find("abc1")["id"] == names[0]
+    assert queue.find("abc2")["id"] == names[1]
