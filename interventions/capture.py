@@ -6,6 +6,7 @@ Captured at raise time, because the source on disk may be edited before anybody 
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -154,7 +155,7 @@ def _is_in_app(filename: str) -> bool:
     """Neither the standard library, nor an installed package, nor this package itself."""
     if filename.startswith("<") or "site-packages" in filename or "dist-packages" in filename:
         return filename.startswith(("<stdin>", "<string>", "<ipython"))
-    if filename.startswith(_OWN_FOLDER):
+    if filename.startswith(_OWN_FOLDER + os.sep):
         return False
     return not filename.startswith(_LIBRARY_FOLDERS) and not filename.startswith(
         sys.base_prefix + "/lib/python"

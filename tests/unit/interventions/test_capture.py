@@ -115,3 +115,11 @@ def test_the_environment_has_versions_and_what_the_caller_knows() -> None:
     assert request.environment["config_hash"] == "abc"
     assert request.environment["packages"]["unified-flow"]
     assert {"git_commit", "git_dirty", "python"} <= set(request.environment)
+
+
+def test_a_neighbour_of_this_package_is_not_this_package() -> None:
+    from interventions import capture
+
+    own = capture._OWN_FOLDER
+    assert not capture._is_in_app(f"{own}/queue.py")
+    assert capture._is_in_app(f"{own}_of_mine/queue.py")
