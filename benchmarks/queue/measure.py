@@ -213,10 +213,27 @@ def start_up(report: Report, parent: Path) -> None:
         nothing = command_ms([sys.executable, "-c", "pass"], place / "pyc")
         words = [sys.executable, "-m", "interventions", "list", "--home", str(place)]
         listed = command_ms(words, place / "pyc")
+        imports = import_profile(words)
     print(f"interventions list, {ENTRIES} entries, in a pipe")
     report.line("  python -c pass", f"{nothing:.1f} ms")
     report.line("  interventions list", f"{listed:.1f} ms")
     report.line("  ratio", f"{listed / nothing:.1f}", "at most 8", listed / nothing <= 8)
+    for name, took_ms in imports:
+        report.line(f"  imports {name}", f"{took_ms:.1f} ms")
+
+
+def import_profile(words: list[str], most: int = 6) -> list[tuple[str, float]]:
+    """The packages whose own modules take longest to import, in milliseconds."""
+    shown = subprocess.run(
+        [words[0], "-X", "importtime", *words[1:]], capture_output=True, text=True, check=True
+    )
+    own: dict[str, float] = {}
+    for line in shown.stderr.splitlines():
+        took, _, rest = line.removeprefix("import time:").partition("|")
+        if took.strip().isdecimal():
+            package = rest.partition("|")[2].strip().partition(".")[0]
+            own[package] = own.get(package, 0.0) + int(took) / 1000
+    return sorted(own.items(), key=lambda item: -item[1])[:most]
 
 
 def main() -> int:
