@@ -15,7 +15,6 @@ Entry = dict[str, Any]
 
 SEVERITIES = ("critical", "high", "medium")
 TYPES = ("error", "captcha", "permission", "schema_failure", "limit_exceeded", "escalation")
-STATES = ("open", "snoozed", "resolved", "dismissed")
 
 _TIMES = ("created_at", "resolved_at", "dismissed_at", "snoozed_until", "first_seen", "last_seen")
 

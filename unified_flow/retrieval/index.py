@@ -193,11 +193,6 @@ class Index:
         with self._reading() as reader:
             return reader.corpus.size
 
-    def languages(self) -> tuple[str, ...]:
-        """Languages of the documents, the commonest first: what to analyse a question in."""
-        with self._reading() as reader:
-            return reader.languages
-
     def roots(self) -> list[Path]:
         """What this index searches: its own roots, or all that the collection remembers."""
         with self._lock:

@@ -34,10 +34,6 @@ class Toolbox:
                 )
             self._tools[tool.name] = tool
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
-
     def describe(self) -> tuple[ToolDescription, ...]:
         return self._described
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# asyncio loads this with its first thread, and by then the standard library may be out of reach.
+import concurrent.futures.thread  # noqa: F401
 import os
 import shutil
 import tempfile
