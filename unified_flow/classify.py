@@ -28,12 +28,7 @@ class Classification:
     error_type: str
     code: str
     stage: Stage
-
-    @property
-    def intervention_type(self) -> str:
-        if self.category == "permission_error":
-            return "permission"
-        return "schema_failure" if self.category == "parse_error" else "error"
+    intervention_type: str
 
 
 CODE_OF_STAGE: dict[Stage, str] = {
@@ -80,6 +75,7 @@ TABLE: tuple[Row, ...] = (
     Row((json.JSONDecodeError,), "parse_error", "llm", "LLM_ERROR"),
     Row((errors.ConfigError,), "config_error", "agent", "INTERNAL_ERROR"),
     Row((errors.RetrievalError, sqlite3.Error), "retrieval_error", "database", "RETRIEVAL_ERROR"),
+    Row((errors.HumanNeededError,), "escalation", "agent", "INTERNAL_ERROR"),
     Row((PermissionError,), "permission_error", "agent", "INTERNAL_ERROR"),
 )
 
@@ -89,8 +85,24 @@ def classify(exc: BaseException, stage: Stage) -> Classification:
     for row in TABLE:
         if isinstance(exc, row.types) and stage in row.stages and row.when(exc):
             code = row.code or CODE_OF_STAGE[stage]
-            return Classification(row.category, row.error_type, code, _stage_of(code, stage))
-    return Classification("unknown_error", "unknown", CODE_OF_STAGE[stage], stage)
+            return Classification(
+                row.category,
+                row.error_type,
+                code,
+                _stage_of(code, stage),
+                _type_of(exc, row.category),
+            )
+    unknown = "unknown_error"
+    return Classification(unknown, "unknown", CODE_OF_STAGE[stage], stage, _type_of(exc, unknown))
+
+
+def _type_of(exc: BaseException, category: str) -> str:
+    """As raised, else by the category."""
+    if isinstance(exc, errors.UnifiedFlowError) and exc.intervention_type is not None:
+        return exc.intervention_type
+    if category == "permission_error":
+        return "permission"
+    return "schema_failure" if category == "parse_error" else "error"
 
 
 def _stage_of(code: str, stage: Stage) -> Stage:

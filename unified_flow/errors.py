@@ -16,7 +16,10 @@ UnifiedFlowError
 │   ├── ToolArgumentError
 │   ├── FileUnusableError
 │   ├── ToolTimeoutError
-│   └── PathRefusedError      also a PermissionError
+│   ├── HumanNeededError      a tool asks a person: an escalation
+│   ├── PathRefusedError      also a PermissionError
+│   ├── ToolDeniedError       also a PermissionError
+│   └── CaptchaError          also a PermissionError
 ├── QueueFullError            the intervention queue is full and new turns are refused
 ├── LimitReachedError         a loop of the turn has run to its limit
 ├── DraftRejectedError        the verdict is FAIL
@@ -32,13 +35,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 Loop = Literal["planning_loop", "retry", "revise", "model_calls"]
 
 
 class UnifiedFlowError(Exception):
-    """What happened, with its values; `hint` says what a person can do about it."""
+    """What happened, with its values; `hint` says what a person can do about it.
+
+    `intervention_type` is for errors whose type does not follow from their category.
+    """
+
+    intervention_type: ClassVar[str | None] = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -122,12 +130,30 @@ class PathRefusedError(ToolError, PermissionError):
     pass
 
 
+class ToolDeniedError(ToolError, PermissionError):
+    """A tool that may not run without leave. It did not run."""
+
+
+class CaptchaError(ToolError, PermissionError):
+    """A site wants to see a person first."""
+
+    intervention_type = "captcha"
+
+
+class HumanNeededError(ToolError):
+    """The turn waits for what a person answers; the message is the question."""
+
+    intervention_type = "escalation"
+
+
 class QueueFullError(UnifiedFlowError):
     """Refused before it began: a failure of this turn would be seen by nobody."""
 
 
 class LimitReachedError(UnifiedFlowError):
     """`loop` turned `iterations` times, and `limit` allows no more."""
+
+    intervention_type = "limit_exceeded"
 
     def __init__(self, loop: Loop, iterations: int, limit: int) -> None:
         super().__init__(

@@ -75,7 +75,7 @@ def _request(
         context["hint"] = hint
     request = InterventionRequest.from_exception(
         failure.error,
-        type="limit_exceeded" if limit else failure.meaning.intervention_type,
+        type=failure.meaning.intervention_type,
         severity="high" if limit else BY_NAME[failure.phase].SEVERITY,
         phase=failure.phase,
         tool=failure.tool,

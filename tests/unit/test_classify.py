@@ -42,6 +42,8 @@ ROWS: list[tuple[Exception, Stage, str, str, str]] = [
         "agent",
         "INTERNAL_ERROR",
     ),
+    (errors.CaptchaError("x"), "answer_pipeline", "permission_error", "agent", "INTERNAL_ERROR"),
+    (errors.HumanNeededError("x"), "answer_pipeline", "escalation", "agent", "INTERNAL_ERROR"),
     (errors.RetrievalError("x"), "retriever", "retrieval_error", "database", "RETRIEVAL_ERROR"),
     (sqlite3.OperationalError("x"), "retriever", "retrieval_error", "database", "RETRIEVAL_ERROR"),
     (ValueError("x"), "answer_pipeline", "unknown_error", "unknown", "INTERNAL_ERROR"),
@@ -63,6 +65,10 @@ def test_the_table(exc: Exception, stage: Stage, category: str, kind: str, code:
         (errors.NotJSONError("x", "", 0), "schema_failure"),
         (errors.RetrievalError("x"), "error"),
         (RuntimeError("x"), "error"),
+        (errors.ToolDeniedError("x"), "permission"),
+        (errors.CaptchaError("x"), "captcha"),
+        (errors.HumanNeededError("x"), "escalation"),
+        (errors.LimitReachedError("retry", 1, 1), "limit_exceeded"),
     ],
 )
 def test_the_type_of_the_intervention(category_of: Exception, type_: str) -> None:
