@@ -293,11 +293,17 @@ class InterventionQueue:
         )
 
     def undo(
-        self, intervention_id: str | None = None, *, by: str | None = None, via: str = "library"
+        self,
+        intervention_id: str | None = None,
+        *,
+        expected_version: int | None = None,
+        by: str | None = None,
+        via: str = "library",
     ) -> tuple[Transition, Entry]:
         """Take back the last transition, of this entry or of all: (what was undone, the entry now).
 
-        Raises NotFoundError when there is none, ConflictError when the entry changed since.
+        Raises NotFoundError when there is none, ConflictError when the entry changed since or is
+        not `expected_version`.
         """
         actor = Actor.current(by=by, via=via)
         now = utc_now()
@@ -312,6 +318,8 @@ class InterventionQueue:
                     "there is nothing to undo", hint="history: interventions history"
                 )
             before = everything[line["id"]]
+            if expected_version is not None and before["version"] != expected_version:
+                raise self._changed_meanwhile(before, expected_version)
             after = self._write(work, "undo", before, transitions.undo(before, line), actor, now)
             work.to_journal[-1]["undoes"] = line["transition_id"]
         return line, after

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from interventions.entry import Entry, short_id
-from interventions.errors import ConflictError, QueueError
+from interventions.errors import QueueError
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.redaction import redact_text
@@ -57,12 +57,6 @@ def undo(queue: InterventionQueue, outcome: Outcome) -> Outcome:
     """Take back what was done, unless somebody changed the entry since."""
 
     def back(entry: Entry) -> Entry:
-        now = queue.find(entry["id"])
-        if now["version"] != entry["version"]:
-            raise ConflictError(
-                f"{entry['id']} was changed since",
-                hint=f"interventions undo {short_id(entry['id'])}",
-            )
-        return queue.undo(entry["id"], via=VIA)[1]
+        return queue.undo(entry["id"], expected_version=entry["version"], via=VIA)[1]
 
     return apply(f"undid: {outcome.action}", outcome.done, back)

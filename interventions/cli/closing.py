@@ -172,13 +172,18 @@ def undo(
         str | None,
         typer.Argument(metavar="[ID]", help="Whose last change; the last of all if left out."),
     ] = None,
+    expected_version: _Version = None,
     home: Home = None,
     by: By = None,
     as_json: AsJson = False,
 ) -> None:
     """Take back the last resolve, dismiss, snooze, reopen or assign."""
     with exits():
-        line, entry = the_queue(home).undo(intervention_id, by=by, via="cli")
+        if expected_version is not None and intervention_id is None:
+            raise UsageError("--expected-version needs the ID whose version it is")
+        line, entry = the_queue(home).undo(
+            intervention_id, expected_version=expected_version, by=by, via="cli"
+        )
         if as_json:
             say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
         else:

@@ -57,6 +57,7 @@ class Form(ModalScreen[Outcome | None]):
         self.remark = remark
         self._done: tuple[Entry, ...] = ()
         self._working = False
+        self._refused = False
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form", classes="box") as box:
@@ -125,6 +126,7 @@ class Form(ModalScreen[Outcome | None]):
         if not outcome.refused:
             self.dismiss(Outcome(self.DONE, self._done))
             return
+        self._refused = True
         # What was done is done; the form now stands for the rest.
         self.entries = [refused.entry for refused in outcome.refused]
         lines = [f"{self.DONE} {len(self._done)}"] if self._done else []
@@ -134,7 +136,7 @@ class Form(ModalScreen[Outcome | None]):
 
     def saw(self, entries: Sequence[Entry]) -> None:
         """The queue changed while the form is open."""
-        if self._working or self._done:
+        if self._working or self._done or self._refused:  # what was refused says more
             return
         now = {entry["id"]: entry for entry in entries}
         changed = [

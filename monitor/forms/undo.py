@@ -9,7 +9,6 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from interventions.entry import Entry
-from interventions.errors import ConflictError
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from monitor.changes import VIA, Change
@@ -40,9 +39,6 @@ class UndoForm(Form):
 
     def change(self) -> Change:
         def one(entry: Entry) -> Entry:
-            now = self.queue.find(entry["id"])
-            if now["version"] != entry["version"]:
-                raise ConflictError(f"{entry['id']} was changed meanwhile", hint="look again")
-            return self.queue.undo(entry["id"], via=VIA)[1]
+            return self.queue.undo(entry["id"], expected_version=entry["version"], via=VIA)[1]
 
         return one

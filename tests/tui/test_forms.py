@@ -168,7 +168,22 @@ async def test_undo_of_what_was_changed_since_is_refused(
         await _back(pilot)
         queue.reopen(first, by="bob")
         await pilot.press("z")
-        await until(pilot, lambda: "was changed since" in told(pilot))
+        await until(pilot, lambda: "reopen by bob" in told(pilot))
+        assert queue.find(first)["resolved_at"] is None
+
+
+async def test_undo_in_a_form_is_refused_when_somebody_was_first(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    first = put(queue)
+    queue.assign(first, "ada", by="ada")
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("z")
+        await until(pilot, lambda: "assign by ada" in text(pilot))
+        queue.assign(first, "bob", by="bob")
+        await pilot.press("y")
+        await until(pilot, lambda: "assign by bob" in problem(pilot))
+        assert queue.find(first)["owner"] == "bob"
 
 
 async def test_in_bulk_a_refusal_does_not_stop_the_others(

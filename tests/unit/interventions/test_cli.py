@@ -320,6 +320,16 @@ def test_dismiss_snooze_reopen_assign_undo(queue, make, run: Run) -> None:
     assert undone["intervention"]["state"] == "dismissed"
 
 
+def test_undo_of_another_version_than_was_seen(queue, make, run: Run) -> None:
+    name = queue.put(make()).intervention_id
+    seen = queue.resolve(name, "x")["version"]
+    queue.reopen(name, by="bob")
+    told = run("undo", short(name), "--expected-version", str(seen), code=5).stderr
+    assert "reopen by bob" in told
+    assert "needs the ID" in run("undo", "--expected-version", str(seen), code=2).stderr
+    run("undo", short(name), "--expected-version", str(seen + 1))
+
+
 def test_undo_that_would_pass_a_limit_exits_with_five(queue, make, run: Run, home: Path) -> None:
     (home / "unified_flow.toml").write_text("[queue]\nmax_size = 1\n")
     name = queue.put(make()).intervention_id

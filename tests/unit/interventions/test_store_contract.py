@@ -97,6 +97,18 @@ def test_undo_takes_back_the_last_then_the_one_before(open_queue, make) -> None:
     }
 
 
+def test_undo_of_another_version_than_was_seen_is_a_conflict(open_queue, make) -> None:
+    queue = open_queue()
+    name = queue.put(make()).intervention_id
+    seen = queue.resolve(name, "done", by="ada")["version"]
+    queue.reopen(name, by="bob")
+    with pytest.raises(ConflictError, match="reopen by bob"):
+        queue.undo(name, expected_version=seen)
+    assert queue.find(name)["resolved_at"] is None
+    assert queue.undo(name, expected_version=seen + 1)[0]["action"] == "reopen"
+    assert queue.find(name)["resolution"] == "done"
+
+
 def test_undo_of_one_entry_leaves_the_others(open_queue, make) -> None:
     queue = open_queue()
     first, second = (queue.put(make()).intervention_id for _ in range(2))
