@@ -40,6 +40,45 @@ def environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, 
     }
 
 
+def passing_environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The same for what happens often and may never be read: no process is started, so whether
+    the tree is clean is not said, nor the commit where git's files do not tell it."""
+    commit = head_commit(folder)
+    return {
+        **({"git_commit": commit} if commit else {}),
+        "packages": dict(_packages()),
+        "python": platform.python_version(),
+        **(extra or {}),
+    }
+
+
+def head_commit(folder: Path) -> str | None:
+    """The commit that HEAD names, read from git's own files; None if they do not tell."""
+    git_folder = _git_folder(folder)
+    if git_folder is None:
+        return None
+    try:
+        head = (git_folder / "HEAD").read_text().strip()
+        reference = head.removeprefix("ref: ")
+        return head if reference == head else _commit_of(git_folder, reference)
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _commit_of(git_folder: Path, reference: str) -> str | None:
+    """A linked worktree keeps its branches in the main one; an old branch is packed with others."""
+    shared = git_folder / "commondir"
+    common = git_folder / shared.read_text().strip() if shared.is_file() else git_folder
+    loose = common / reference
+    if loose.is_file():
+        return loose.read_text().strip()
+    for line in (common / "packed-refs").read_text().splitlines():
+        commit, _, name = line.partition(" ")
+        if name == reference:
+            return commit
+    return None
+
+
 def git_state(folder: Path) -> GitState:
     git_folder = _git_folder(folder)
     if git_folder is None:

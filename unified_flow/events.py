@@ -46,6 +46,8 @@ class Runner(BaseModel):
 class TurnStarted(Event):
     """`runner` is the process that runs the turn. `asked_with` holds the settings that came with
     the question (flags of the command line), which hold for the whole turn; no secrets.
+    `environment` is what the turn runs on (resuming/changes.py), so that it is known of a turn
+    that is killed too.
     """
 
     event: Literal["turn_started"] = "turn_started"
@@ -60,6 +62,7 @@ class TurnStarted(Event):
     config_digest: str
     runner: Runner | None = None
     asked_with: dict[str, Any] = {}
+    environment: dict[str, Any] = {}
 
 
 class TurnResumed(Event):
@@ -84,6 +87,7 @@ class TurnResumed(Event):
     note: str | None = None
     changed: list[str] = []
     edited: dict[str, Any] = {}
+    environment: dict[str, Any] = {}
 
 
 class TurnAbandoned(Event):

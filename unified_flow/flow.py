@@ -30,6 +30,7 @@ from unified_flow.ledger import Ledger, Observer
 from unified_flow.messages import safe_message
 from unified_flow.question import checked_id, checked_question
 from unified_flow.report import tell_outside_a_phase
+from unified_flow.resuming import changes
 from unified_flow.routing import Step, next_step
 from unified_flow.runner import this_process
 from unified_flow.services import Services
@@ -138,6 +139,7 @@ class UnifiedFlow:
                 config_digest=self.services.config_digest,
                 runner=this_process(),
                 asked_with=self.services.asked_with,
+                environment=changes.at_start(self.services),
                 **asked,
             )
             try:

@@ -62,6 +62,7 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
                 started_at=event.at,
                 config_digest=event.config_digest,
                 asked_with=event.asked_with,
+                environment=event.environment,
                 runner=event.runner,
                 runs_since=event.at,
             )
@@ -196,6 +197,7 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         failure=None,
         config_digest=event.config_digest,
         asked_with=event.asked_with,
+        environment=event.environment,
         runner=event.runner,
         runs_since=event.at,
         resumed=turn.resumed + 1,

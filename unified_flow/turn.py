@@ -98,6 +98,7 @@ class Turn:
     duration_ms: float = 0.0
     config_digest: str = ""
     asked_with: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict, repr=False)
     runner: Runner | None = None
     runs_since: datetime | None = None
     resumed: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -289,9 +290,38 @@ def test_what_changed_since_is_told_before_anything_runs(home: Path, docs: Path)
     packaged = Path(errors.__file__).parent / "recipes" / "synthesis.md"
     (recipes / "synthesis.md").write_text(packaged.read_text() + "\nBe brief.\n")
     resumed = resume(make(home, docs, limits={"model_calls": 24}))
-    assert resumed.went_on.changed == ["configuration", f"recipe {recipes / 'synthesis.md'}"]
+    assert resumed.went_on.changed == ["configuration", "recipe synthesis"]
     (line,) = [line for line in journal_lines(home) if line["event"] == "turn_resumed"]
     assert line["changed"] == resumed.went_on.changed
+
+
+def test_an_interrupted_turn_knows_what_it_ran_on(home: Path, docs: Path) -> None:
+    """It could say nothing when it stopped; its first line, and that of a resumption, can."""
+
+    def commit() -> str:
+        who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+        git = ["git", "-C", str(home), *who]
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+        asked = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True)
+        return asked.stdout.decode()[:12]
+
+    def stop(flow: UnifiedFlow) -> None:
+        with pytest.raises(asyncio.CancelledError):
+            resume(flow) if TurnArchive.of(home).folders.ids() else ask(flow)
+
+    subprocess.run(["git", "init", "-q", str(home)], check=True)
+    first = commit()
+    stop(make(home, docs, synthesis=asyncio.CancelledError()))
+    second = commit()
+    (home / "recipes").mkdir()
+    packaged = Path(errors.__file__).parent / "recipes" / "planner.md"
+    (home / "recipes" / "planner.md").write_text(packaged.read_text() + "\nBe brief.\n")
+    stop(make(home, docs, synthesis=asyncio.CancelledError()))
+    third = commit()
+    resumed = resume(make(home, docs))
+    told = [line["changed"] for line in journal_lines(home) if line["event"] == "turn_resumed"]
+    assert told[0] == [f"git commit {first} -> {second}", "recipe planner"]
+    assert told[1] == resumed.went_on.changed == [f"git commit {second} -> {third}"]
 
 
 def test_nothing_changed_is_said_too(home: Path, docs: Path) -> None:

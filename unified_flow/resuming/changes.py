@@ -4,54 +4,63 @@ from __future__ import annotations
 
 from typing import Any
 
-from interventions.environment import environment
-from unified_flow import recipe as recipes
+from interventions.environment import environment, passing_environment
 from unified_flow.errors import RecipeError
 from unified_flow.phases import NAMES
 from unified_flow.services import Services
 from unified_flow.turn import Turn
 
 SHOWN = 12
+DIGEST = 16
+
+
+def at_start(services: Services) -> dict[str, Any]:
+    """What a turn begins with, for the journal: a turn that is killed cannot say it later."""
+    return passing_environment(services.home, _of_phases(services))
 
 
 def then(turn: Turn) -> dict[str, Any]:
     """What is known of the environment in which the turn stopped.
 
-    A turn that was killed could say nothing of the commit and the versions; its journal knows the
-    configuration, and recipe and model of the phase that was running.
+    What was read last counts: by the phase that ran, or when it failed.
     """
-    known: dict[str, Any] = {"config_digest": turn.config_digest}
-    if turn.visits:
-        known["model"] = turn.visits[-1].model
-        known["recipe_digest"] = turn.visits[-1].recipe_digest
+    known = dict(turn.environment)
+    known["config_digest"] = turn.config_digest
     if turn.failure is not None:
         known |= turn.failure.environment
-    return {key: value for key, value in known.items() if value is not None}
+    last = turn.visits[-1] if turn.visits else None
+    if "recipes" in known and last is not None and last.recipe_digest is not None:
+        known["recipes"] = known["recipes"] | {last.phase: last.recipe_digest[:DIGEST]}
+    return known
 
 
-def now(services: Services, phase: str | None) -> dict[str, Any]:
-    """The same of this process; `phase` is the one whose recipe and model count."""
-    extra: dict[str, Any] = {"config_digest": services.config_digest}
-    if phase in NAMES:
+def now(services: Services) -> dict[str, Any]:
+    """The same of this process."""
+    config = {"config_digest": services.config_digest}
+    return environment(services.home, config | _of_phases(services))
+
+
+def _of_phases(services: Services) -> dict[str, dict[str, str]]:
+    recipes: dict[str, str] = {}
+    models: dict[str, str] = {}
+    for phase in NAMES:
         try:
-            recipe = recipes.load(phase, services.recipes)
+            recipe = services.recipe(phase)
         except RecipeError:
-            pass  # the phase meets the same trouble, where it becomes an intervention
-        else:
-            extra |= {
-                "recipe": str(recipe.path),
-                "recipe_digest": recipe.digest,
-                "model": services.models.name_of(recipe),
-            }
-    return environment(services.home, extra)
+            continue  # the phase meets the same trouble, where it becomes an intervention
+        recipes[phase] = recipe.digest[:DIGEST]
+        if name := services.models.name_of(recipe):
+            models[phase] = name
+    return {"recipes": recipes, "models": models}
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """One line for each that differs, of what both know; empty if nothing recorded has changed."""
     lines = []
-    for key, name in (("git_commit", "git commit"), ("python", "python"), ("model", "model")):
+    for key, name in (("git_commit", "git commit"), ("python", "python")):
         if key in before and before[key] != after.get(key):
             lines.append(f"{name} {_short(before[key])} -> {_short(after.get(key))}")
+    lines += _models(before.get("models") or {}, after["models"])
     if before.get("git_commit") == after.get("git_commit") and after.get("git_dirty"):
         was = "was clean then" if before.get("git_dirty") is False else "what is in them is unknown"
         lines.append(f"uncommitted changes ({was})")
@@ -61,15 +70,28 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         for package in old
         if old[package] != new.get(package)
     ]
-    if _differs("config_digest", before, after):
+    if "config_digest" in before and before["config_digest"] != after["config_digest"]:
         lines.append("configuration")
-    if _differs("recipe_digest", before, after):
-        lines.append(f"recipe {after.get('recipe', '')}".strip())
+    read = before.get("recipes") or {}
+    lines += [f"recipe {name}" for name in NAMES if _differs(name, read, after["recipes"])]
     return lines
 
 
-def _differs(key: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
-    return key in before and key in after and before[key] != after[key]
+def _models(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """Most phases share a model: each change once."""
+    return list(
+        dict.fromkeys(
+            f"model {name} -> {after.get(phase, 'none')}"
+            for phase, name in before.items()
+            if name != after.get(phase)
+        )
+    )
+
+
+def _differs(name: str, before: dict[str, str], after: dict[str, str]) -> bool:
+    """A recipe that could not be read then is not in `before`, nor in `after` if it still cannot;
+    a journal that lists none tells nothing."""
+    return bool(before) and before.get(name) != after.get(name)
 
 
 def _short(value: object) -> str:

@@ -177,7 +177,6 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         )
     own = own_intervention(turn, services.queue, wanted.intervention_id)
     runner = this_process(wanted.by)
-    stopped_in = turn.failure.phase if turn.failure else phase
     return TurnResumed(
         phase=phase,
         rewound=wanted.from_phase is not None,
@@ -189,6 +188,7 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         retry_of=own[0] if own else None,
         retry_phase=own[1] if own else None,
         note=wanted.note,
-        changed=changes.differences(changes.then(turn), changes.now(services, stopped_in)),
+        changed=changes.differences(changes.then(turn), changes.now(services)),
         edited=dict(wanted.edited),
+        environment=changes.at_start(services),
     )
