@@ -7,7 +7,7 @@ the same under `[tool.unified_flow]`; the environment is `UNIFIED_FLOW_QUEUE__MA
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,22 +18,27 @@ if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
 
 
+def described(default: Any, description: str) -> Any:
+    """A field whose meaning `unified-flow config` can tell."""
+    return field(default=default, metadata={"description": description})
+
+
 @dataclass(frozen=True)
 class QueueSettings:
-    max_size: int = 50
-    max_per_session: int = 5
-    max_per_error_type: int = 10
-    lock_timeout_s: float = 5.0
-    refuse_when_full: bool = False
+    max_size: int = described(50, "interventions in the queue at most")
+    max_per_session: int = described(5, "open ones of one session at most")
+    max_per_error_type: int = described(10, "open ones of one error type at most")
+    lock_timeout_s: float = described(5.0, "seconds to wait for the queue's lock")
+    refuse_when_full: bool = described(False, "begin no turn while the queue is full")
 
 
 @dataclass(frozen=True)
 class NotificationSettings:
-    """`url` is for Apprise, `command` gets the JSON on stdin; with both empty nobody is told."""
+    """With neither `url` nor `command` nobody is told."""
 
-    url: str = ""
-    command: str = ""
-    timeout_s: float = 10.0
+    url: str = described("", "where Apprise sends a message (extra: notify)")
+    command: str = described("", "command that gets the intervention as JSON on its input")
+    timeout_s: float = described(10.0, "seconds for one notification")
 
 
 def queue_settings(home: Path) -> QueueSettings:
@@ -66,10 +71,10 @@ def _load(home: Path, table: str, settings: _Table) -> _Table:
     path, values = _file(home, table)
     for name, value in values.items():
         settings = _set(settings, name, value, f"{path}: [{table}] {name}")
-    for field in fields(settings):
-        variable = f"UNIFIED_FLOW_{table}__{field.name}".upper()
+    for each in fields(settings):
+        variable = f"UNIFIED_FLOW_{table}__{each.name}".upper()
         if variable in os.environ:
-            settings = _set(settings, field.name, os.environ[variable], variable)
+            settings = _set(settings, each.name, os.environ[variable], variable)
     return settings
 
 
@@ -99,9 +104,13 @@ def _file(home: Path, table: str) -> tuple[Path, dict[str, Any]]:
 
 
 def _set(settings: _Table, name: str, value: Any, source: str) -> _Table:
-    known = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    known = {each.name: getattr(settings, each.name) for each in fields(settings)}
     if name not in known:
-        raise SettingsError(f"{source} is no setting", hint=f"known: {', '.join(known)}")
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, known, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise SettingsError(f"{source} is no setting{meant}", hint=f"known: {', '.join(known)}")
     try:
         converted = _convert(value, type(known[name]))
     except (ValueError, TypeError, KeyError) as error:

@@ -7,11 +7,10 @@ a setting names the variable or the file that holds one.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -22,11 +21,12 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from unified_flow.config_file import FILE, read_file
 from unified_flow.errors import ConfigError
 
-FILE = "unified_flow.toml"
 EMBEDDED = "embedded"
-NOT_OURS = ("queue", "notifications")  # tables that interventions/settings.py reads
+PREFIX = "UNIFIED_FLOW_"
+NESTED = "__"
 
 
 class Table(BaseModel):
@@ -36,53 +36,68 @@ class Table(BaseModel):
 class ModelSettings(Table):
     """One OpenAI-compatible endpoint. `timeout_s` bounds a whole call."""
 
-    model: str
-    base_url: str
-    api_key_env: str = "OPENAI_API_KEY"
-    api_key_file: Path | None = None
-    timeout_s: float = Field(default=60.0, gt=0)
+    model: str = Field(description="the server's own name for the model")
+    base_url: str = Field(description="OpenAI-compatible endpoint, with /v1")
+    api_key_env: str = Field(
+        default="OPENAI_API_KEY", description="variable that holds the server's key"
+    )
+    api_key_file: Path | None = Field(default=None, description="file that holds the server's key")
+    timeout_s: float = Field(default=60.0, gt=0, description="seconds for one call as a whole")
 
 
 class Roles(Table):
     """Which model plays which role: `embedded` or the name of a [models.*] table."""
 
-    reflex: str | None = None
-    mind: str | None = None
-    voice: str | None = None
+    reflex: str | None = Field(default=None, description="phases 0 and 1; else `model`")
+    mind: str | None = Field(default=None, description="phases 2, 3, 4 and 6; else `model`")
+    voice: str | None = Field(default=None, description="phase 5, which answers; else `model`")
 
 
 class Limits(Table):
     """Loop limits of one turn (error-handling-architecture.md, Validation Loop Limits)."""
 
-    planning_loop: int = Field(default=5, ge=1)
-    retry: int = Field(default=1, ge=0)
-    revise: int = Field(default=2, ge=0)
-    model_calls: int = Field(default=25, ge=1)
+    planning_loop: int = Field(default=5, ge=1, description="rounds of planner and coordinator")
+    retry: int = Field(default=1, ge=0, description="times that validation may ask to plan anew")
+    revise: int = Field(default=2, ge=0, description="times that it may ask for other words")
+    model_calls: int = Field(default=25, ge=1, description="calls of a model in one turn")
 
 
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         frozen=True,
         extra="forbid",
-        env_prefix="UNIFIED_FLOW_",
-        env_nested_delimiter="__",
+        env_prefix=PREFIX,
+        env_nested_delimiter=NESTED,
         nested_model_default_partial_update=True,
     )
 
-    docs: list[Path] = []
-    model: str = EMBEDDED
-    base_url: str | None = None
-    api_key_env: str = "OPENAI_API_KEY"
-    api_key_file: Path | None = None
-    timeout_s: float = Field(default=60.0, gt=0)
-    models: dict[str, ModelSettings] = {}
+    docs: list[Path] = Field(default=[], description="files and folders to answer from")
+    model: str = Field(
+        default=EMBEDDED,
+        description="`embedded`, a [models.*] table, or a model of `base_url`",
+    )
+    base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint, with /v1")
+    api_key_env: str = Field(
+        default="OPENAI_API_KEY", description="variable that holds the key of `base_url`"
+    )
+    api_key_file: Path | None = Field(
+        default=None, description="file that holds the key of `base_url`, instead"
+    )
+    timeout_s: float = Field(default=60.0, gt=0, description="seconds for one call of a model")
+    models: dict[str, ModelSettings] = Field(
+        default={}, description="more endpoints, by the name that `model` and [roles] use"
+    )
     roles: Roles = Roles()
-    policy: Literal["fail_fast"] = "fail_fast"
-    language: Literal["en", "sv"] = "en"
+    policy: Literal["fail_fast"] = Field(default="fail_fast", description="what a failure does")
+    language: Literal["en", "sv"] = Field(
+        default="en", description="of the messages to users when something fails"
+    )
     roots: list[Path] = Field(
         default=[], description="folders that file tools may read; docs if none"
     )
-    recipes: Path | None = None
+    recipes: Path | None = Field(
+        default=None, description="folder of recipes that replace the packaged ones; else recipes/"
+    )
     limits: Limits = Limits()
 
     @classmethod
@@ -137,7 +152,7 @@ class Settings(BaseSettings):
 
 def load(home: Path, **flags: Any) -> Settings:
     """Settings of `home`. A flag that is None counts as not given. Raises ConfigError."""
-    where, file = _read_file(home)
+    where, file = read_file(home)
     given = {key: value for key, value in flags.items() if value is not None}
     try:
         return Settings(**{"_file": file, **given})
@@ -145,50 +160,6 @@ def load(home: Path, **flags: Any) -> Settings:
         raise _explain(exc, where) from exc
     except SettingsError as exc:
         raise ConfigError(f"an environment variable UNIFIED_FLOW_… is wrong: {exc}") from exc
-
-
-def _read_file(home: Path) -> tuple[Path | None, dict[str, Any]]:
-    own = _table(home / FILE, ())
-    if own is not None:
-        return home / FILE, _resolve(own, home)
-    shared = _table(home / "pyproject.toml", ("tool", "unified_flow"))
-    if shared is not None:
-        return home / "pyproject.toml", _resolve(shared, home)
-    return None, {}
-
-
-def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
-    """The table under `keys`, or None. Raises ConfigError for what is meant for us and broken."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        data: Any = tomllib.loads(text)
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"{path} cannot be read: {exc}", hint="make it readable") from exc
-    except tomllib.TOMLDecodeError as exc:
-        if keys and ".".join(keys) not in text:
-            return None  # somebody else's file, and nothing in it for us
-        raise ConfigError(f"{path} cannot be read: {exc}", hint="mend that line") from exc
-    for number, key in enumerate(keys, 1):
-        if key not in data:
-            return None
-        data = data[key]
-        if not isinstance(data, dict):
-            raise ConfigError(f"{path}: [{'.'.join(keys[:number])}] must be a table")
-    return {key: value for key, value in data.items() if key not in NOT_OURS}
-
-
-def _resolve(data: dict[str, Any], home: Path) -> dict[str, Any]:
-    """Paths in the file are relative to the file, not to where the command runs."""
-    resolved = dict(data)
-    for key in ("docs", "roots"):
-        if isinstance(resolved.get(key), list):
-            resolved[key] = [str(home / item) for item in resolved[key]]
-    for key in ("recipes", "api_key_file"):
-        if isinstance(resolved.get(key), str):
-            resolved[key] = str(home / resolved[key])
-    return resolved
 
 
 def _explain(exc: ValidationError, where: Path | None) -> ConfigError:
@@ -204,6 +175,10 @@ def _explain(exc: ValidationError, where: Path | None) -> ConfigError:
 
 
 def _known(loc: tuple[int | str, ...]) -> list[str]:
-    tables: dict[str, type[BaseModel]] = {"roles": Roles, "limits": Limits}
-    table = tables.get(str(loc[0]), ModelSettings) if len(loc) > 1 else Settings
+    """The names that could stand where the last one of `loc` does."""
+    table: type[BaseModel] = Settings
+    for part in loc[:-1]:
+        field = table.model_fields.get(str(part))
+        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
+        table = next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), table)
     return list(table.model_fields)

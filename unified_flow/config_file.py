@@ -1,0 +1,57 @@
+"""The file of settings: `unified_flow.toml`, else `[tool.unified_flow]` of `pyproject.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from unified_flow.errors import ConfigError
+
+FILE = "unified_flow.toml"
+NOT_OURS = ("queue", "notifications")  # tables that interventions/settings.py reads
+
+
+def read_file(home: Path) -> tuple[Path | None, dict[str, Any]]:
+    """The file that rules `home`, if there is one, and our settings in it. Raises ConfigError."""
+    own = _table(home / FILE, ())
+    if own is not None:
+        return home / FILE, _resolve(own, home)
+    shared = _table(home / "pyproject.toml", ("tool", "unified_flow"))
+    if shared is not None:
+        return home / "pyproject.toml", _resolve(shared, home)
+    return None, {}
+
+
+def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    """The table under `keys`, or None. Raises ConfigError for what is meant for us and broken."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        data: Any = tomllib.loads(text)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{path} cannot be read: {exc}", hint="make it readable") from exc
+    except tomllib.TOMLDecodeError as exc:
+        if keys and ".".join(keys) not in text:
+            return None  # somebody else's file, and nothing in it for us
+        raise ConfigError(f"{path} cannot be read: {exc}", hint="mend that line") from exc
+    for number, key in enumerate(keys, 1):
+        if key not in data:
+            return None
+        data = data[key]
+        if not isinstance(data, dict):
+            raise ConfigError(f"{path}: [{'.'.join(keys[:number])}] must be a table")
+    return {key: value for key, value in data.items() if key not in NOT_OURS}
+
+
+def _resolve(data: dict[str, Any], home: Path) -> dict[str, Any]:
+    """Paths in the file are relative to the file, not to where the command runs."""
+    resolved = dict(data)
+    for key in ("docs", "roots"):
+        if isinstance(resolved.get(key), list):
+            resolved[key] = [str(home / item) for item in resolved[key]]
+    for key in ("recipes", "api_key_file"):
+        if isinstance(resolved.get(key), str):
+            resolved[key] = str(home / resolved[key])
+    return resolved
