@@ -123,6 +123,26 @@ class ModelCalled(Event):
     duration_ms: float
 
 
+class ModelFailed(Event):
+    """A call that brought no reply; it counts as one. What it does to the phase comes after it."""
+
+    event: Literal["model_failed"] = "model_failed"
+    phase: str
+    model: str
+    request_digest: str
+    error_type: str
+    duration_ms: float
+
+
+class HistoryRead(Event):
+    """What a phase was told of the session's turns before this one (results.PriorTurn), oldest
+    first: the session may know more when the turn is resumed or replayed."""
+
+    event: Literal["history_read"] = "history_read"
+    phase: str
+    turns: Any
+
+
 class ToolStarted(Event):
     """`call` is the request's place in the plan, from 0."""
 
@@ -191,7 +211,9 @@ AnyEvent = Annotated[
     | TurnResumed
     | TurnAbandoned
     | PhaseStarted
+    | HistoryRead
     | ModelCalled
+    | ModelFailed
     | ToolStarted
     | ToolCompleted
     | PhaseCompleted

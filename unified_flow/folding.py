@@ -15,7 +15,9 @@ from pydantic import TypeAdapter
 from unified_flow import results
 from unified_flow.events import (
     AnyEvent,
+    HistoryRead,
     ModelCalled,
+    ModelFailed,
     PhaseCompleted,
     PhaseFailed,
     PhaseStarted,
@@ -42,6 +44,8 @@ OUTPUT: dict[str, TypeAdapter[Any]] = {
     "validation": TypeAdapter(results.Verdict),
     "save": TypeAdapter(results.Saved),
 }
+
+HISTORY = TypeAdapter(tuple[results.PriorTurn, ...])
 
 
 def fold(events: Iterable[AnyEvent]) -> Turn:
@@ -80,7 +84,9 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
                 recipe_digest=event.recipe_digest,
             )
             return changed(turn, status="running", visits=(*turn.visits, visit), failure=None)
-        case ModelCalled():
+        case HistoryRead():
+            return changed(turn, history=HISTORY.validate_python(event.turns))
+        case ModelCalled() | ModelFailed():
             calls = turn.counters.model_calls + 1
             return changed(turn, counters=changed(turn.counters, model_calls=calls))
         case ToolStarted():
@@ -167,11 +173,12 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
     visits = tuple(
         changed(v, status="interrupted") if v.status == "running" else v for v in turn.visits
     )
-    sections, done = turn.sections, turn.tools_done
+    sections, done, history = turn.sections, turn.tools_done, turn.history
     place = turn.first_visit(event.phase) if event.rewound else None
     if place is not None:
         sections, done = visits[place].before, {}
         dropped = (changed(v, status="dropped") for v in visits[place:])
+        history = history if place else None
         visits = (*visits[:place], *dropped)
     edited = dict(event.edited)
     question = edited.pop("question", turn.question)
@@ -191,6 +198,7 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         status="running",
         question=question,
         sections=sections,
+        history=history,
         visits=visits,
         counters=Counters(),
         tools_done=done,

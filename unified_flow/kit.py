@@ -6,6 +6,7 @@ an exception came up, and journals what came back.
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from pydantic import BaseModel
 from unified_flow.classify import Stage
 from unified_flow.clock import elapsed_ms
 from unified_flow.errors import LimitReachedError
-from unified_flow.events import ModelCalled, ToolCompleted, ToolStarted
+from unified_flow.events import HistoryRead, ModelCalled, ModelFailed, ToolCompleted, ToolStarted
 from unified_flow.journal import digest
 from unified_flow.ledger import Ledger
 from unified_flow.models import ModelCall
@@ -91,12 +92,24 @@ class Kit:
         self.where = Where(stage="llm", model=model.name)
         self._ledger.flush()
         started = perf_counter()
-        reply = await model.complete(call)
+        try:
+            reply = await model.complete(call)
+        except Exception as exc:  # only to be counted: it is the boundary's to tell
+            self._ledger.record(
+                ModelFailed(
+                    phase=self.phase,
+                    model=model.name,
+                    request_digest=_digest(call),
+                    error_type=type(exc).__name__,
+                    duration_ms=elapsed_ms(started),
+                )
+            )
+            raise
         self._ledger.record(
             ModelCalled(
                 phase=self.phase,
                 model=model.name,
-                request_digest=digest([output.__name__, *_seen(call)]),
+                request_digest=_digest(call),
                 reply=reply.text,
                 prompt_tokens=reply.prompt_tokens,
                 completion_tokens=reply.completion_tokens,
@@ -106,6 +119,17 @@ class Kit:
         answer = parse_reply(reply.text, output)
         self.where = Where()
         return answer
+
+    async def history(self, most: int) -> tuple[PriorTurn, ...]:
+        """The session's last turns before this one, oldest first; when the turn was begun before,
+        those that it found then. Raises RetrievalError."""
+        turn = self._ledger.turn
+        if turn.history is None:
+            found = await to_thread(
+                self.sessions.recent, turn.session_id, before=turn.turn_id, limit=most
+            )
+            self._ledger.record(HistoryRead(phase=self.phase, turns=found))
+        return self._ledger.turn.history or ()
 
     async def call(self, place: int, request: ToolRequest) -> ToolResult:
         """The result of the plan's request number `place`; one that is done is not done again."""
@@ -144,6 +168,7 @@ class Kit:
         return result
 
 
-def _seen(call: ModelCall) -> list[Any]:
-    """All that decides what a model answers, but for the model."""
-    return [call.prompt, call.query, call.sections, call.temperature, call.max_tokens]
+def _digest(call: ModelCall) -> str:
+    """Covers all that decides what a model answers, but for the model."""
+    seen = [call.prompt, call.query, call.sections, call.temperature, call.max_tokens]
+    return digest([call.output.__name__, *seen])

@@ -90,6 +90,7 @@ class Turn:
     started_at: datetime | None = None
     status: Status = "running"
     sections: Sections = field(default_factory=Sections)
+    history: tuple[results.PriorTurn, ...] | None = None
     visits: tuple[Visit, ...] = ()
     counters: Counters = field(default_factory=Counters)
     tools_done: dict[int, results.ToolResult] = field(default_factory=dict)

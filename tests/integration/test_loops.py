@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.answers import (
+    ANALYSIS,
     APPROVE,
     COMPLETE,
     DRAFT,
+    PROCEED,
     QUESTION,
     SEARCH,
+    journal_lines,
     open_entries,
     script,
     scripted_flow,
@@ -23,6 +27,8 @@ from tests.answers import (
 from unified_flow.errors import LoopLimitError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
+from unified_flow.policies import Failure, Retry, Stop
+from unified_flow.policies.fail_fast import FailFast
 from unified_flow.results import Plan, Reflection
 from unified_flow.turn import Turn
 from unified_flow.wiring import wire
@@ -127,3 +133,36 @@ def test_the_planner_may_ask_too(home: Path, docs: Path) -> None:
     plan = Plan(decision="COMPLETE", route="clarify", clarification_question="Which robot?")
     turn = _run(home, docs, planner=plan)
     assert (turn.status, turn.clarification_question) == ("clarify", "Which robot?")
+
+
+class TryOnceMore(FailFast):
+    """A policy that lets the failure of a first attempt be tried again at once."""
+
+    def decide(self, failure: Failure) -> Retry | Stop:
+        return Retry(after_s=0.0) if failure.attempt == 1 else super().decide(failure)
+
+
+def test_a_call_that_fails_is_journalled_and_counts(home: Path, docs: Path) -> None:
+    down = RuntimeError("down")
+    over = script(query_analyzer=[down, ANALYSIS], reflection=[down, PROCEED])
+    services = wire(
+        home,
+        docs=[docs],
+        extra_models={"scripted": ScriptedModel(over)},
+        model="scripted",
+        limits={"model_calls": 4},
+    )
+    flow = UnifiedFlow(replace(services, policy=TryOnceMore()))
+    with pytest.raises(LoopLimitError) as raised:
+        asyncio.run(flow.process("s", QUESTION))
+    assert raised.value.phase == "planner"
+    assert open_entries(home)[0]["context"]["iterations"] == 4
+    asked = [line for line in journal_lines(home) if line["event"].startswith("model_")]
+    assert [(line["event"], line["phase"]) for line in asked] == [
+        ("model_failed", "query_analyzer"),
+        ("model_called", "query_analyzer"),
+        ("model_failed", "reflection"),
+        ("model_called", "reflection"),
+    ]
+    assert asked[0]["error_type"] == "RuntimeError"
+    assert asked[0]["request_digest"] == asked[1]["request_digest"]

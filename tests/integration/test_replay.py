@@ -31,11 +31,21 @@ from tests.servers.model_server import ModelServer
 from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.journal import read
+from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
 from unified_flow.replaying.recording import Recording, record
 from unified_flow.replaying.replay import replay
+from unified_flow.results import ToolRequest
 from unified_flow.resuming.run import Resumption, resume_turn
 
+TWO_SEARCHES = SEARCH.model_copy(
+    update={
+        "tool_requests": [
+            ToolRequest(tool="doc.search", args={"query": "service"}, goal_id="g2"),
+            *SEARCH.tool_requests,
+        ]
+    }
+)
 LOOPS: dict[str, dict[str, Any]] = {
     "straight": {},
     "two rounds": {"planner": [SEARCH, SEARCH, COMPLETE]},
@@ -106,6 +116,84 @@ def test_a_turn_that_was_resumed_replays_as_it_ended(home: Path, docs: Path) -> 
     replayed = replay(recording)
     assert replayed.same
     assert [visit.phase for visit in replayed.visits].count("save") == 1
+
+
+RESUMED: dict[str, list[Resumption]] = {
+    "edited where it failed": [
+        Resumption(edited={"question": "What is a named bus?"}, edited_for="synthesis"),
+    ],
+    "another plan": [
+        Resumption(
+            from_phase="coordinator",
+            edited={"planner": TWO_SEARCHES.model_dump()},
+            edited_for="coordinator",
+        ),
+    ],
+    "edited, then gone back before it": [
+        Resumption(edited={"question": "Why?"}, edited_for="synthesis"),
+        Resumption(from_phase="planner"),
+    ],
+    "edited twice": [
+        Resumption(edited={"question": "Why?"}, edited_for="synthesis"),
+        Resumption(from_phase="synthesis", edited={"question": "How?"}, edited_for="synthesis"),
+    ],
+}
+
+
+@pytest.mark.parametrize("how", RESUMED)
+def test_an_edited_turn_replays_as_it_ended(how: str, home: Path, docs: Path) -> None:
+    ran(home, docs, synthesis=RuntimeError("down"))
+    for wanted in RESUMED[how]:
+        plans = COMPLETE if "plan" in how else [SEARCH, COMPLETE]
+        flow = scripted_flow(home, docs, planner=plans)
+        resumed = asyncio.run(resume_turn(flow, 1, wanted))
+        assert resumed.turn.status == "answered"
+    recording = recording_of(home)
+    assert recording.question == QUESTION
+    again = replay(recording, real=flow.services)
+    assert again.same, again
+    for phase in {visit.phase for visit in recording.visits}:
+        alone = replay(recording, phase=phase, real=flow.services)
+        assert alone.same, phase
+        assert not any(visit.asked_otherwise for visit in alone.visits), phase
+
+
+def test_a_limit_reached_again_after_a_resumption_is_reached_in_the_replay(
+    home: Path, docs: Path
+) -> None:
+    ran(home, docs, planner=SEARCH)
+    asyncio.run(resume_turn(scripted_flow(home, docs, planner=SEARCH), 1, Resumption()))
+    recording = recording_of(home)
+    planned = [v for v in recording.visits if v.phase == "planner" and v.completed]
+    assert len(planned) == 10
+    assert replay(recording).same
+
+
+def test_what_the_session_knew_is_in_the_journal(home: Path, docs: Path) -> None:
+    """The turn before it is saved after it has begun: neither resume nor replay takes note."""
+    asyncio.run(scripted_flow(home, docs).process("s", "What is a service?"))
+    late = scripted_flow(home, docs, synthesis=RuntimeError("down"))
+    with suppress(PhaseError):
+        asyncio.run(late.process("s", "What is an action?"))
+    third = scripted_flow(home, docs, query_analyzer=RuntimeError("down"))
+    with suppress(PhaseError):
+        asyncio.run(third.process("s", QUESTION))
+    asyncio.run(resume_turn(scripted_flow(home, docs, planner=COMPLETE), 2, Resumption()))
+    flow = scripted_flow(home, docs)
+    asyncio.run(resume_turn(flow, 3, Resumption()))
+    model = flow.services.models.named("scripted")
+    assert isinstance(model, ScriptedModel)
+    told = model.calls[0].sections.history
+    assert [(prior.turn_id, prior.question) for prior in told] == [(1, "What is a service?")]
+    recording = record(read(home / "shared_state/turns/turn_000003"))
+    alone = replay(recording, phase="query_analyzer", real=flow.services)
+    assert alone.same
+    assert not alone.visits[0].asked_otherwise
+    again = scripted_flow(home, docs)
+    asyncio.run(resume_turn(again, 3, Resumption(from_phase="query_analyzer")))
+    model = again.services.models.named("scripted")
+    assert isinstance(model, ScriptedModel)
+    assert [prior.turn_id for prior in model.calls[0].sections.history] == [1, 2], "looked up anew"
 
 
 def test_another_result_is_another_result(home: Path, docs: Path) -> None:

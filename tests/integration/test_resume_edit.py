@@ -71,7 +71,11 @@ def test_the_phase_reads_what_was_edited(
     (resumed,) = [line for line in lines if line["event"] == "turn_resumed"]
     assert resumed["edited"]["question"] == "What is a named bus?"
     assert lines[0]["question"] == QUESTION
-    assert cli(home, "replay", "1").returncode == 2
+    replayed = cli(home, "replay", "1")
+    assert replayed.returncode == 0, replayed.stdout
+    assert "! " not in replayed.stdout
+    alone = cli(home, "replay", "1", "--phase", "synthesis")
+    assert "asked otherwise" not in alone.stderr, "it is asked what it was asked after the edit"
 
 
 WRONG = {

@@ -58,10 +58,6 @@ def replay(
         turn_id, _ = turn_named(place, name)
         services = flow_of(load(place, turn_id), place).services
         recording = record(read(services.folders.path(turn_id)))
-        if recording.edited:
-            raise NotResumableError(
-                f"turn {turn_id} cannot be replayed: its input was edited when it was resumed"
-            )
         if phase is not None and phase not in {visit.phase for visit in recording.visits}:
             raise NotResumableError(
                 f"turn {turn_id} did not run {phase}",

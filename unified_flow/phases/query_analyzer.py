@@ -1,7 +1,5 @@
 """Phase 0: what is asked? Never the raw query, never a default type."""
 
-from asyncio import to_thread
-
 from unified_flow.errors import QueryAnalyzerError
 from unified_flow.kit import Kit
 from unified_flow.results import QueryAnalysis
@@ -15,7 +13,4 @@ HISTORY_TURNS = 6
 
 
 async def run(turn: Turn, kit: Kit) -> QueryAnalysis:
-    history = await to_thread(
-        kit.sessions.recent, turn.session_id, before=turn.turn_id, limit=HISTORY_TURNS
-    )
-    return await kit.ask(QueryAnalysis, history=tuple(history))
+    return await kit.ask(QueryAnalysis, history=await kit.history(HISTORY_TURNS))

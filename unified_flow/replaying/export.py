@@ -42,8 +42,6 @@ def as_test(recording: Recording, intervention_id: str) -> str:
         raise NotReplayableError(
             f"turn {recording.turn_id} has not failed since it was resumed, or never has"
         )
-    if recording.edited:
-        raise NotReplayableError(f"the input of turn {recording.turn_id} was edited by hand")
     clean = Recording.model_validate(_redacted(recording.model_dump(mode="json")))
     played = replay(clean)
     if played.from_outside:

@@ -21,8 +21,10 @@ from unified_flow.events import (
     ToolCompleted,
     ToolStarted,
     TurnResumed,
+    TurnStarted,
 )
-from unified_flow.folding import apply
+from unified_flow.folding import OUTPUT, apply
+from unified_flow.sections import written
 from unified_flow.turn import Turn
 
 
@@ -38,8 +40,9 @@ class Reply(Plain):
 
 
 class Call(Plain):
-    """A tool call; `output` is None if it failed."""
+    """A tool call; `place` is its own in the plan, and `output` is None if it failed."""
 
+    place: int
     tool: str
     args: dict[str, Any]
     output: results.ToolResult | None = None
@@ -67,9 +70,20 @@ class Failed(Plain):
         return self.error_type == "LimitReachedError"
 
 
+class Resumption(Plain):
+    """Somebody let the turn go on after `after` of its visits: the counters began anew.
+
+    `standing`, if anything was edited by then, is the question and every section as they stood.
+    """
+
+    after: int
+    phase: str
+    standing: dict[str, Any] = {}
+
+
 class Recording(Plain):
-    """`edited`: a person changed what a phase reads, which no model or tool has answered; such a
-    turn cannot be replayed."""
+    """`question` is the one that was asked first. `history` is what the first phase was told of
+    the session; None if it did not come so far."""
 
     turn_id: int = 0
     session_id: str = "replay"
@@ -77,28 +91,30 @@ class Recording(Plain):
     question: str = ""
     visits: tuple[Visit, ...] = ()
     failed: Failed | None = None
-    resumed: bool = False
-    edited: bool = False
+    resumptions: tuple[Resumption, ...] = ()
+    history: tuple[results.PriorTurn, ...] | None = None
 
 
 def record(events: Iterable[AnyEvent]) -> Recording:
     """The recording of a turn."""
-    turn, visits, edited = Turn(), list[Visit](), False
+    turn, asked = Turn(), ""
+    visits, resumptions, edited = list[Visit](), list[Resumption](), False
     for event in events:
         before, turn = turn, apply(turn, event)
         match event:
+            case TurnStarted():
+                asked = event.question
             case PhaseStarted():
-                visits.append(Visit(phase=event.phase, calls=_carried(visits, event)))
+                visits.append(Visit(phase=event.phase, calls=_carried(turn)))
             case ModelCalled():
                 reply = Reply(text=event.reply, request_digest=event.request_digest)
                 _add(visits, replies=(*visits[-1].replies, reply))
             case ToolStarted():
-                call = Call(tool=event.tool, args=event.args)
-                _add(visits, calls=(*(c for c in visits[-1].calls if c.output), call))
+                _add_call(visits, Call(place=event.call, tool=event.tool, args=event.args))
             case ToolCompleted():
-                *done, last = visits[-1].calls
+                (begun,) = (c for c in visits[-1].calls if c.place == event.call)
                 output = results.ToolResult.model_validate(event.output)
-                _add(visits, calls=(*done, last.model_copy(update={"output": output})))
+                _add_call(visits, begun.model_copy(update={"output": output}))
             case PhaseCompleted():
                 _add(visits, output=event.output, completed=True)
             case PhaseFailed() if not visits or visits[-1].phase != event.phase:
@@ -106,13 +122,17 @@ def record(events: Iterable[AnyEvent]) -> Recording:
             case TurnResumed():
                 edited = edited or bool(event.edited)
                 visits = _before(visits, before, event.phase) if event.rewound else visits
+                after = sum(visit.completed for visit in visits)
+                standing = _standing(turn) if edited else {}
+                resumptions = [r for r in resumptions if r.after < after]
+                resumptions.append(Resumption(after=after, phase=event.phase, standing=standing))
     kept = [v for n, v in enumerate(visits) if v.completed or n == len(visits) - 1]
     failure = turn.failure
     return Recording(
         turn_id=turn.turn_id,
         session_id=turn.session_id,
         user_id=turn.user_id,
-        question=turn.question,
+        question=asked,
         visits=tuple(kept),
         failed=Failed(
             phase=failure.phase,
@@ -122,8 +142,8 @@ def record(events: Iterable[AnyEvent]) -> Recording:
         )
         if failure
         else None,
-        resumed=turn.resumed > 0,
-        edited=edited,
+        resumptions=tuple(resumptions),
+        history=turn.history,
     )
 
 
@@ -131,11 +151,24 @@ def _add(visits: list[Visit], **changes: Any) -> None:
     visits[-1] = visits[-1].model_copy(update=changes)
 
 
-def _carried(visits: list[Visit], event: PhaseStarted) -> tuple[Call, ...]:
+def _add_call(visits: list[Visit], call: Call) -> None:
+    """In the order of the plan, whenever they were made: some may stand from before."""
+    others = (known for known in visits[-1].calls if known.place != call.place)
+    _add(visits, calls=tuple(sorted((*others, call), key=lambda each: each.place)))
+
+
+def _carried(turn: Turn) -> tuple[Call, ...]:
     """Tool calls that a visit had done before it stopped; the next one does not do them again."""
-    if not visits or visits[-1].completed or visits[-1].phase != event.phase:
+    plan = turn.sections.planner
+    if plan is None or turn.visits[-1].phase != "coordinator":
         return ()
-    return tuple(call for call in visits[-1].calls if call.output)
+    asked = ((n, plan.tool_requests[n], done) for n, done in sorted(turn.tools_done.items()))
+    return tuple(Call(place=n, tool=r.tool, args=r.args, output=done) for n, r, done in asked)
+
+
+def _standing(turn: Turn) -> dict[str, Any]:
+    sections = written(turn.sections)
+    return {"question": turn.question} | {n: sections[n] for n in OUTPUT if n in sections}
 
 
 def _before(visits: list[Visit], turn: Turn, phase: str) -> list[Visit]:

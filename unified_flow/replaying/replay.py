@@ -19,9 +19,9 @@ from unified_flow.events import (
     ModelCalled,
     PhaseCompleted,
     PhaseFailed,
+    TurnResumed,
     TurnStarted,
 )
-from unified_flow.flow import UnifiedFlow
 from unified_flow.folding import OUTPUT
 from unified_flow.ledger import Ledger
 from unified_flow.replaying.recording import Failed, Recording, Visit
@@ -32,11 +32,10 @@ from unified_flow.replaying.stand_ins import (
     RecordedSessions,
     RecordedTools,
 )
-from unified_flow.routing import Step
+from unified_flow.routing import Step, next_step
+from unified_flow.runner import this_process
 from unified_flow.services import Services
 from unified_flow.wiring import wire
-
-PLENTY = {"planning_loop": 1000, "retry": 1000, "revise": 1000, "model_calls": 10000}
 
 
 @dataclass(frozen=True)
@@ -108,14 +107,12 @@ def _playable(recording: Recording, visit: Visit, phase: str) -> bool:
 
 
 def _services(home: Path, recording: Recording, real: Services | None) -> Services:
-    # A person who resumed the turn started its counters anew; a replay has them run through.
-    limits = PLENTY if recording.resumed else None
-    services = wire(home, model="embedded", limits=limits, tools=[])
+    services = wire(home, model="embedded", tools=[])
     settings = services.settings
     if real is not None:
-        limited = {} if recording.resumed else {"limits": real.settings.limits}
         recipes = real.recipes if real.recipes.is_dir() else None
-        settings = settings.model_copy(update={"recipes": recipes, **limited})
+        changed = {"recipes": recipes, "limits": real.settings.limits}
+        settings = settings.model_copy(update=changed)
     return replace(
         services,
         settings=settings,
@@ -128,15 +125,16 @@ def _services(home: Path, recording: Recording, real: Services | None) -> Servic
 
 
 async def _whole(home: Path, recording: Recording, real: Services | None) -> list[AnyEvent]:
+    services = _services(home, recording, real)
     events: list[AnyEvent] = []
-    flow = UnifiedFlow(_services(home, recording, real))
-    with suppress(PhaseError):  # it is among the events
-        await flow.process(
-            recording.session_id,
-            recording.question,
-            user_id=recording.user_id,
-            observer=events.append,
-        )
+    with _begun(services, recording, events) as ledger, suppress(PhaseError):
+        while True:
+            done = sum(isinstance(event, PhaseCompleted) for event in events)
+            _go_on(ledger, recording, done)
+            step = next_step(ledger.turn, services.settings.limits)
+            if not isinstance(step, Step):
+                return events
+            await run_phase(step, ledger, services)
     return events
 
 
@@ -148,27 +146,47 @@ async def _one_phase(
     for place, visit in enumerate(recording.visits):
         if not _playable(recording, visit, phase):
             continue
-        alone = recording.model_copy(update={"visits": (visit,), "resumed": True})
-        services = _services(home, alone, real)
-        turn_id, folder = services.folders.create()
-        first = TurnStarted(
-            turn_id=turn_id,
-            session_id=recording.session_id,
-            request_id="replay",
-            user_id=recording.user_id,
-            channel=None,
-            question=recording.question,
-            policy="fail_fast",
-            config_digest="",
-        )
+        services = _services(home, recording.model_copy(update={"visits": (visit,)}), real)
         seen: list[AnyEvent] = []
-        with Ledger(folder, seen.append, first=first) as ledger, suppress(PhaseError):
+        with _begun(services, recording, seen) as ledger, suppress(PhaseError):
             for number, before in enumerate(recording.visits[:place]):
+                _go_on(ledger, recording, number)
                 ledger.record(_completed(before, number))
+            _go_on(ledger, recording, place)
             seen.clear()
             await run_phase(Step(phase), ledger, services)
         played += seen
     return played
+
+
+def _begun(services: Services, recording: Recording, seen: list[AnyEvent]) -> Ledger:
+    turn_id, folder = services.folders.create()
+    first = TurnStarted(
+        turn_id=turn_id,
+        session_id=recording.session_id,
+        request_id="replay",
+        user_id=recording.user_id,
+        channel=None,
+        question=recording.question,
+        policy="fail_fast",
+        config_digest="",
+    )
+    return Ledger(folder, seen.append, first=first)
+
+
+def _go_on(ledger: Ledger, recording: Recording, done: int) -> None:
+    """Where a person let the turn go on, its counters began anew, perhaps with an edited input."""
+    for resumption in recording.resumptions:
+        if resumption.after == done:
+            event = TurnResumed(
+                phase=resumption.phase,
+                runner=this_process(),
+                by="",
+                via="replay",
+                config_digest="",
+                edited=resumption.standing,
+            )
+            ledger.record(event)
 
 
 def _completed(visit: Visit, number: int) -> PhaseCompleted:

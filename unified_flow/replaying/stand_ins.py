@@ -112,7 +112,9 @@ class RecordedSessions(SessionStore):
         self._recording = recording
 
     def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]:
-        """What the first phase was told of the session: the home's, for want of a record."""
+        """What the first phase was told of the session: the home's, if it did not come so far."""
+        if self._recording.history is not None:
+            return list(self._recording.history)
         if self._live is None:
             return []
         return self._live.recent(session_id, before=self._recording.turn_id, limit=limit)

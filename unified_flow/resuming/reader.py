@@ -10,7 +10,15 @@ from interventions.entry import short_id
 from interventions.errors import ConflictError, NotFoundError
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
-from unified_flow.events import AnyEvent, ModelCalled, PhaseStarted, ToolCompleted, ToolStarted
+from unified_flow.events import (
+    AnyEvent,
+    HistoryRead,
+    ModelCalled,
+    ModelFailed,
+    PhaseStarted,
+    ToolCompleted,
+    ToolStarted,
+)
 from unified_flow.evidence import ribbon
 from unified_flow.journal import NAME, read
 from unified_flow.turn import Turn
@@ -99,7 +107,7 @@ def _doing(folder: Path) -> str:
             return last.tool
         case PhaseStarted():
             return f"{last.phase} ({last.model})" if last.model else last.phase
-        case ModelCalled() | ToolCompleted():
+        case HistoryRead() | ModelCalled() | ModelFailed() | ToolCompleted():
             return last.phase
         case _:
             return ""
