@@ -31,4 +31,5 @@ class FeedRead(Message):
     feed: Feed
 
     def can_replace(self, message: Message) -> bool:
-        return isinstance(message, FeedRead)
+        # Not that of another tab: what was left last may still be read when this one is shown.
+        return isinstance(message, FeedRead) and message.feed.tab == self.feed.tab

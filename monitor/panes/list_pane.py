@@ -29,11 +29,16 @@ class ListPane(Vertical):
         self, rows: Sequence[Row], empty: Content, *, sorted_title: str = "", notice: str = ""
     ) -> None:
         """`notice` stands above rows that are not the whole truth."""
-        self._notice.update(notice)
+        self._tell(self._notice, Content(notice))
         self._notice.display = bool(notice)
         # The list keeps the keys even when it has no rows, so it is never taken away.
         self.set_class(not rows, "-empty")
         self._empty.display = not rows
         if not rows:
-            self._empty.update(empty)
+            self._tell(self._empty, empty)
         self.list.show(rows, sorted_title)
+
+    def _tell(self, where: Static, text: Content) -> None:
+        """An update lays the screen out anew, so there is none without a change."""
+        if where.content != text:
+            where.update(text)

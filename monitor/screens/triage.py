@@ -32,7 +32,9 @@ from monitor.widgets.row_list import RowList
 from monitor.widgets.status_header import StatusHeader
 from monitor.widgets.tab_bar import TabBar
 
-_SETTLE_S = 0.06
+# A key that is held down moves the cursor only; the detail comes when it rests.
+_SHOW_S = 0.03
+_READ_S = 0.15
 _BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 
 
@@ -47,7 +49,7 @@ class TriageScreen(ReadingScreen):
         self.read_only = first.read_only
         self.tabs: dict[str, Tab] = {name: kind(self.model) for name, kind in TABS.items()}
         self.tab = self.tabs["open"]
-        self._settling: Timer | None = None
+        self._settling: tuple[Timer, ...] = ()
         self._detail_screen: DetailScreen | None = None
 
     def compose(self) -> ComposeResult:
@@ -147,10 +149,12 @@ class TriageScreen(ReadingScreen):
 
     @on(RowList.Moved)
     def _moved(self) -> None:
-        if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(_SETTLE_S, self._settled)
-        self._show_detail()
+        for timer in self._settling:
+            timer.stop()
+        self._settling = (
+            self.set_timer(_SHOW_S, self._show_detail),
+            self.set_timer(_READ_S, self._settled),
+        )
         self.check_keys()
 
     def _settled(self) -> None:

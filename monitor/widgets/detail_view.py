@@ -37,7 +37,7 @@ class DetailView(VerticalScroll, can_focus=True):
         entry_id = entry["id"] if entry else ""
         moved = entry_id != self._shown_id
         self.entry, self._shown_id = entry, entry_id
-        background = self._background.get(entry["id"]) if entry else None
+        background = self._background.get(entry_id, Background())
         # Ages are in minutes at best: text of the same minute is the same text.
         minute = now.replace(second=0, microsecond=0)
         shown = (entry, [one["id"] for one in others], background, minute)
@@ -46,7 +46,7 @@ class DetailView(VerticalScroll, can_focus=True):
             if entry is None:
                 self._text.update("")
             else:
-                self._text.update(detail(entry, others, background or Background(), now))
+                self._text.update(detail(entry, others, background, now))
         if moved:
             self.scroll_home(animate=False)
 

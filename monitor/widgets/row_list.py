@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -15,7 +16,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -86,7 +87,8 @@ class RowList(ScrollView, can_focus=True):
         """Replace the rows; the cursor stays on its item, or goes to the one now in its place."""
         if list(rows) == self.rows and sorted_title == self.sorted_title:
             return
-        before = self.cursor
+        before, previous = self.cursor, self.rows
+        whole = (self.sorted_title, self._layout, self.scroll_offset)
         self.rows = list(rows)
         self.sorted_title = sorted_title
         self._places = {row.key: place for place, row in enumerate(self.rows)}
@@ -95,7 +97,18 @@ class RowList(ScrollView, can_focus=True):
         if before >= 0 and place >= 0:
             self.scroll_to(y=self.scroll_y + place - before, animate=False, immediate=True)
         self._stand_on(max(place, 0) if self.rows else -1)
-        self.refresh()
+        if whole != (self.sorted_title, self._layout, self.scroll_offset):
+            self.refresh()
+            return
+        for line, (old, new) in enumerate(zip_longest(previous, self.rows)):
+            if old != new:
+                self._refresh_row(line)
+
+    def _refresh_row(self, place: int) -> None:
+        """Paint one row anew: to paint all of them takes ten times as long."""
+        line = place - self.scroll_offset.y + _HEAD
+        if place >= 0 and _HEAD <= line < self.size.height:
+            self.refresh(Region(0, line, self.size.width, 1))
 
     def _arrange(self) -> None:
         width = self.scrollable_content_region.width
@@ -125,9 +138,10 @@ class RowList(ScrollView, can_focus=True):
     def _stand_on(self, place: int) -> None:
         key = self.rows[place].key if place >= 0 else None
         if key != self.cursor_key:
+            self._refresh_row(self.cursor)
             self.cursor_key = key
+            self._refresh_row(place)
             self.post_message(self.Moved(self, key))
-            self.refresh()
         self._reveal()
 
     def _reveal(self) -> None:
@@ -187,8 +201,9 @@ class RowList(ScrollView, can_focus=True):
 
     def _set_hover(self, place: int) -> None:
         if place != self._hover:
+            self._refresh_row(self._hover)
             self._hover = place
-            self.refresh()
+            self._refresh_row(place)
 
     # -- painting --------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ class StatusHeader(Static):
     def show(self, snapshot: Snapshot, title: str, paused: int | None) -> None:
         """`paused` is how many came since the list is held still."""
         first, second = status(snapshot, title, paused), limits(snapshot.health)
-        self.update(Content("\n").join([first, second]))
+        self.update(Content("\n").join([first, second]), layout=False)  # always two lines
 
 
 def status(snapshot: Snapshot, title: str, paused: int | None) -> Content:

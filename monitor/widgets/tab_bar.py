@@ -31,7 +31,7 @@ class TabBar(Static):
             self._ends.append((end, tab))
             style = "reverse bold" if tab == current else ""
             parts.append(Content.styled(text, style))
-        self.update(Content("").join(parts))
+        self.update(Content("").join(parts), layout=False)  # always one line
 
     def on_click(self, event: events.Click) -> None:
         for end, tab in self._ends:

@@ -56,8 +56,10 @@ async def test_twenty_changes_a_second(
         assert await churning >= SECONDS * 15
         half = len(memory) // 2
         growth = (median(memory[half:]) - median(memory[:half])) / 1e6
-        print(f"{median(waits) * 1000:.0f} ms median, {max(waits) * 1000:.0f} ms at worst")
+        ms = sorted(wait * 1000 for wait in waits)
+        high = ms[int(len(ms) * 0.99)]
+        print(f"{median(ms):.0f} ms median, {high:.0f} in 99 of 100, {ms[-1]:.0f} at worst")
         print(f"{growth:.1f} MB more in the second half")
         if SOAK:  # other tests run beside the short form, which can only look at the memory
-            assert median(waits) < 0.1
+            assert high < 100
         assert growth < 8
