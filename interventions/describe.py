@@ -30,8 +30,10 @@ def describe(
     now: datetime,
     *,
     home_flag: str = "",
+    resumer: bool = True,
 ) -> list[Section]:
-    """`past` are earlier resolutions of the same failure; empty sections are left out."""
+    """`past` are earlier resolutions of the same failure; empty sections are left out. Without a
+    `resumer` nothing can be retried."""
     turn = entry["context"].get("turn")
     turn = turn if isinstance(turn, dict) else {}
     sections = [
@@ -39,15 +41,16 @@ def describe(
         Section("Phases", [ribbon(turn.get("ribbon"))]),
         Section("Error", _error(entry)),
         Section("Regression", _regression(entry)),
+        Section("Retried", _retried(entry)),
+        Section("Known fixes", [_past(other) for other in past]),
         Section("Traceback", clean(entry.get("traceback") or "").split("\n")),
         Section("Turn", _fields({k: v for k, v in turn.items() if k != "ribbon"})),
         Section("Context", _fields({k: v for k, v in entry["context"].items() if k != "turn"})),
         Section("Latest occurrence", _sample(entry)),
         Section("Merged into it", [_merged(row) for row in entry["merged"]]),
-        Section("Resolved before", [_past(other) for other in past]),
         Section("History", [_transition(line) for line in journal]),
         Section("Environment", _fields(entry.get("environment") or {})),
-        Section("Go on with", _commands(entry, home_flag)),
+        Section("Go on with", _commands(entry, home_flag, resumer)),
     ]
     return [section for section in sections if any(section.lines)]
 
@@ -110,6 +113,33 @@ def _regression(entry: Entry) -> list[str]:
     return [f"it was resolved before, in {entry['regression_of']}: {note}"]
 
 
+def _retried(entry: Entry) -> list[str]:
+    """The failure before and after: a later one of the same turn is what a retry came to."""
+    samples = [entry.get("latest_sample"), *(row.get("sample") for row in entry["merged"])]
+    again = [
+        sample
+        for sample in samples
+        if isinstance(sample, dict) and sample.get("turn_id") == entry["turn_id"] != 0
+    ]
+    lines = []
+    if again:
+        now = max(again, key=lambda sample: str(sample.get("created_at")))
+        lines = [f"before: {_failure(entry)}", f"after: {_failure(now)}"]
+        if _failure(entry) == _failure(now):
+            lines = [f"failed again with the same error at {now.get('created_at')}"]
+    last = entry["resolutions"][-1] if entry["resolutions"] else {}
+    if last.get("verified"):
+        if not lines:
+            lines = [f"before: {_failure(entry)}"]
+        lines.append(f"after: the turn is {last.get('turn_status') or 'past the phase'}")
+    return [one_line(line) for line in lines]
+
+
+def _failure(failure: dict[str, Any]) -> str:
+    what = f"{failure.get('error_type')}: {failure.get('error_message')}"
+    return f"{failure.get('phase')}: {what}"
+
+
 def _sample(entry: Entry) -> list[str]:
     sample = entry.get("latest_sample")
     if not isinstance(sample, dict):
@@ -158,7 +188,7 @@ def _field(name: str, value: Any) -> Iterator[str]:
         yield f"{clean(name)}: {value}"
 
 
-def _commands(entry: Entry, home_flag: str) -> list[str]:
+def _commands(entry: Entry, home_flag: str, resumer: bool) -> list[str]:
     short = short_id(entry["id"])
     if not is_open(entry):
         return [
@@ -166,7 +196,7 @@ def _commands(entry: Entry, home_flag: str) -> list[str]:
             f"interventions similar {short}{home_flag}",
         ]
     commands = [f'interventions resolve {short} --note "what you mended"{home_flag}']
-    if entry["turn_id"]:
+    if entry["turn_id"] and resumer:
         commands.append(f"interventions retry {short}{home_flag}")
     commands.append(f"interventions snooze {short} --for 1d{home_flag}")
     commands.append(f'interventions dismiss {short} --note "why not"{home_flag}')

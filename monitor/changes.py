@@ -47,7 +47,9 @@ def apply(action: str, targets: Sequence[Entry], change: Change) -> Outcome:
             hint = f" ({error.hint})" if error.hint else ""
             refused.append(Refused(entry, one_line(f"{error}{hint}")))
         except RetryFailedError as error:
-            refused.append(Refused(entry, one_line(f"failed again: {redact_text(str(error))}")))
+            # Whether the fix did anything: the error before and the one now.
+            why = "; ".join(error.difference) or str(error)
+            refused.append(Refused(entry, one_line(f"failed again: {redact_text(why)}")))
         except ValueError as error:
             refused.append(Refused(entry, one_line(str(error))))
     return Outcome(action, tuple(done), tuple(refused))

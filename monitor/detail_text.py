@@ -50,7 +50,11 @@ def _header(entry: Entry, head: Section, phases: list[ribbon.Phase]) -> Content:
     lines = [Content.assemble((entry["error_type"], style), ("  " + head.title, "dim"))]
     if phases:
         lines.append(Content.assemble(ribbon.marks(phases), "  ", (ribbon.summary(phases), "dim")))
-    return Content("\n").join([*lines, *(Content(line) for line in head.lines)])
+    return Content("\n").join([*lines, *map(_head_line, head.lines)])
+
+
+def _head_line(line: str) -> Content:
+    return Content.styled(line, "bold $text-warning" if line.startswith("superseded: ") else "")
 
 
 def _alike(others: Sequence[Entry]) -> Content:

@@ -8,7 +8,15 @@ from datetime import datetime
 from enum import StrEnum
 
 from interventions.durations import short_duration
-from interventions.entry import Entry, is_snoozed, severity_rank, short_id, state_of, worst_first
+from interventions.entry import (
+    Entry,
+    is_open,
+    is_snoozed,
+    severity_rank,
+    short_id,
+    state_of,
+    worst_first,
+)
 from interventions.plaintext import one_line
 from interventions.query import Query
 from interventions.timestamps import from_text
@@ -144,6 +152,8 @@ def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[st
         found.append(("NEW", "new"))
     if all(is_snoozed(entry, now) for entry in group.entries):
         found.append(("SNOOZED", "snoozed"))
+    if all(entry.get("superseded") and is_open(entry) for entry in group.entries):
+        found.append(("SUPERSEDED", "snoozed"))
     state = state_of(group.first, now)
     if state in ("resolved", "dismissed"):
         found.append((state.upper(), "good"))

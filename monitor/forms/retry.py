@@ -1,39 +1,72 @@
-"""Resume the turn, watch its phases, and resolve the entry if it went through."""
+"""Resume turns, watch their phases, and resolve what they get past: the chosen ones, or all alike.
+
+All alike is `interventions retry ID --all`: one turn first, and only if that helps, the others.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input, Static
+from textual.widgets import Button, Input, Static
 
-from interventions.entry import Entry, is_open, short_id
-from interventions.plaintext import one_line
+from interventions.entry import Entry, is_open
+from interventions.errors import QueueError
 from interventions.resumers import retry
-from monitor import ribbon
+from interventions.retrying import Outcome as Tried
+from interventions.retrying import Waiting, retry_all, waiting
+from monitor import changes, retries
 from monitor.changes import VIA, Change
 from monitor.forms.form import Form, InputError
+from monitor.keys import key
 from monitor.turns import LiveTurn, NoTurnsError, find_turn_reader
 
 _POLL_S = 0.2
+_JOBS = 4
+
+
+class _StoppedError(Exception):
+    """The person wants no further turn to begin."""
 
 
 class RetryForm(Form):
     DEED = "Retry"
     DONE = "retried and resolved"
     AUTO_FOCUS = "#note"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("ctrl+t", "all_alike", "All alike", "Retry all alike", id="form.all", show=True),
+    ]
 
     @dataclass
     class Progress(Message):
-        entry: Entry
-        turn: LiveTurn | None
+        """`told` is how far many turns are; `running` those that run, as far as that is known."""
+
+        running: Sequence[LiveTurn]
+        told: str = ""
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, RetryForm.Progress)
+
+    @dataclass
+    class Found(Message):
+        turns: list[Waiting]
+
+    @dataclass
+    class Over(Message):
+        tried: list[Tried]
+        closed: tuple[Entry, ...]
+        problem: str = ""
+
+    _alike: Sequence[Waiting] = ()
+    _stop = False
 
     def fields(self) -> ComposeResult:
         yield Input("the retry went through", placeholder="what you mended", id="note")
@@ -44,14 +77,20 @@ class RetryForm(Form):
             markup=False,
         )
 
+    def on_mount(self) -> None:
+        self._look_for_alike()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return bool(self._alike) or None if action == "all_alike" else True
+
+    # -- the chosen ones -------------------------------------------------------------------------
+
     def change(self) -> Change:
-        note = self.query_one("#note", Input).value.strip()
-        if not note:
-            raise InputError("a resolution needs a note")
+        note = self._note()
 
         def one(entry: Entry) -> Entry:
             over = threading.Event()
-            watch = threading.Thread(target=self._watch, args=(entry, over), daemon=True)
+            watch = threading.Thread(target=self._watch, args=([entry["turn_id"]], over))
             watch.start()
             try:
                 retry(entry, self.queue.home, note=note, via=VIA)
@@ -65,24 +104,119 @@ class RetryForm(Form):
 
         return one
 
-    def _watch(self, entry: Entry, over: threading.Event) -> None:
-        """The turn's phases as they run, where its journal can be read."""
-        self.post_message(self.Progress(entry, None))
+    def _note(self) -> str:
+        note = self.query_one("#note", Input).value.strip()
+        if not note:
+            raise InputError("a resolution needs a note")
+        return note
+
+    # -- all alike -------------------------------------------------------------------------------
+
+    @work(thread=True, group="alike")
+    def _look_for_alike(self) -> None:
+        if len({entry["fingerprint"] for entry in self.entries}) > 1:
+            return  # that one of them works says nothing about the others
+        try:
+            found = waiting(self.entries[0], self.queue.entries())
+        except QueueError:
+            return  # the list says what is the matter with the queue
+        self.post_message(self.Found(found))
+
+    @on(Found)
+    async def _found(self, message: Found) -> None:
+        if len(message.turns) < 2:
+            return
+        self._alike = message.turns
+        label = f"All {len(message.turns)} turns alike, one first"
+        await self.query_one("#form-buttons", Horizontal).mount(
+            Button(label, id="all-alike", compact=True)
+        )
+        self.refresh_bindings()
+
+    @on(Button.Pressed, "#all-alike")
+    def action_all_alike(self) -> None:
+        if self._working or not self._alike:
+            return
+        try:
+            note = self._note()
+        except InputError as error:
+            self.say(str(error))
+            return
+        self._working = True
+        self._stop = False
+        self.say("working ... esc: begin no further turn")
+        self._retry_all(list(self._alike), note)
+
+    @work(thread=True, group="apply")
+    def _retry_all(self, turns: list[Waiting], note: str) -> None:
+        tried: list[Tried] = []
+        over = threading.Event()
+
+        def progress(outcome: Tried, done: int, total: int) -> None:
+            tried.append(outcome)
+            self.post_message(self.Progress((), retries.so_far(tried, total)))
+            if self._stop and done < total:
+                raise _StoppedError
+
+        ids = [turn.turn_id for turn in turns]
+        watch = threading.Thread(target=self._watch, args=(ids, over, tried))
+        watch.start()
+        problem = ""
+        try:
+            retry_all(turns, self.queue.home, jobs=_JOBS, progress=progress, note=note, via=VIA)
+        except _StoppedError:
+            problem = "stopped: the others wait as before"
+        except QueueError as error:
+            problem = f"{error} ({error.hint})"
+        finally:
+            over.set()
+            watch.join()
+        self.post_message(self.Over(tried, self._resolved(turns), problem))
+
+    def _resolved(self, turns: Sequence[Waiting]) -> tuple[Entry, ...]:
+        entries = {turn.entry["id"]: turn.entry for turn in turns}
+        found = changes.apply("", list(entries.values()), lambda e: self.queue.find(e["id"])).done
+        return tuple(entry for entry in found if not is_open(entry))
+
+    @on(Over)
+    def _over(self, message: Over) -> None:
+        self._working = False
+        self._refused = True
+        self._done = message.closed
+        everything = len(message.tried) == len(self._alike)
+        if everything and all(one.came == "passed" for one in message.tried) and message.closed:
+            super().action_cancel()
+            return
+        self.say("\n".join(filter(None, [message.problem, *retries.summary(message.tried)])))
+
+    def action_cancel(self) -> None:
+        if self._working:
+            self._stop = True
+        super().action_cancel()
+
+    # -- as they run -----------------------------------------------------------------------------
+
+    def _watch(
+        self, ids: Sequence[int], over: threading.Event, tried: Sequence[Tried] = ()
+    ) -> None:
+        """The phases as they run, where the journals can be read."""
         try:
             reader = find_turn_reader()
         except NoTurnsError:
             return
         while True:
             ended = over.wait(_POLL_S)
-            self.post_message(self.Progress(entry, reader.turn(self.queue.home, entry["turn_id"])))
+            left = [turn for turn in ids if turn not in {one.turn_id for one in tried}]
+            # Turns begin in the order in which they wait.
+            found = [reader.turn(self.queue.home, turn) for turn in left[:_JOBS]]
+            told = retries.so_far(list(tried), len(ids)) if len(ids) > 1 else ""
+            self.post_message(self.Progress([turn for turn in found if turn], told))
             if ended:
                 return
 
     @on(Progress)
     def _progress(self, message: Progress) -> None:
-        turn = message.turn
-        parts = [Content(f"turn {message.entry['turn_id']} of {short_id(message.entry['id'])}")]
-        if turn is not None:
-            parts.append(ribbon.marks(ribbon.phases(turn.get("ribbon"))))
-            parts.append(Content(one_line(turn.get("doing") or turn.get("status", ""))))
-        self.query_one("#retry-progress", Static).update(Content("  ").join(parts))
+        lines = [Content(message.told)] if message.told else []
+        lines += [retries.live(turn) for turn in message.running]
+        if lines:
+            self.query_one("#retry-progress", Static).update(Content("\n").join(lines))

@@ -63,7 +63,7 @@ async def test_a_regression_shows_the_earlier_note(queue: InterventionQueue, mon
         await pilot.press("r")
         await until(pilot, lambda: "resolved before: restarted the index" in text(pilot))
         await pilot.press("escape", "enter")
-        await until(pilot, lambda: "Resolved before" in text(pilot))
+        await until(pilot, lambda: "Known fixes" in text(pilot))
 
 
 async def test_dismiss_is_never_confirmed_by_the_key_that_opened_it(

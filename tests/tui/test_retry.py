@@ -1,0 +1,83 @@
+"""Retries from the monitor, of turns that really failed and of one cause with many turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from interventions import InterventionQueue
+from interventions.entry import is_open
+from monitor.app import Monitor
+from tests.answers import COMPLETE, QUESTION, script, served_flow
+from tests.servers.model_server import ModelServer, status
+from tests.tui.scene import until
+from tests.tui.seen import problem, text, told, top
+from unified_flow.errors import PhaseError
+
+pytestmark = pytest.mark.anyio
+Make = Callable[..., Monitor]
+SIZE = (220, 50)
+TURNS = 4
+
+
+@pytest.fixture
+def failed(home: Path, docs: Path, model_server: ModelServer) -> ModelServer:
+    """The server whose failure stopped some turns in the same way."""
+    model_server.script = script(synthesis=status(500), planner=COMPLETE)
+
+    async def ask() -> None:
+        async with served_flow(home, model_server.url, docs) as flow:
+            for number in range(TURNS):
+                with pytest.raises(PhaseError):
+                    await flow.process(f"session {number}", QUESTION)
+
+    asyncio.run(ask())
+    return model_server
+
+
+async def test_all_alike_are_retried_and_resolved(
+    queue: InterventionQueue, monitor: Make, failed: ModelServer
+) -> None:
+    async with monitor().run_test(size=SIZE) as pilot:
+        failed.script = script(planner=COMPLETE)
+        await pilot.press("f", "t")
+        await until(pilot, lambda: f"All {TURNS} turns alike, one first" in text(pilot))
+        assert "Retry 1 intervention" in text(pilot)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: top(pilot) == "TriageScreen")
+        assert f"retried and resolved {TURNS}" in told(pilot)
+        assert not any(map(is_open, queue.entries()))
+        assert all(entry["resolutions"][-1]["verified"] for entry in queue.entries())
+        await pilot.press("2")
+        await until(pilot, lambda: "RESOLVED" in text(pilot))
+        await until(pilot, lambda: "after: the turn is answered" in text(pilot))
+
+
+async def test_the_first_that_fails_again_spares_the_others(
+    queue: InterventionQueue, monitor: Make, failed: ModelServer
+) -> None:
+    failed.script = script(synthesis=status(418), planner=COMPLETE)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("f", "t")
+        await until(pilot, lambda: "turns alike, one first" in text(pilot))
+        await pilot.click("#all-alike")
+        await until(pilot, lambda: "passed 0, failed 1, skipped 3" in problem(pilot))
+        assert "3 skipped: turn" in problem(pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: "before: synthesis" in text(pilot))
+        assert "418" in text(pilot)
+        assert all(map(is_open, queue.entries()))
+
+
+async def test_what_nobody_needs_any_more_says_so(
+    queue: InterventionQueue, monitor: Make, failed: ModelServer
+) -> None:
+    queue.supersede(1, "turn 1 was abandoned by ada")
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("f")
+        assert text(pilot).count("SUPERSEDED") == 1
+        await pilot.press("G")
+        await until(pilot, lambda: "superseded: turn 1 was abandoned by ada" in text(pilot))
