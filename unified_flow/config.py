@@ -23,6 +23,7 @@ from pydantic_settings import (
 
 from unified_flow.config_file import FILE, read_file
 from unified_flow.errors import ConfigError
+from unified_flow.retrieval.roots import DEFAULT_COLLECTION, DocumentRoot
 
 EMBEDDED = "embedded"
 PREFIX = "UNIFIED_FLOW_"
@@ -53,6 +54,12 @@ class Roles(Table):
     voice: str | None = Field(default=None, description="phase 5, which answers; else `model`")
 
 
+class NamedCollection(Table):
+    """An index of its own, which --collection chooses."""
+
+    docs: list[DocumentRoot] = Field(default=[], description="what this collection holds")
+
+
 class Limits(Table):
     """Loop limits of one turn (error-handling-architecture.md, Validation Loop Limits)."""
 
@@ -71,7 +78,15 @@ class Settings(BaseSettings):
         nested_model_default_partial_update=True,
     )
 
-    docs: list[Path] = Field(default=[], description="files and folders to answer from")
+    docs: list[DocumentRoot] = Field(
+        default=[], description="files, folders and web pages to answer from"
+    )
+    collection: str = Field(
+        default=DEFAULT_COLLECTION, description="the index to answer from when none is named"
+    )
+    collections: dict[str, NamedCollection] = Field(
+        default={}, description="more indexes, by the name that --collection uses"
+    )
     model: str = Field(
         default=EMBEDDED,
         description="`embedded`, a [models.*] table, or a model of `base_url`",

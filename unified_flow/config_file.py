@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unified_flow.errors import ConfigError
+from unified_flow.retrieval.roots import is_address
 
 FILE = "unified_flow.toml"
 NOT_OURS = ("queue", "notifications")  # tables that interventions/settings.py reads
@@ -50,8 +51,19 @@ def _resolve(data: dict[str, Any], home: Path) -> dict[str, Any]:
     resolved = dict(data)
     for key in ("docs", "roots"):
         if isinstance(resolved.get(key), list):
-            resolved[key] = [str(home / item) for item in resolved[key]]
+            resolved[key] = _beside(home, resolved[key])
+    if isinstance(named := resolved.get("collections"), dict):
+        resolved["collections"] = {
+            name: table | {"docs": _beside(home, table["docs"])}
+            if isinstance(table, dict) and isinstance(table.get("docs"), list)
+            else table
+            for name, table in named.items()
+        }
     for key in ("recipes", "api_key_file"):
         if isinstance(resolved.get(key), str):
             resolved[key] = str(home / resolved[key])
     return resolved
+
+
+def _beside(home: Path, items: list[Any]) -> list[Any]:
+    return [item if is_address(item) else str(home / item) for item in items]

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from unified_flow.kit import Kit
 from unified_flow.phases import NAMES
 from unified_flow.results import ToolResult
+from unified_flow.retrieval import source_of
 from unified_flow.turn import Turn
 
 SHOWN = ("completed", "running", "failed")
@@ -71,7 +72,7 @@ def _evidence(result: ToolResult) -> dict[str, Any]:
     passages = [
         {
             "chunk_id": passage["chunk_id"],
-            "source": f"{passage['path']}:{passage['line']}",
+            "source": source_of(passage["path"], passage["line"], passage.get("page")),
             "score": passage["score"],
         }
         for passage in found.get("passages", [])

@@ -20,8 +20,15 @@ from unified_flow.policies import Policy
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.querylog import QueryLog
 from unified_flow.retrieval import Retriever
-from unified_flow.retrieval.discover import resolved
+from unified_flow.retrieval.collections import unknown_collection
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.roots import (
+    DEFAULT_COLLECTION,
+    Root,
+    absolute,
+    folders_of,
+    resolved,
+)
 from unified_flow.services import Services
 from unified_flow.sessions import SessionStore
 from unified_flow.tools import Tool
@@ -29,7 +36,7 @@ from unified_flow.tools.doc_search import doc_search
 from unified_flow.tools.files import file_tools
 from unified_flow.tools.toolbox import Toolbox
 
-GIVEN = ("model", "base_url", "api_key_env", "api_key_file", "timeout_s", "policy")
+GIVEN = ("model", "base_url", "api_key_env", "api_key_file", "timeout_s", "policy", "collection")
 POLICIES: dict[str, type[Policy]] = {"fail_fast": FailFast}
 
 
@@ -49,14 +56,15 @@ def wire(
     not there.
     """
     root = find_home(home)
-    folders = [Path(d).expanduser().absolute() for d in docs] if docs else None
-    settings = load(root, docs=folders, **flags)
+    named = [absolute(each) for each in docs] if docs else None
+    settings = load(root, docs=named, **flags)
     settings.check_models(present={EMBEDDED, *(extra_models or {})})
     private = [state_folder(root), root / "logs"]
-    documents = _documents(root, settings, private)
+    roots = resolved(named or docs_of(settings, chosen=flags.get("collection")))
+    documents = _documents(root, settings, roots, private)
     sessions = SessionStore(state_folder(root) / "sessions.sqlite3")
     if tools is None:
-        tools = _tools(retriever or documents, settings, private)
+        tools = _tools(retriever or documents, settings, roots, private)
     return Services(
         home=root,
         settings=settings,
@@ -82,20 +90,37 @@ def _asked_with(docs: Sequence[Path | str] | None, flags: dict[str, Any]) -> dic
         del given["base_url"]
     if "api_key_file" in given:
         given["api_key_file"] = str(Path(given["api_key_file"]).absolute())
-    return given | ({"docs": [str(Path(d).expanduser().absolute()) for d in docs]} if docs else {})
+    return given | ({"docs": [str(absolute(each)) for each in docs]} if docs else {})
 
 
-def _documents(home: Path, settings: Settings, private: list[Path]) -> Documents | None:
-    """None without documents: nothing configured, nothing named, nothing indexed before."""
-    index = Index.open(state_folder(home) / "index")
-    roots = resolved(settings.docs)
+def docs_of(settings: Settings, chosen: str | None) -> Sequence[Path | str]:
+    """The configured documents of the collection. `docs` belongs to the one that is in force when
+    none is `chosen`, and to the default one."""
+    if settings.collection in settings.collections:
+        return settings.collections[settings.collection].docs
+    return settings.docs if chosen in (None, DEFAULT_COLLECTION) else []
+
+
+def _documents(
+    home: Path, settings: Settings, roots: list[Root], private: list[Path]
+) -> Documents | None:
+    """None without documents: nothing configured, nothing named, nothing indexed before.
+
+    Raises InputError for a collection other than the default one of which nothing is known.
+    """
+    folder = state_folder(home) / "index"
+    index = Index.open(folder, settings.collection)
     if not roots and not index.path.exists():
+        if settings.collection != DEFAULT_COLLECTION:
+            raise unknown_collection(folder, settings.collection)
         return None
     return Documents(index, roots, exclude=private)
 
 
-def _tools(retriever: Retriever | None, settings: Settings, private: list[Path]) -> list[Tool]:
-    roots = resolved(settings.roots or settings.docs)
+def _tools(
+    retriever: Retriever | None, settings: Settings, docs: list[Root], private: list[Path]
+) -> list[Tool]:
+    roots = folders_of(resolved(settings.roots) if settings.roots else docs)
     search = [doc_search(retriever)] if retriever is not None else []
     return search + (list(file_tools(roots, exclude=private)) if roots else [])
 

@@ -24,7 +24,8 @@ class Section:
     """Lines of a file under one heading.
 
     `trail` holds the headings above, outermost first; `line` is the 1-based number of
-    `lines[0]`; `lead` holds the source lines of the heading, which end right before it.
+    `lines[0]`; `lead` holds the source lines of the heading, which end right before it. `page`
+    counts from 1 where the file has pages or slides; no chunk goes over the end of one.
     """
 
     trail: tuple[str, ...]
@@ -32,6 +33,7 @@ class Section:
     lines: Sequence[str]
     lead: Sequence[str] = ()
     lone: bool = False  # nothing but a heading
+    page: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,14 @@ class Chunk:
     line: int
     end_line: int
     text: str
+    page: int | None = None
 
 
 def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
     for section in _joined(filter(None, map(_trimmed, _with_lone_headings(sections)))):
         heading = " > ".join(title[:LONGEST_TITLE] for title in section.trail)
         for line, text in _pieces(section):
-            yield Chunk(heading, line, line + text.count("\n"), text)
+            yield Chunk(heading, line, line + text.count("\n"), text, section.page)
 
 
 def _size(lines: Sequence[str]) -> int:
@@ -62,7 +65,8 @@ def _with_lone_headings(sections: Iterable[Section]) -> Iterator[Section]:
             parent = section is not None and section.trail[: len(before.trail)] == before.trail
             if empty and not parent:
                 start = before.line - len(before.lead)
-                before = Section(before.trail[:-1], start, before.lead, lone=True)
+                trail = before.trail[:-1]
+                before = Section(trail, start, before.lead, lone=True, page=before.page)
             yield before
         before = section
 
@@ -93,6 +97,8 @@ def _joined(sections: Iterable[Section]) -> Iterator[Section]:
 
 
 def _together(first: Section, second: Section) -> Section | None:
+    if first.page != second.page:
+        return None
     trail = _shared_trail(first, second)
     if trail is None:
         return None
@@ -100,7 +106,7 @@ def _together(first: Section, second: Section) -> Section | None:
     if gap < 0:  # another section of the same line (HTML without line breaks)
         return None
     lines = (*first.lines, *[""] * gap, *second.lead, *second.lines)
-    return Section(trail, first.line, lines, first.lead)
+    return Section(trail, first.line, lines, first.lead, page=first.page)
 
 
 def _shared_trail(first: Section, second: Section) -> tuple[str, ...] | None:

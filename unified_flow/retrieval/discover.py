@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from unified_flow.errors import InputError
 from unified_flow.retrieval.gitignore import Rules, rules_above
 
 _NEVER = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", "__pycache__", "node_modules"})
@@ -28,11 +27,17 @@ class Stamp:
 
 @dataclass(frozen=True)
 class FoundFile:
-    """`shown` is the path as passages give it: from the root's own name down."""
+    """`shown` is the path as passages give it: from the root's own name down.
+
+    `data` is the content of what is no file on disk (a web page), `extension` then says how to
+    read it.
+    """
 
     path: str
     shown: str
     stamp: Stamp
+    data: bytes | None = None
+    extension: str | None = None
 
 
 @dataclass
@@ -46,31 +51,6 @@ class Found:
 def printable(path: str) -> str:
     """The path with what is no text spelt out, so that it can be printed and stored."""
     return path.encode("utf-8", "backslashreplace").decode()
-
-
-def resolved(paths: Iterable[Path | str]) -> list[Path]:
-    """The roots, absolute and without repeats; InputError for one that is not there."""
-    roots: dict[Path, None] = {}
-    for path in paths:
-        shown = printable(str(path)[:200]).replace("\0", "\\0")
-        try:
-            root = Path(path).expanduser().resolve(strict=True)
-            root.stat()
-        except FileNotFoundError as exc:
-            raise InputError(
-                f"There is no file or folder {shown}",
-                field="docs",
-                hint=f"Check the spelling; paths are relative to {printable(str(Path.cwd()))}.",
-            ) from exc
-        except (OSError, RuntimeError, ValueError) as exc:
-            reason = getattr(exc, "strerror", None) or str(exc)
-            raise InputError(
-                f"{shown} cannot be read: {reason}",
-                field="docs",
-                hint="Name a file or folder that you may read.",
-            ) from exc
-        roots[root] = None
-    return list(roots)
 
 
 def discover(root: Path, exclude: Collection[Path] = ()) -> Found:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from unified_flow.retrieval.chunk import Chunk, chunks
+from unified_flow.retrieval.chunk import Chunk, Section, chunks
+from unified_flow.retrieval.converters import INSTALL, Part, UnusableError, convertible, missing
+from unified_flow.retrieval.converters.process import Converter
 from unified_flow.retrieval.decode import UndecodableError, decode
 from unified_flow.retrieval.formats import format_of
 from unified_flow.text import language_of
 
 MAX_BYTES = 16 * 1024 * 1024
 
-# Formats that would need a converter; some of them would pass for text.
+# Formats without a converter; some of them would pass for text.
 _NOT_READ = {
-    ".pdf": "PDF", ".docx": "Word", ".doc": "Word", ".odt": "OpenDocument", ".rtf": "RTF",
-    ".pptx": "PowerPoint", ".xlsx": "Excel", ".epub": "EPUB", ".ipynb": "Jupyter notebook",
+    ".doc": "old Word", ".xls": "old Excel", ".ppt": "old PowerPoint", ".odt": "OpenDocument",
+    ".ods": "OpenDocument", ".odp": "OpenDocument", ".rtf": "RTF", ".ipynb": "Jupyter notebook",
 }  # fmt: skip
 
 
@@ -58,10 +61,30 @@ def digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
-def parse(path: str, data: bytes) -> Document:
-    extension = PurePath(path).suffix.casefold()
+def extension_of(path: str) -> str:
+    return PurePath(path).suffix.casefold()
+
+
+def refuse_unreadable(extension: str) -> None:
+    """Raises SkippedError for a kind of file that cannot be read here, before any is read."""
     if kind := _NOT_READ.get(extension):
         raise SkippedError(f"{kind} files are not read")
+    if convertible(extension) and (reason := missing(extension)):
+        raise SkippedError(reason)
+
+
+def can_be_read_now(path: str, skipped: str) -> bool:
+    """Whether what the file was skipped for has been installed since."""
+    return skipped.endswith(INSTALL) and missing(extension_of(path)) is None
+
+
+def parse(extension: str, data: bytes, converter: Converter) -> Document:
+    """Raises SkippedError for what is no text and cannot be converted to it."""
+    if convertible(extension):
+        try:
+            return _converted(converter.convert(extension, data))
+        except UnusableError as exc:
+            raise SkippedError(str(exc)) from exc
     try:
         decoded = decode(data)
     except UndecodableError as exc:
@@ -71,3 +94,17 @@ def parse(path: str, data: bytes) -> Document:
         chunks=list(chunks(format_of(extension).sections(decoded.text))),
         guessed=decoded.encoding if decoded.guessed else None,
     )
+
+
+def _converted(parts: list[Part]) -> Document:
+    sample = "\n".join(line for part in parts[:50] for line in part.lines[:50])
+    return Document(language_of(sample), list(chunks(_sections(parts))), None)
+
+
+def _sections(parts: list[Part]) -> Iterator[Section]:
+    """With the lines numbered as `converters.process.lines_of` gives them."""
+    line = 1
+    for part in parts:
+        line += len(part.lead)
+        yield Section(part.trail, line, part.lines, part.lead, page=part.page)
+        line += len(part.lines) + 1

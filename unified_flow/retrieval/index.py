@@ -10,27 +10,25 @@ import re
 import shlex
 import sqlite3
 import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.retrieval import Passage, store
-from unified_flow.retrieval.discover import discover, printable, resolved
+from unified_flow.retrieval.converters.process import Bounds
+from unified_flow.retrieval.discover import printable
 from unified_flow.retrieval.document import MAX_BYTES
 from unified_flow.retrieval.reader import Reader, checked
+from unified_flow.retrieval.refresh import Wanted, refresh
 from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.scope import remembered, restricting, scope_of, totals
-from unified_flow.retrieval.update import (
-    Progress,
-    bring_up_to_date,
-    forget_roots,
-    is_current,
-    writing,
-)
+from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, resolved
+from unified_flow.retrieval.scope import remembered, restricting
+from unified_flow.retrieval.update import Progress
+from unified_flow.retrieval.web_pages import Fetch
 
 
 class Index:
@@ -42,7 +40,7 @@ class Index:
     """
 
     def __init__(
-        self, path: Path, roots: Sequence[Path] | None, *, busy_timeout_s: float = 30.0
+        self, path: Path, roots: Sequence[Root] | None, *, busy_timeout_s: float = 30.0
     ) -> None:
         self.path = path
         self._roots = None if roots is None else list(roots)
@@ -52,7 +50,7 @@ class Index:
 
     @classmethod
     def open(
-        cls, folder: Path, collection: str = "documents", *, busy_timeout_s: float = 30.0
+        cls, folder: Path, collection: str = DEFAULT_COLLECTION, *, busy_timeout_s: float = 30.0
     ) -> Self:
         """Touches nothing yet: `update` creates the file, `search` needs it."""
         if not re.fullmatch(r"\w[\w.-]{0,63}", collection):
@@ -94,81 +92,51 @@ class Index:
         rebuild: bool = False,
         exclude: Iterable[Path] = (),
         max_bytes: int = MAX_BYTES,
+        bounds: Bounds | None = None,
+        fetch: Fetch | None = None,
+        fetch_again: bool = False,
     ) -> IndexReport:
         """Reads what changed under `paths` (None: under the roots of this index) and no more.
 
         All or nothing: one transaction, so that a search sees the old index or the new one.
-        `exclude` names files and folders to leave out besides the index itself. Raises
+        `exclude` names files and folders to leave out besides the index itself, `bounds` are
+        those of converting a document; a web page among `paths` comes from `fetch`. Raises
         InputError for a path that does not exist, and RetrievalError.
         """
-        started = time.perf_counter()
-        roots = None if paths is None else resolved(paths)
-        with store.failures(self.path, self._hint(roots)):
+        wanted = Wanted(
+            roots=None if paths is None else resolved(paths),
+            own=self._roots,
+            rebuild=rebuild,
+            exclude=frozenset(exclude) | _own_folders(self.path),
+            max_bytes=max_bytes,
+            bounds=bounds or Bounds(),
+            fetch=fetch,
+            fetch_again=fetch_again,
+            progress=progress,
+        )
+        with store.failures(self.path, self._hint(wanted.roots)):
             store.create_file(self.path)
             if rebuild or not self.path.stat().st_size:
                 self.close()  # our own reader of what was there before would be in the way
             try:
-                report = self._update(roots, progress, rebuild, set(exclude), max_bytes, started)
+                report = self._refreshed(wanted)
             except sqlite3.DatabaseError as exc:
                 if not (rebuild and _is_broken(exc)):
                     raise
                 self.close()
                 store.delete_files(self.path)
                 store.create_file(self.path)
-                report = self._update(roots, progress, False, set(exclude), max_bytes, started)
-        if roots is not None:
+                report = self._refreshed(replace(wanted, rebuild=False))
+        if wanted.roots is not None:
             with self._lock:
-                self._roots = roots
+                self._roots = list(wanted.roots)
         self._forget_statistics()
         return report
 
-    def _update(
-        self,
-        roots: list[Path] | None,
-        progress: Progress | None,
-        rebuild: bool,
-        exclude: set[Path],
-        max_bytes: int,
-        started: float,
-    ) -> IndexReport:
+    def _refreshed(self, wanted: Wanted) -> IndexReport:
         connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
         try:
-            anew = rebuild or _outdated(connection)
-            known = [] if store.is_new(connection) else remembered(connection)
-            wanted = roots if roots is not None else (self._roots or known)
-            gone = [root for root in wanted if roots is None and not root.exists()]
-            everything = [root for root in wanted if root not in gone]
-            if anew:  # what the other roots held goes as well, so it has to come back
-                everything = list(dict.fromkeys([*everything, *filter(Path.exists, known)]))
-            left_out = exclude | _own_folders(self.path)
-            found = [(root, discover(root, left_out)) for root in everything]
-            counts = None if anew or gone else is_current(connection, found)
-            if counts is None:
-                with writing(connection):
-                    if rebuild or _outdated(connection):
-                        store.create_tables(connection)
-                    removed = forget_roots(connection, gone)
-                    counts = bring_up_to_date(
-                        connection, found, max_bytes=max_bytes, progress=progress
-                    )
-                    counts.removed += removed
-            elif progress is not None:
-                files = sum(len(each.files) for _, each in found)
-                progress(files, files)
-            counts.skipped += [(printable(str(root)), "does not exist any more") for root in gone]
-            return IndexReport(
-                roots=tuple(printable(str(root)) for root in wanted),
-                added=counts.added,
-                changed=counts.changed,
-                removed=counts.removed,
-                unchanged=counts.unchanged,
-                chunks=totals(
-                    connection, scope_of(connection, [r for r in wanted if r not in gone])
-                )[0],
-                skipped=tuple(sorted(set(counts.skipped))),
-                guessed=tuple(sorted(set(counts.guessed))),
-                duration_ms=(time.perf_counter() - started) * 1000,
-            )
+            return refresh(connection, wanted)
         finally:
             connection.close()
 
@@ -193,7 +161,15 @@ class Index:
         with self._reading() as reader:
             return reader.corpus.size
 
-    def roots(self) -> list[Path]:
+    def counts(self) -> tuple[int, int]:
+        """(files, chunks) that a search can return."""
+        with self._reading() as reader:
+            files = reader.connection.execute(
+                f"SELECT count(*) FROM file WHERE skipped IS NULL {restricting(reader.scope)}"
+            ).fetchone()[0]
+            return files, reader.corpus.size
+
+    def roots(self) -> list[Root]:
         """What this index searches: its own roots, or all that the collection remembers."""
         with self._lock:
             if self._roots is not None:
@@ -277,10 +253,10 @@ class Index:
             if self._reader is not None:
                 self._reader.data_version = -1
 
-    def _hint(self, roots: Sequence[Path] | None) -> str:
+    def _hint(self, roots: Sequence[Root] | None) -> str:
         return f"Build it anew: unified-flow index --rebuild {self._shell_roots(roots)}"
 
-    def _shell_roots(self, roots: Sequence[Path] | None) -> str:
+    def _shell_roots(self, roots: Sequence[Root] | None) -> str:
         named = roots or self._roots
         return shlex.join(printable(str(root)) for root in named) if named else "PATH"
 
@@ -297,7 +273,3 @@ def _own_folders(path: Path) -> set[Path]:
     folder = path.parent.resolve()
     state = folder.parent
     return {folder, state, state.parent / "logs"} if state.name == "shared_state" else {folder}
-
-
-def _outdated(connection: sqlite3.Connection) -> bool:
-    return store.is_new(connection) or store.stored_version(connection) != store.version()

@@ -9,11 +9,11 @@ import sqlite3
 import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from unified_flow.retrieval import Passage
 from unified_flow.retrieval.discover import printable
 from unified_flow.retrieval.ranking import HEADING_WEIGHT, Corpus, score
+from unified_flow.retrieval.roots import Root
 from unified_flow.retrieval.scope import Scope, joining, restricting, scope_of, totals
 from unified_flow.text import terms
 
@@ -33,7 +33,7 @@ class Reader:
     scope: Scope = field(default_factory=Scope)
     frequencies: dict[str, int] = field(default_factory=dict)
 
-    def learn(self, roots: Sequence[Path] | None) -> None:
+    def learn(self, roots: Sequence[Root] | None) -> None:
         """Statistics of the roots that a search is to see; RetrievalError for an unknown one."""
         self.scope = scope_of(self.connection, roots)
         chunks, length = totals(self.connection, self.scope)
@@ -74,8 +74,8 @@ class Reader:
         found: list[Passage] = []
         texts: set[str] = set()
         for value, rowid in scored:
-            line, end_line, heading, text, checksum, file_id, path = self.connection.execute(
-                "SELECT line, end_line, heading, text, checksum, file_id, path "
+            line, end_line, page, heading, text, checksum, file_id, path = self.connection.execute(
+                "SELECT line, end_line, page, heading, text, checksum, file_id, path "
                 "FROM chunk JOIN file ON file.id = file_id WHERE chunk.id = ?",
                 (rowid,),
             ).fetchone()
@@ -101,6 +101,7 @@ class Reader:
                     heading=heading,
                     text=text,
                     score=round(value, 6),
+                    page=page,
                 )
             )
             if len(found) == limit:

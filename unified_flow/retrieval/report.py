@@ -43,6 +43,6 @@ class IndexReport:
         raise InputError(
             f"No documents to search in {where}" + (f" (skipped {reasons})" if reasons else ""),
             field="docs",
-            hint="Name a folder with Markdown, reStructuredText, text, HTML or source files; "
-            "what git ignores is left out.",
+            hint="Name a folder with Markdown, reStructuredText, text, HTML, source or office "
+            "files; what git ignores is left out.",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sqlite3
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from unified_flow.errors import RetrievalError
 from unified_flow.retrieval.discover import printable
+from unified_flow.retrieval.roots import Root, root_from
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Scope:
     clash: bool = False
 
 
-def remembered(connection: sqlite3.Connection) -> list[Path]:
+def remembered(connection: sqlite3.Connection) -> list[Root]:
     rows = connection.execute("SELECT path FROM root ORDER BY id")
-    return [Path(os.fsdecode(path)) for (path,) in rows]
+    return [root_from(path) for (path,) in rows]
 
 
-def scope_of(connection: sqlite3.Connection, roots: Sequence[Path] | None) -> Scope:
-    known = {Path(os.fsdecode(path)): id for id, path in connection.execute("SELECT * FROM root")}
+def scope_of(connection: sqlite3.Connection, roots: Sequence[Root] | None) -> Scope:
+    known = {root_from(path): id for id, path in connection.execute("SELECT * FROM root")}
     if roots is None:
         roots = list(known)
     for root in roots:
@@ -39,7 +39,7 @@ def scope_of(connection: sqlite3.Connection, roots: Sequence[Path] | None) -> Sc
                 f"{shown} is not in the document index",
                 hint=f"Add it: unified-flow index {shlex.quote(shown)}",
             )
-    names = [root.name for root in roots]
+    names = [root.name if isinstance(root, Path) else root for root in roots]
     clash = len(set(names)) < len(names)
     ids = ", ".join(str(known[root]) for root in roots)
     if set(roots) == known.keys():

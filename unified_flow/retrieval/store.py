@@ -29,7 +29,8 @@ CREATE TABLE file (
     guessed TEXT,                       -- an encoding that nothing declares
     skipped TEXT,                       -- why it has no chunks
     chunks INTEGER NOT NULL,
-    terms INTEGER NOT NULL
+    terms INTEGER NOT NULL,
+    read_at INTEGER NOT NULL            -- seconds since 1970; of a web page, when it was fetched
 );
 -- A file belongs to every root that it was found under; without one it is deleted.
 CREATE TABLE member (
@@ -40,7 +41,7 @@ CREATE INDEX member_file ON member (file_id);
 CREATE TABLE chunk (
     id INTEGER PRIMARY KEY,             -- the rowid of `term`
     file_id INTEGER NOT NULL,
-    line INTEGER NOT NULL, end_line INTEGER NOT NULL,
+    line INTEGER NOT NULL, end_line INTEGER NOT NULL, page INTEGER,
     heading TEXT NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL
 );
 CREATE INDEX chunk_file ON chunk (file_id);
@@ -50,6 +51,10 @@ CREATE VIRTUAL TABLE term USING fts5(
     heading, body, tokenize = "ascii tokenchars '_.'"
 );
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab('term', 'row');
+-- What was fetched stays when the rest is built anew: it need not be there any more.
+CREATE TABLE IF NOT EXISTS web_page (
+    url BLOB PRIMARY KEY, fetched_ns INTEGER NOT NULL, data BLOB NOT NULL
+);
 """
 TABLES = ("vocabulary", "term", "chunk", "member", "file", "root", "meta")
 
@@ -59,7 +64,8 @@ def version() -> str:
     """Changes with everything that decides what the index holds: an old one is built anew."""
     package = Path(__file__).parent
     files = [package / name for name in ("chunk.py", "decode.py", "document.py", "store.py")]
-    files += [*(package / "formats").glob("*.py"), *(package.parent / "text").glob("*.py")]
+    for folder in (package / "formats", package / "converters", package.parent / "text"):
+        files += folder.glob("*.py")
     found = hashlib.blake2b(digest_size=16)
     for file in sorted(files):
         found.update(file.read_bytes())
@@ -137,6 +143,12 @@ def delete_files(path: Path) -> None:
     """The log first: it must never meet a new database of the same name."""
     for suffix in ("-wal", "-shm", ""):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def size_on_disk(path: Path) -> int:
+    """Bytes, the log included."""
+    files = (path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm"))
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def stored_version(connection: sqlite3.Connection) -> str:

@@ -9,10 +9,22 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
+from unified_flow.retrieval.converters import convertible
+from unified_flow.retrieval.converters.process import Converter
 from unified_flow.retrieval.discover import Found, FoundFile, Stamp
-from unified_flow.retrieval.document import Document, SkippedError, digest, parse, read
+from unified_flow.retrieval.document import (
+    Document,
+    SkippedError,
+    can_be_read_now,
+    digest,
+    extension_of,
+    parse,
+    read,
+    refuse_unreadable,
+)
+from unified_flow.retrieval.roots import Root
 from unified_flow.text import terms
 
 Progress = Callable[[int, int], None]
@@ -54,7 +66,7 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_current(
-    connection: sqlite3.Connection, found: Sequence[tuple[Path, Found]]
+    connection: sqlite3.Connection, found: Sequence[tuple[Root, Found]]
 ) -> Counts | None:
     """The counts if nothing has to be written, else None."""
     counts = Counts()
@@ -66,7 +78,7 @@ def is_current(
             return None
         for file in each.files:
             was = known.get(os.fsencode(file.path))
-            if was is None or was.stamp != file.stamp:
+            if was is None or not _is_unchanged(file, was):
                 return None
             if file.path not in seen:
                 _count_unchanged(counts, file, was)
@@ -77,9 +89,10 @@ def is_current(
 
 def bring_up_to_date(
     connection: sqlite3.Connection,
-    found: Sequence[tuple[Path, Found]],
+    found: Sequence[tuple[Root, Found]],
     *,
     max_bytes: int,
+    converter: Converter,
     progress: Progress | None,
 ) -> Counts:
     """Inside `writing`. Only files under the given roots are touched."""
@@ -94,7 +107,7 @@ def bring_up_to_date(
         now: dict[int, str] = {}
         for number, file in enumerate(each.files, len(done) + 1):
             if file.path not in done:
-                _update_file(connection, file, known, counts, max_bytes)
+                _update_file(connection, file, known, counts, max_bytes, converter)
                 done.add(file.path)
             if (was := known.get(os.fsencode(file.path))) is not None:
                 now[was.id] = file.shown
@@ -113,7 +126,7 @@ def bring_up_to_date(
     return counts
 
 
-def forget_roots(connection: sqlite3.Connection, roots: Sequence[Path]) -> int:
+def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
     """Takes roots and what only they held out of the index; returns the files removed."""
     for root in roots:
         root_id = _root_id(connection, root)
@@ -132,7 +145,7 @@ def _known(connection: sqlite3.Connection) -> dict[bytes, _Known]:
     }
 
 
-def _root_id(connection: sqlite3.Connection, root: Path) -> int | None:
+def _root_id(connection: sqlite3.Connection, root: Root) -> int | None:
     row = connection.execute("SELECT id FROM root WHERE path = ?", (os.fsencode(root),)).fetchone()
     return row[0] if row else None
 
@@ -163,26 +176,29 @@ def _update_file(
     known: dict[bytes, _Known],
     counts: Counts,
     max_bytes: int,
+    converter: Converter,
 ) -> None:
     key = os.fsencode(file.path)
     was = known.get(key)
-    if was is not None and was.stamp == file.stamp:
+    if was is not None and _is_unchanged(file, was):
         _count_unchanged(counts, file, was)
         return
     content = b""
     document: Document | None = None
     reason: str | None = None
     try:
-        data = read(file.path, max_bytes)
+        extension = file.extension or extension_of(file.path)
+        refuse_unreadable(extension)
+        data = _content(file, converter.bounds.file_bytes if convertible(extension) else max_bytes)
         content = digest(data)
         if was is not None and was.digest == content:
             connection.execute(
-                "UPDATE file SET mtime_ns = ?, ctime_ns = ?, size = ? WHERE id = ?",
-                (*_stored(file.stamp), was.id),
+                "UPDATE file SET mtime_ns = ?, ctime_ns = ?, size = ?, read_at = ? WHERE id = ?",
+                (*_stored(file), _read_at(file), was.id),
             )
             _count_unchanged(counts, file, was)
             return
-        document = parse(file.path, data)
+        document = parse(extension, data, converter)
     except SkippedError as exc:
         reason = str(exc)
         counts.skipped.append((file.shown, reason))
@@ -201,9 +217,26 @@ def _update_file(
     known[key] = _Known(file_id, file.stamp, content, guessed, reason)
 
 
-def _stored(stamp: Stamp) -> tuple[int, int, int]:
+def _is_unchanged(file: FoundFile, was: _Known) -> bool:
+    if was.skipped is not None and can_be_read_now(file.path, was.skipped):
+        return False
+    return was.stamp == file.stamp
+
+
+def _content(file: FoundFile, max_bytes: int) -> bytes:
+    return read(file.path, max_bytes) if file.data is None else file.data
+
+
+def _read_at(file: FoundFile) -> int:
+    """Seconds since 1970."""
+    at = time.time_ns() if file.data is None else file.stamp.mtime_ns
+    return at // 1_000_000_000
+
+
+def _stored(file: FoundFile) -> tuple[int, int, int]:
     """The stamp to remember; one that cannot be relied on is remembered as none."""
-    if time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) < _UNSETTLED_NS:
+    stamp = file.stamp
+    if file.data is None and time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) < _UNSETTLED_NS:
         return 0, 0, stamp.size
     return stamp.mtime_ns, stamp.ctime_ns, stamp.size
 
@@ -219,9 +252,9 @@ def _insert(
     language = document.language if document else ""
     guessed = document.guessed if document else None
     file_id: int = connection.execute(
-        "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0) RETURNING id",
-        (was.id if was else None, os.fsencode(file.path), *_stored(file.stamp), content, language,
-         guessed, reason),
+        "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?) RETURNING id",
+        (was.id if was else None, os.fsencode(file.path), *_stored(file), content, language,
+         guessed, reason, _read_at(file)),
     ).fetchone()[0]  # fmt: skip
     if document is None or not document.chunks:
         return file_id
@@ -233,8 +266,8 @@ def _insert(
         body = terms(chunk.text, language)
         length += len(body)
         row = connection.execute(
-            "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?)",
-            (file_id, chunk.line, chunk.end_line, chunk.heading, chunk.text,
+            "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
+            (file_id, chunk.line, chunk.end_line, chunk.page, chunk.heading, chunk.text,
              zlib.crc32(chunk.text.encode())),
         )  # fmt: skip
         connection.execute(

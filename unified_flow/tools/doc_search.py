@@ -8,10 +8,9 @@ from pydantic import Field
 
 from unified_flow.results import Claim
 from unified_flow.retrieval import Passage, Retriever
-from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput
 
 NAME = "doc.search"
-MAX_CLAIM_CHARS = 4000
 
 
 class SearchArguments(Arguments):
@@ -47,4 +46,4 @@ def _claim(passage: Passage) -> Claim:
     text = passage.text
     if len(text) > MAX_CLAIM_CHARS:
         text = text[: MAX_CLAIM_CHARS - 1] + "…"
-    return Claim(claim=text, confidence=passage.score, source=f"{passage.path}:{passage.line}")
+    return Claim(claim=text, confidence=passage.score, source=passage.source())

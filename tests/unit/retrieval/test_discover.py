@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unified_flow.errors import InputError
-from unified_flow.retrieval.discover import discover, printable, resolved
+from unified_flow.retrieval.discover import discover, printable
+from unified_flow.retrieval.roots import resolved
 
 
 def write(root: Path, *names: str) -> None:

@@ -313,7 +313,7 @@ def test_what_cannot_be_read_is_listed_every_time(index: Index, docs: Path) -> N
         report = index.update([docs], max_bytes=4000)
         assert dict(report.skipped) == {
             "kitchen/photo.jpg": "binary",
-            "kitchen/paper.pdf": "PDF files are not read",
+            "kitchen/paper.pdf": "broken: no PDF can be read in it",
             "kitchen/large.txt": "larger than 0.0038147 MiB",
             "kitchen/nul.md": "binary",
             "kitchen/pipe.md": "not a regular file",

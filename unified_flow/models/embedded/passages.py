@@ -43,9 +43,8 @@ class Read:
     language: str
 
     def source(self, sentence: Sentence) -> str:
-        """`path:line` of the line where the sentence starts."""
-        line = self.passage.line + self.passage.text.count("\n", 0, sentence.start)
-        return f"{self.passage.path}:{line}"
+        """`path:line` or `path:page` of where the sentence starts."""
+        return self.passage.source(sentence.start)
 
 
 @lru_cache(maxsize=1_024)

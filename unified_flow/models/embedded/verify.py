@@ -13,6 +13,7 @@ from unified_flow.models.embedded.phrases import ALL
 from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.quotes import shown
 from unified_flow.results import Checks, Draft, ToolResult, Verdict
+from unified_flow.retrieval import path_of
 from unified_flow.sections import Sections
 from unified_flow.text import language_of, sentences, terms, words
 
@@ -176,7 +177,7 @@ def _is_addressed(query: str, draft: Draft, sections: Sections) -> bool:
     if any(result.tool.startswith("file.") for result in sections.coordinator):
         return True
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
-    cited = {citation.source.rpartition(":")[0] for citation in draft.citations}
+    cited = {path_of(citation.source) for citation in draft.citations}
     passages = [p for p in passages_of(sections.coordinator) if p.path in cited]
     language = language_of(" ".join(p.text[:1_000] for p in passages[:3]) or draft.response)
     question = read_question(asked, language)

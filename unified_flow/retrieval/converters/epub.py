@@ -1,0 +1,66 @@
+"""EPUB: the pages of the book in the order of its spine, read as HTML; needs no library."""
+
+from __future__ import annotations
+
+import posixpath
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+from unified_flow.retrieval.converters import Part, UnusableError
+from unified_flow.retrieval.converters.archive import opened
+from unified_flow.retrieval.decode import UndecodableError, decode
+from unified_flow.retrieval.formats import html
+
+_CONTAINER = "META-INF/container.xml"
+_PROTECTED = "META-INF/rights.xml"
+
+
+def convert(data: bytes) -> Iterator[Part]:
+    with opened(data) as archive:
+        try:
+            if _PROTECTED in archive.namelist():
+                raise UnusableError("encrypted: its pages are protected")
+            for name in _spine(archive):
+                yield from _page(archive.read(name))
+        except (KeyError, ElementTree.ParseError, zipfile.BadZipFile, zlib.error) as exc:
+            raise UnusableError("broken: no book can be read in it") from exc
+
+
+def _spine(archive: zipfile.ZipFile) -> list[str]:
+    root = ElementTree.fromstring(archive.read(_CONTAINER)).find(".//{*}rootfile")
+    package = root.get("full-path", "") if root is not None else ""
+    tree = ElementTree.fromstring(archive.read(package))
+    pages = {
+        item.get("id"): item.get("href", "")
+        for item in tree.iterfind(".//{*}manifest/{*}item")
+        if "html" in item.get("media-type", "")
+    }
+    folder = posixpath.dirname(package)
+    order = [item.get("idref") for item in tree.iterfind(".//{*}spine/{*}itemref")]
+    return [
+        posixpath.normpath(posixpath.join(folder, unquote(pages[each])))
+        for each in order
+        if each in pages
+    ]
+
+
+def _page(data: bytes) -> Iterator[Part]:
+    try:
+        text = decode(data).text
+    except UndecodableError as exc:
+        raise UnusableError("broken: a page of it is no text") from exc
+    for section in html.sections(text):
+        lead = section.trail[-1:]
+        yield Part(section.trail, _paragraphs(section.lines), lead)
+
+
+def _paragraphs(lines: Sequence[str]) -> list[str]:
+    """Without the rows of blank lines that tags leave behind."""
+    found: list[str] = []
+    for line in lines:
+        if line or (found and found[-1]):
+            found.append(line)
+    return found

@@ -1,0 +1,104 @@
+"""PDF: a part for each page, divided where its bookmarks say that something begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from unified_flow.retrieval.converters import ConversionLimitError, Part, UnusableError
+
+MAX_PAGES = 5_000
+MAX_BOOKMARKS = 20_000
+_DEPTH = 6
+_REASONS = {4: "encrypted: it needs a password", 5: "encrypted: its protection is not known"}
+_HYPHEN = re.compile("[\ufffe\u00ad\x02]\n?(\\S*)[ ]?\n?")  # what PDFium puts for a divided word
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff]")
+
+Marks = dict[int, list[tuple[int, str]]]
+"""Page (from 1) to the (level, title) of the bookmarks that lead to it."""
+
+
+def convert(data: bytes) -> Iterator[Part]:
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as exc:
+        reason = _REASONS.get(getattr(exc, "err_code", 0) or 0, "broken: no PDF can be read in it")
+        raise UnusableError(reason) from exc
+    if len(document) > MAX_PAGES:
+        raise ConversionLimitError(f"{len(document):,} pages, {MAX_PAGES:,} at most")
+    marks = _bookmarks(document)
+    trail: list[tuple[int, str]] = []
+    something = False
+    for number in range(1, len(document) + 1):
+        lines = _lines(_text(document, number - 1, pypdfium2.PdfiumError))
+        something = something or any(lines)
+        yield from _page(lines, number, marks.get(number, []), trail)
+    if not something:
+        raise UnusableError("no text in it: scanned pages would have to be recognised first")
+
+
+def _text(document: Any, index: int, broken: type[Exception]) -> str:
+    """One broken page is an empty one; the others can still be read."""
+    try:
+        page = document[index]
+        text: str = page.get_textpage().get_text_range()
+        page.close()
+    except broken:
+        return ""
+    return text
+
+
+def _lines(text: str) -> list[str]:
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
+    text = _HYPHEN.sub(r"\1\n", text)
+    return [_CONTROL.sub("", line).strip() for line in text.split("\n")]
+
+
+def _bookmarks(document: Any) -> Marks:
+    found: Marks = {}
+    for count, mark in enumerate(document.get_toc(max_depth=_DEPTH)):
+        if count >= MAX_BOOKMARKS:
+            break
+        goal = mark.get_dest()
+        index = goal.get_index() if goal is not None else None
+        title = " ".join(_CONTROL.sub("", mark.get_title() or "").split())
+        if index is not None and title:
+            found.setdefault(index + 1, []).append((mark.level, title))
+    return found
+
+
+def _page(
+    lines: list[str], number: int, marks: list[tuple[int, str]], trail: list[tuple[int, str]]
+) -> Iterator[Part]:
+    """The page's parts. `trail` is what the page before left, and is brought up to date."""
+    start = 0
+    lead: tuple[str, ...] = ()
+    for level, title in marks:
+        at = _where(lines, title, start)
+        if at is not None:
+            yield Part(_titles(trail), lines[start:at], lead, number)
+            start, lead = at + 1, (lines[at],)
+        while trail and trail[-1][0] >= level:
+            trail.pop()
+        trail.append((level, title))
+    yield Part(_titles(trail), lines[start:], lead, number)
+
+
+def _titles(trail: list[tuple[int, str]]) -> tuple[str, ...]:
+    return tuple(title for _, title in trail)
+
+
+def _where(lines: list[str], title: str, start: int) -> int | None:
+    """The line that holds the bookmark's title and no more than a number besides."""
+    wanted = _bare(title)
+    for at in range(start, len(lines)):
+        if wanted and _bare(lines[at]) == wanted:
+            return at
+    return None
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"^[\d.\s]+", "", text).casefold().strip()
