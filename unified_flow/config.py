@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -69,6 +69,49 @@ class Limits(Table):
     model_calls: int = Field(default=25, ge=1, description="calls of a model in one turn")
 
 
+class ToolSettings(Table):
+    """A person's own tools, and which tools may write or use the network (architecture/tools.md).
+    Patterns are like `memory.*`."""
+
+    modules: list[str] = Field(
+        default=[], description="`module`, `module:function` or `file.py` with tools of your own"
+    )
+    allow: list[str] = Field(
+        default=["memory.create", "memory.update"],
+        description="tools that may write or use the network unasked; replaces the default",
+    )
+    deny: list[str] = Field(default=[], description="tools that may never run; wins over all else")
+
+
+class McpSettings(Table):
+    """An MCP server: a command that is started, or an address. Secrets are named, not written."""
+
+    command: str | None = Field(default=None, description="program to start (stdio)")
+    args: list[str] = Field(default=[], description="its arguments")
+    env: dict[str, str] = Field(default={}, description="variables for it; no secrets")
+    env_from: list[str] = Field(
+        default=[], description="variables that it gets from the environment, such as tokens"
+    )
+    url: str | None = Field(default=None, description="address of a running server (HTTP)")
+    headers_env: dict[str, str] = Field(
+        default={}, description="header: variable that holds its value"
+    )
+    start_timeout_s: float = Field(default=30.0, gt=0, description="seconds until it must answer")
+    timeout_s: float = Field(default=60.0, gt=0, description="seconds for one call of a tool")
+    trust_hints: bool = Field(
+        default=False, description="believe it which of its tools only read, and allow those"
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("a server has either a command or a url")
+        return self
+
+
+ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+
+
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         frozen=True,
@@ -114,6 +157,10 @@ class Settings(BaseSettings):
         default=None, description="folder of recipes that replace the packaged ones; else recipes/"
     )
     limits: Limits = Limits()
+    tools: ToolSettings = ToolSettings()
+    mcp: dict[ServerName, McpSettings] = Field(
+        default={}, description="MCP servers, whose tools are called NAME.tool"
+    )
 
     @classmethod
     def settings_customise_sources(

@@ -16,6 +16,7 @@ UnifiedFlowError
 │   ├── ToolArgumentError
 │   ├── FileUnusableError
 │   ├── ToolTimeoutError
+│   ├── ToolServerError       an MCP server cannot be reached, or has gone
 │   ├── HumanNeededError      a tool asks a person: an escalation
 │   ├── PathRefusedError      also a PermissionError
 │   ├── ToolDeniedError       also a PermissionError
@@ -120,6 +121,10 @@ class ToolArgumentError(ToolError):
 
 class ToolTimeoutError(ToolError):
     pass
+
+
+class ToolServerError(ToolError):
+    """What became of the call is unknown."""
 
 
 class FileUnusableError(ToolError):

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from unified_flow.classify import Stage
 from unified_flow.results import Claim
 
+MAX_CLAIM_CHARS = 4000
+
 
 class Access(StrEnum):
     READS = "reads"
@@ -38,6 +40,8 @@ class Tool:
     """`stage` is the client-facing stage of its failures (system.md, "By stage").
 
     `arguments` forbids what it does not know (`Arguments`); `run` gets a checked instance of it.
+    A tool with `WRITES` or `NETWORK` in its access runs only if allowed (gates.py). `source` says
+    where it comes from.
     """
 
     name: str
@@ -47,3 +51,4 @@ class Tool:
     run: Callable[[Any], Awaitable[ToolOutput]]
     stage: Stage = "answer_pipeline"
     timeout_s: float = 30.0
+    source: str = "built in"

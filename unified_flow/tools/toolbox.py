@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
@@ -24,15 +24,53 @@ _VALUE_SHOWN = 60
 _ERRORS_SHOWN = 8
 
 
+class ToolServer(Protocol):
+    """Tools that are known only once somebody else has been asked; their names begin with
+    `name` and a dot."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def tools(self) -> Sequence[Tool]:
+        """Connects, if there is no connection. Raises what keeps it from doing so."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
 class Toolbox:
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
-        self._tools: dict[str, Tool] = {}
-        for tool in tools:
-            if tool.name in self._tools:
-                raise ConfigError(
-                    f"there are two tools named {tool.name}", hint="Rename one of them."
-                )
-            self._tools[tool.name] = tool
+    """`servers` are asked for their tools when `open` first needs them."""
+
+    def __init__(self, tools: Iterable[Tool] = (), servers: Iterable[ToolServer] = ()) -> None:
+        self._own = tuple(tools)
+        self._servers = tuple(servers)
+        self._served: dict[str, tuple[Tool, ...]] = {}
+        self._tools = _by_name(self._own)
+
+    async def open(self, name: str | None = None) -> None:
+        """Have the tools of every server, or of the one that the tool `name` would be of.
+
+        Raises what keeps a server from answering: a tool that was configured and is not there is
+        a failure, not a smaller toolbox.
+        """
+        wanted = [s for s in self._servers if name is None or name.startswith(f"{s.name}.")]
+        if not wanted:
+            return
+        found = await asyncio.gather(*(server.tools() for server in wanted))
+        served = {server.name: tuple(tools) for server, tools in zip(wanted, found, strict=True)}
+        if any(self._served.get(name) != tools for name, tools in served.items()):
+            self._served |= served
+            rest = (tool for tools in self._served.values() for tool in tools)
+            self._tools = _by_name((*self._own, *rest))
+            self.__dict__.pop("_described", None)
+
+    async def aclose(self) -> None:
+        for server in self._servers:
+            await server.aclose()
+
+    def __iter__(self) -> Iterator[Tool]:
+        """The tools that are known so far."""
+        return iter(self._tools.values())
 
     def describe(self) -> tuple[ToolDescription, ...]:
         return self._described
@@ -81,8 +119,20 @@ class Toolbox:
         return ToolNotFoundError(f"there is no tool {_short(name)}", hint=hint)
 
 
+def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        if (other := found.get(tool.name)) is not None:
+            raise ConfigError(
+                f"there are two tools named {tool.name} ({other.source}, {tool.source})",
+                hint="Rename one of them.",
+            )
+        found[tool.name] = tool
+    return found
+
+
 def _bad_arguments(tool: Tool, exc: ValidationError) -> ToolArgumentError:
-    known = list(tool.arguments.model_fields)
+    known = [info.alias or name for name, info in tool.arguments.model_fields.items()]
     said = [_argument(error, known) for error in exc.errors(include_url=False)]
     return ToolArgumentError(
         f"{tool.name}: " + "; ".join(said[:_ERRORS_SHOWN]),

@@ -1,0 +1,82 @@
+"""Arithmetic, and nothing else that an expression could try."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.unit.tools.running import run
+from unified_flow.errors import ToolArgumentError
+from unified_flow.tools.calculate import CALCULATE
+from unified_flow.tools.toolbox import Toolbox
+
+BOX = Toolbox([CALCULATE])
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("12*(3+4)", "84"),
+        ("2300 * 17 / 100", "391"),
+        ("0.1 + 0.2", "0.3"),
+        ("2 ** -1", "0.5"),
+        ("sqrt(2)", "1.41421356237"),
+        ("round(2.567, 2)", "2.57"),
+        ("factorial(20)", "2432902008176640000"),
+        ("7 // 2 + 7 % 2", "4"),
+        ("max(1, 2.5) - pi * 0", "2.5"),
+        ("-(-3)", "3"),
+        ("10 ** 400 // 10 ** 399", "10"),
+    ],
+)
+def test_a_result_and_a_claim_that_says_it(expression: str, text: str) -> None:
+    found = run(BOX, "calculate", expression=expression)
+    assert found.claims[0].claim == f"{expression} = {text}"
+    assert found.claims[0].source == "calculate"
+    assert found.result["value"] == pytest.approx(float(text))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "9**9**9",
+        "9**9**9**9",
+        "factorial(99999)",
+        "factorial(300) * factorial(300) * factorial(300)",
+        "10**300 * 1e300",
+        "exp(10000)",
+        "round(5, -10**8)",
+        "(((2**4000)**1)*(2**4000))",
+        "'a' * 99999",
+        "[0] * 99999",
+        "(1).__class__",
+        "__import__('os').system('true')",
+        "open('/etc/passwd')",
+        "lambda: 1",
+        "x := 3",
+        "x = 3",
+        "1; 2",
+        "1 < 2",
+        "True + 1",
+        "1 / 0",
+        "sqrt(-1)",
+        "(-8) ** 0.5",
+        "abs()",
+        "[x for x in (1, 2)]",
+        "f'{1}'",
+        "1 +",
+        "(" * 240 + "1" + ")" * 240,
+        "what",
+    ],
+)
+def test_all_else_is_refused_at_once(expression: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(ToolArgumentError):
+        run(BOX, "calculate", expression=expression)
+    assert time.monotonic() - started < 1.5, "far below what the bomb would take"
+
+
+def test_a_long_expression_is_refused_unread() -> None:
+    with pytest.raises(ToolArgumentError, match="at most 500"):
+        run(BOX, "calculate", expression="1+" * 400 + "1")

@@ -1,0 +1,164 @@
+"""May this tool run? The decision, the grants on disk, and the person who is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from unified_flow.errors import ConfigError, ToolDeniedError
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.tools.gates import decide
+from unified_flow.tools.grants import GrantStore
+from unified_flow.tools.permission import Gate, Reply, Wish
+
+READS, WRITES, NETWORK = Access.READS, Access.WRITES, Access.NETWORK
+
+
+@pytest.mark.parametrize(
+    ("name", "access", "allow", "deny", "granted", "verdict"),
+    [
+        ("doc.search", {READS}, [], [], [], "allowed"),
+        ("calculate", set(), [], [], [], "allowed"),
+        ("doc.search", {READS}, ["*"], ["doc.*"], [], "denied"),
+        ("file.write", {WRITES}, [], [], [], "ask"),
+        ("web.get", {NETWORK}, [], [], [], "ask"),
+        ("web.get", {READS, NETWORK}, [], [], [], "ask"),
+        ("file.write", {WRITES}, ["file.*"], [], [], "allowed"),
+        ("file.write", {WRITES}, ["file"], [], [], "ask"),
+        ("file.write", {WRITES}, ["FILE.*"], [], [], "ask"),
+        ("file.write", {WRITES}, [], [], ["file.write"], "allowed"),
+        ("file.write", {WRITES}, ["file.*"], ["*"], ["file.write"], "denied"),
+    ],
+)
+def test_the_decision(
+    name: str,
+    access: set[Access],
+    allow: list[str],
+    deny: list[str],
+    granted: list[str],
+    verdict: str,
+) -> None:
+    words = dict.fromkeys(granted, "a person said so")
+    decision = decide(name, frozenset(access), allow=allow, deny=deny, granted=words)
+    assert decision.verdict == verdict
+    assert decision.why
+
+
+async def _run(args: Arguments) -> ToolOutput:
+    raise AssertionError("a gate runs nothing")
+
+
+def tool(name: str = "file.write", access: Access = WRITES) -> Tool:
+    return Tool(name, "Write a file.", Arguments, frozenset({access}), _run)
+
+
+class Person:
+    """Answers as told, and remembers what was asked."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = list(replies)
+        self.wishes: list[Wish] = []
+
+    async def __call__(self, wish: Wish) -> Reply:
+        self.wishes.append(wish)
+        return self.replies.pop(0)
+
+
+def admit(gate: Gate, session: str = "s", **granted: bool) -> str:
+    return asyncio.run(gate.admit(tool(), {"path": "a"}, session_id=session, **granted))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> GrantStore:
+    return GrantStore(tmp_path / "state" / "grants.json")
+
+
+def test_without_anybody_to_ask_it_is_refused_with_the_commands_that_allow_it(
+    store: GrantStore,
+) -> None:
+    with pytest.raises(ToolDeniedError, match=r"file\.write writes and may not run") as caught:
+        admit(Gate(store))
+    assert "--grant once" in str(caught.value.hint)
+    assert 'allow = ["file.write"]' in str(caught.value.hint)
+    assert not store.path.exists()
+
+
+def test_the_person_at_the_terminal_decides_and_for_how_long(store: GrantStore) -> None:
+    person = Person("no", "once", "once", "session", "always")
+    gate = Gate(store, asker=person)
+    with pytest.raises(ToolDeniedError, match="said no"):
+        admit(gate)
+    admit(gate)
+    admit(gate)
+    assert store.all() == (), "once leaves nothing behind"
+    admit(gate)
+    assert len(person.wishes) == 4
+    assert "this session" in admit(gate), "not asked again in the session"
+    admit(gate, session="another")
+    assert "always" in admit(Gate(store), session="a third, in another process")
+    assert len(person.wishes) == 5
+    assert person.wishes[0].args == {"path": "a"}
+
+
+def test_deny_is_nobody_s_to_overrule(store: GrantStore) -> None:
+    store.add("file.write", session_id=None, by="ada")
+    person = Person("always")
+    gate = Gate(store, deny=("file.*",), asker=person)
+    with pytest.raises(ToolDeniedError, match=r"tools\.deny"):
+        admit(gate, granted=True)
+    assert person.wishes == []
+
+
+def test_a_call_that_was_granted_when_the_turn_was_resumed_runs_once(store: GrantStore) -> None:
+    assert "once" in admit(Gate(store), granted=True)
+    with pytest.raises(ToolDeniedError):
+        admit(Gate(store))
+
+
+def test_grants_are_private_and_can_be_revoked(store: GrantStore) -> None:
+    store.add("a", session_id=None, by="ada")
+    store.add("a", session_id="s", by="ada")
+    store.add("a", session_id="s", by="bo")
+    store.add("b", session_id="s", by="ada")
+    assert [(g.tool, g.session_id, g.by) for g in store.all()] == [
+        ("a", None, "ada"),
+        ("a", "s", "bo"),
+        ("b", "s", "ada"),
+    ]
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
+    assert store.revoke("a", session_id="s") == 1
+    assert store.revoke("a") == 1
+    assert set(store.of_session("s")) == {"b"}
+    assert store.of_session("t") == {}
+
+
+def test_no_grant_is_lost_among_several_writers(store: GrantStore) -> None:
+    def add(number: int) -> None:
+        GrantStore(store.path).add(f"t{number}", session_id=None, by="ada")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(24)))
+    assert {grant.tool for grant in store.all()} == {f"t{n}" for n in range(24)}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"grants": [{"tool": 3}]}'])
+def test_a_damaged_file_grants_nothing(store: GrantStore, text: str) -> None:
+    store.path.parent.mkdir()
+    store.path.write_text(text)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        admit(Gate(store))
+    assert store.path.read_text() == text
+
+
+def test_a_newer_version_s_fields_are_kept(store: GrantStore) -> None:
+    store.add("a", session_id=None, by="ada")
+    written = json.loads(store.path.read_text()) | {"later": 1}
+    store.path.write_text(json.dumps(written))
+    store.add("b", session_id=None, by="ada")
+    assert json.loads(store.path.read_text())["later"] == 1

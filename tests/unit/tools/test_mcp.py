@@ -1,0 +1,238 @@
+"""Tools of real MCP servers, over stdio and over HTTP on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers import mcp_server
+from unified_flow.config import McpSettings
+from unified_flow.errors import (
+    ConfigError,
+    ToolArgumentError,
+    ToolError,
+    ToolServerError,
+    ToolTimeoutError,
+)
+from unified_flow.results import ToolRequest
+from unified_flow.tools import Access, ToolOutput
+from unified_flow.tools.mcp import McpServer
+from unified_flow.tools.toolbox import Toolbox
+
+SCRIPT = str(Path(mcp_server.__file__))
+SECRET = "tok-1f9c0a3e5b7d"
+
+
+def stdio(**over: Any) -> McpSettings:
+    return McpSettings(**{"command": sys.executable, "args": [SCRIPT], **over})
+
+
+@asynccontextmanager
+async def opened(settings: McpSettings, folder: Path) -> AsyncIterator[Toolbox]:
+    box = Toolbox([], [McpServer("test", settings, folder)])
+    try:
+        await box.open()
+        yield box
+    finally:
+        await box.aclose()
+
+
+async def call(box: Toolbox, tool: str, **args: Any) -> ToolOutput:
+    await box.open(tool)
+    return await box.call(*box.check(ToolRequest(tool=tool, args=args)))
+
+
+def with_box(
+    settings: McpSettings, folder: Path, body: Callable[[Toolbox], Awaitable[None]]
+) -> None:
+    async def run() -> None:
+        async with opened(settings, folder) as box:
+            await body(box)
+
+    asyncio.run(run())
+
+
+def test_every_tool_with_its_schema_and_its_results(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        described = {each.name: each for each in box.describe()}
+        assert set(described) == {f"test.{t}" for t in ("add", "note", "refuse", "die", "sleep")}
+        assert described["test.add"].description == "Add two whole numbers."
+        assert set(described["test.add"].parameters["properties"]) == {"a", "b"}
+        found = await call(box, "test.add", a=1, b=2)
+        assert found.claims[0].claim == "3"
+        assert found.claims[0].source == "test.add"
+        with pytest.raises(ToolArgumentError, match=r"'b' is a required property.*a: 'x' is not"):
+            await call(box, "test.add", a="x")
+        with pytest.raises(ToolError, match=r"test\.refuse says that it failed"):
+            await call(box, "test.refuse", reason="no")
+        assert all(tool.access == {Access.WRITES, Access.NETWORK} for tool in box)
+
+    with_box(stdio(), tmp_path, body)
+
+
+def test_a_server_s_word_counts_only_if_it_is_trusted(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        access = {tool.name: tool.access for tool in box}
+        assert access["test.add"] == {Access.READS}
+        assert access["test.note"] == {Access.WRITES, Access.NETWORK}
+
+    with_box(stdio(trust_hints=True), tmp_path, body)
+
+
+def test_a_server_that_dies_in_the_middle_is_a_clear_failure_and_the_next_call_reconnects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVER_TOKEN", SECRET)
+
+    async def body(box: Toolbox) -> None:
+        with pytest.raises(ToolServerError) as caught:
+            await call(box, "test.die", code=3)
+        said = str(caught.value)
+        assert "the MCP server test went away while die ran" in said
+        assert "exit code 3" in said
+        assert "out of cheese" in said
+        assert SECRET not in said
+        assert (await call(box, "test.add", a=1, b=2)).claims[0].claim == "3"
+
+    with_box(stdio(env_from=["SERVER_TOKEN"]), tmp_path, body)
+
+
+def _children() -> set[int]:
+    """Processes below this one, the servers' shells and the servers."""
+    rows = subprocess.run(
+        ["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    found = {os.getpid()}
+    for _ in range(3):
+        found |= {int(r.split()[0]) for r in rows if int(r.split()[1]) in found}
+    mine = [r for r in rows if int(r.split()[0]) in found and SCRIPT in r]
+    return {int(row.split()[0]) for row in mine}
+
+
+def test_a_server_that_was_killed_between_two_calls_is_started_anew(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        before = _children()
+        assert before
+        for process in before:
+            os.kill(process, signal.SIGKILL)
+        while _children() & before:
+            await asyncio.sleep(0.01)
+        # Its parent died as well, so that nothing but the closed pipe tells of it.
+        with_luck = []
+        for _ in range(2):
+            try:
+                with_luck.append(await call(box, "test.add", a=2, b=2))
+            except ToolServerError:
+                with_luck.append(None)
+        assert with_luck[-1] is not None
+
+    with_box(stdio(), tmp_path, body)
+
+
+def test_no_process_is_left_when_it_is_closed(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        await call(box, "test.add", a=1, b=1)
+
+    before = _children()
+    with_box(stdio(), tmp_path, body)
+    assert _children() <= before
+
+
+def test_it_is_started_once_whoever_asks_and_in_any_event_loop(tmp_path: Path) -> None:
+    server = McpServer("test", stdio(), tmp_path)
+    box = Toolbox([], [server])
+
+    async def together() -> None:
+        await asyncio.gather(*(box.open() for _ in range(4)))
+        found = await asyncio.gather(*(call(box, "test.add", a=n, b=0) for n in range(4)))
+        assert [f.claims[0].claim for f in found] == ["0", "1", "2", "3"]
+
+    before = _children()
+    asyncio.run(together())
+    assert _children() <= before, "the loop's end ended it"
+    asyncio.run(together())
+
+
+def test_a_call_that_takes_too_long_fails_and_the_server_stays(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        with pytest.raises(ToolTimeoutError, match=r"test\.sleep did not finish in 0\.3 s"):
+            await call(box, "test.sleep", seconds=60)
+
+    with_box(stdio(timeout_s=0.3), tmp_path, body)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "said"),
+    [
+        ({"command": "no-such-program-here"}, ConfigError, "no program no-such-program-here"),
+        ({"env_from": ["NOT_SET_ANYWHERE"]}, ConfigError, "needs NOT_SET_ANYWHERE"),
+        ({"args": ["-c", "raise SystemExit('bad licence')"]}, ToolServerError, "bad licence"),
+        (
+            {"args": ["-c", "input(); input()"], "start_timeout_s": 0.5},
+            ToolServerError,
+            r"did not answer in 0\.5 s",
+        ),
+    ],
+)
+def test_a_server_that_does_not_start_says_which_and_why(
+    tmp_path: Path, settings: dict[str, Any], kind: type[Exception], said: str
+) -> None:
+    with pytest.raises(kind, match=said) as caught:
+        with_box(stdio(**settings), tmp_path, lambda box: asyncio.sleep(0))
+    assert "the MCP server test" in str(caught.value)
+
+
+@pytest.fixture
+def http_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, SCRIPT, "http", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with closing(socket.socket()) as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{port}/mcp", process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_server_over_http_and_what_is_said_when_it_goes(
+    tmp_path: Path,
+    http_server: tuple[str, subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url, process = http_server
+    monkeypatch.setenv("SERVER_TOKEN", SECRET)
+
+    async def body(box: Toolbox) -> None:
+        assert (await call(box, "test.add", a=1, b=2)).claims[0].claim == "3"
+        with pytest.raises(ToolArgumentError):
+            await call(box, "test.add", a=1)
+        process.kill()
+        process.wait()
+        with pytest.raises(ToolServerError, match="the MCP server test") as caught:
+            await call(box, "test.add", a=1, b=2)
+        assert SECRET not in str(caught.value)
+
+    settings = McpSettings(url=url, headers_env={"Authorization": "SERVER_TOKEN"}, timeout_s=10)
+    with_box(settings, tmp_path, body)

@@ -1,0 +1,187 @@
+"""A typed Python function as a tool: schema by its signature, words by its docstring."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar, get_type_hints, overload
+
+from pydantic import BaseModel, Field, create_model
+from pydantic.errors import PydanticUserError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from unified_flow.errors import ConfigError, ToolError
+from unified_flow.results import Claim
+from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput
+from unified_flow.tools.threads import in_daemon_thread
+
+F = TypeVar("F", bound=Callable[..., Any])
+MARK = "__unified_flow_tool__"
+UNDECLARED = frozenset({Access.WRITES})
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What `@tool` says of a function."""
+
+    name: str | None = None
+    access: frozenset[Access] = UNDECLARED
+    timeout_s: float = 30.0
+
+
+@overload
+def tool(function: F) -> F: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    access: str | Iterable[str] = UNDECLARED,
+    timeout_s: float = 30.0,
+) -> Callable[[F], F]: ...
+
+
+def tool(
+    function: F | None = None,
+    *,
+    name: str | None = None,
+    access: str | Iterable[str] = UNDECLARED,
+    timeout_s: float = 30.0,
+) -> F | Callable[[F], F]:
+    """Declare what a function touches: `@tool(access="reads")`, or "writes", "network", or several.
+
+    What declares nothing counts as writing, and so runs only if allowed.
+    """
+    named = [access] if isinstance(access, str) else access
+    declared = Declared(name, frozenset(Access(each) for each in named), timeout_s)
+
+    def mark(marked: F) -> F:
+        setattr(marked, MARK, declared)
+        return marked
+
+    return mark(function) if function is not None else mark
+
+
+def is_marked(value: object) -> bool:
+    return isinstance(getattr(value, MARK, None), Declared)
+
+
+def from_function(function: Callable[..., Any], *, source: str = "function") -> Tool:
+    """Sync functions run in a thread, coroutine functions are awaited.
+
+    Raises ConfigError for a parameter without a type, or of a kind or type that has no schema.
+    """
+    declared: Declared = getattr(function, MARK, Declared())
+    name = declared.name or function.__name__
+    documented = _documented(function)
+    arguments = _arguments(name, function, documented.parameters)
+    names = {field: info.alias or field for field, info in arguments.model_fields.items()}
+
+    async def run(args: BaseModel) -> ToolOutput:
+        given = {alias: getattr(args, field) for field, alias in names.items()}
+        if inspect.iscoroutinefunction(function):
+            returned = await _awaited(name, function, given)
+        else:
+            returned = await in_daemon_thread(partial(_called, name, function, given))
+        return output_of(name, returned)
+
+    return Tool(
+        name=name,
+        description=documented.text or name.replace("_", " "),
+        arguments=arguments,
+        access=declared.access,
+        run=run,
+        timeout_s=declared.timeout_s,
+        source=source,
+    )
+
+
+def output_of(name: str, returned: Any) -> ToolOutput:
+    """What a function returned, JSON-able, with itself as its one claim."""
+    if isinstance(returned, ToolOutput):
+        return returned
+    try:
+        result = to_jsonable_python(returned)
+    except PydanticSerializationError as exc:
+        raise ToolError(
+            f"{name} returned {type(returned).__name__}, which cannot be written as JSON",
+            hint="Return text, numbers, lists, dicts, dataclasses or pydantic models.",
+        ) from exc
+    if result is None:
+        return ToolOutput(None)
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    return ToolOutput(result, claims_of(name, [text]))
+
+
+def claims_of(name: str, texts: Iterable[str]) -> list[Claim]:
+    return [
+        Claim(claim=text[:MAX_CLAIM_CHARS], confidence=1.0, source=name)
+        for text in texts
+        if text.strip()
+    ]
+
+
+def _called(name: str, function: Callable[..., Any], given: dict[str, Any]) -> Any:
+    try:
+        return function(**given)
+    except (SystemExit, StopIteration) as exc:  # neither can pass through an event loop
+        raise ToolError(f"{name} raised {type(exc).__name__}: {exc}") from exc
+
+
+async def _awaited(name: str, function: Callable[..., Any], given: dict[str, Any]) -> Any:
+    try:
+        return await function(**given)
+    except SystemExit as exc:
+        raise ToolError(f"{name} raised SystemExit: {exc}") from exc
+
+
+@dataclass(frozen=True)
+class _Documented:
+    text: str
+    parameters: dict[str, str]
+
+
+def _documented(function: Callable[..., Any]) -> _Documented:
+    """Google, NumPy, Sphinx or Epydoc style, whichever it is."""
+    from docstring_parser import parse
+
+    doc = parse(inspect.getdoc(function) or "")
+    text = "\n".join(part for part in (doc.short_description, doc.long_description) if part)
+    described = {each.arg_name: each.description or "" for each in doc.params}
+    return _Documented(text, described)
+
+
+def _arguments(
+    name: str, function: Callable[..., Any], described: dict[str, str]
+) -> type[Arguments]:
+    """Fields have names of ours and the parameter's as alias, since `schema` could be no field."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as exc:
+        raise ConfigError(f"the types of {name} cannot be read: {exc}") from exc
+    fields: dict[str, Any] = {}
+    for number, parameter in enumerate(inspect.signature(function).parameters.values()):
+        own = parameter.name
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise ConfigError(
+                f"{name}: the parameter {own} cannot be given by name",
+                hint="A tool's parameters are ordinary ones, without * or /.",
+            )
+        if own not in hints:
+            raise ConfigError(
+                f"{name}: the parameter {own} has no type", hint=f"Write {own}: str, or what it is."
+            )
+        default = ... if parameter.default is parameter.empty else parameter.default
+        info = Field(default, alias=own, description=described.get(own) or None)
+        fields[f"arg{number}"] = (hints[own], info)
+    try:
+        made = create_model(f"{name}_arguments", __base__=Arguments, **fields)
+        made.model_json_schema()
+    except PydanticUserError as exc:
+        raise ConfigError(
+            f"{name}: there is no JSON schema for its parameters: {exc.message}",
+            hint="Use text, numbers, lists, dicts, literals, enums or pydantic models.",
+        ) from exc
+    return made

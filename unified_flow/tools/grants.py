@@ -1,0 +1,125 @@
+"""What people have allowed tools to do: `shared_state/grants.json`, for always or for a session."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from interventions.home import PRIVATE_FILE_MODE, make_private_folder, open_private
+from unified_flow.errors import ConfigError
+
+Scope = Literal["once", "session", "always"]
+SCOPES: tuple[Scope, ...] = ("once", "session", "always")
+LOCK_TIMEOUT_S = 10.0
+
+
+class Grant(BaseModel):
+    """`session_id` None means: for always, in every session."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    tool: str
+    session_id: str | None
+    by: str
+    at: datetime
+
+    def holds(self, session_id: str) -> bool:
+        return self.session_id in (None, session_id)
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    version: int = 1
+    grants: tuple[Grant, ...] = ()
+
+
+class GrantStore:
+    """Read anew for each question: another process may have granted or revoked meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def all(self) -> tuple[Grant, ...]:
+        """Raises ConfigError for a file that cannot be read: nothing counts as allowed then."""
+        return self._read().grants
+
+    def of_session(self, session_id: str) -> dict[str, str]:
+        """By tool, in words: who allowed it, when and for how long."""
+        found = {}
+        for grant in self.all():
+            if grant.holds(session_id):
+                scope = "always" if grant.session_id is None else "for this session"
+                found[grant.tool] = f"allowed {scope} by {grant.by}, {grant.at:%Y-%m-%d}"
+        return found
+
+    def add(self, tool: str, *, session_id: str | None, by: str) -> None:
+        """Raises ConfigError if the file cannot be written."""
+
+        def added(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
+            grant = Grant(tool=tool, session_id=session_id, by=by, at=datetime.now(UTC))
+            kept = (g for g in grants if (g.tool, g.session_id) != (tool, session_id))
+            return (*kept, grant)
+
+        self._change(added)
+
+    def revoke(self, tool: str, *, session_id: str | None = None) -> int:
+        """How many grants of the tool are gone; all of them, or those of one session."""
+        before = 0
+
+        def rest(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
+            nonlocal before
+            kept = tuple(
+                g
+                for g in grants
+                if g.tool != tool or (session_id is not None and g.session_id != session_id)
+            )
+            before = len(grants) - len(kept)
+            return kept
+
+        self._change(rest)
+        return before
+
+    def _read(self) -> _File:
+        try:
+            return _File.model_validate_json(self.path.read_bytes())
+        except FileNotFoundError:
+            return _File()
+        except (OSError, ValidationError) as exc:
+            raise ConfigError(
+                f"what tools may do cannot be read from {self.path}: {str(exc).splitlines()[0]}",
+                hint="mend or remove that file; without it nothing is granted",
+            ) from exc
+
+    def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> None:
+        lock = FileLock(self.path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)
+        try:
+            make_private_folder(self.path.parent)
+            with lock.acquire(timeout=LOCK_TIMEOUT_S, poll_interval=0.01):
+                file = self._read()
+                self._write(file.model_copy(update={"grants": change(file.grants)}))
+        except Timeout as exc:
+            raise ConfigError(f"{lock.lock_file} was held for over {LOCK_TIMEOUT_S:g} s") from exc
+        except OSError as exc:
+            raise ConfigError(f"{self.path} cannot be written: {exc.strerror}") from exc
+
+    def _write(self, file: _File) -> None:
+        text = json.dumps(file.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
+        new = self.path.with_suffix(".new")
+        with suppress(FileNotFoundError):
+            new.unlink()  # left over by a process that died
+        descriptor = open_private(new, os.O_WRONLY | os.O_EXCL)
+        try:
+            os.write(descriptor, text.encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        new.replace(self.path)

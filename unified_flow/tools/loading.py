@@ -1,0 +1,147 @@
+"""A person's own tools: entry points of installed packages, and modules that somebody names."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from unified_flow.errors import ConfigError
+from unified_flow.tools import Tool
+from unified_flow.tools.functions import from_function, is_marked
+
+GROUP = "unified_flow.tools"
+
+
+def installed_tools() -> list[Tool]:
+    """Of every entry point in the group `unified_flow.tools`. Raises ConfigError."""
+    found: list[Tool] = []
+    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+        found += _of_entry_point(point)
+    return found
+
+
+def named_tools(specs: Sequence[str]) -> list[Tool]:
+    """Of `module`, `module:name` and `path/to/file.py[:name]`. Raises ConfigError."""
+    return [tool for spec in specs for tool in _of_spec(spec)]
+
+
+def located(spec: str, base: Path) -> str:
+    """The same tools whatever the working directory: a file beside `base` by its whole path."""
+    module, colon, name = spec.partition(":")
+    if _is_path(module):
+        path = base / Path(module).expanduser()
+    else:
+        path = base / f"{module.replace('.', '/')}.py"
+        if _is_installed(module) or not path.is_file():
+            return spec
+    return f"{path.absolute()}{colon}{name}"
+
+
+def _is_path(module: str) -> bool:
+    return module.endswith(".py") or "/" in module
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _of_entry_point(point: EntryPoint) -> list[Tool]:
+    origin = f"entry point {point.name} ({point.value})"
+    try:
+        loaded = point.load()
+    except (Exception, SystemExit) as exc:  # a foreign module may raise anything on import
+        raise _unloadable(origin, exc, "mend or uninstall the package that registers it") from exc
+    return _tools_in(loaded, origin)
+
+
+def _of_spec(spec: str) -> list[Tool]:
+    module_name, _, name = spec.partition(":")
+    origin = f"module {module_name}"
+    try:
+        module = (
+            _file(module_name) if _is_path(module_name) else importlib.import_module(module_name)
+        )
+    except (Exception, SystemExit) as exc:  # a foreign module may raise anything on import
+        raise _unloadable(origin, exc, "mend it, or name another with --tools") from exc
+    if not name:
+        return _tools_in(module, origin)
+    if not hasattr(module, name):
+        raise ConfigError(f"{origin} has no {name}", hint="name a function of it, or only it")
+    return _tools_in(getattr(module, name), origin)
+
+
+def _file(named: str) -> ModuleType:
+    """Loaded once a process, as a module of its own; what lies beside it can be imported."""
+    path = Path(named)
+    name = f"unified_flow_tools_{sha256(str(path).encode()).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _tools_in(loaded: Any, origin: str) -> list[Tool]:
+    """A tool, a function, several of them, or what a module offers."""
+    if isinstance(loaded, ModuleType):
+        found = _offered(loaded)
+    else:
+        found = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
+    if not found:
+        raise ConfigError(f"{origin} holds no tool", hint="define a typed function in it")
+    return [_as_tool(each, origin) for each in found]
+
+
+def _offered(module: ModuleType) -> list[Any]:
+    """What is marked with `@tool`; if nothing is, the public functions that it defines itself."""
+    values = list(vars(module).items())
+    marked = [v for _, v in values if isinstance(v, Tool) or is_marked(v)]
+    if marked:
+        return _each_once(marked)
+    public = getattr(module, "__all__", None)
+    return [
+        value
+        for name, value in values
+        if inspect.isfunction(value)
+        and value.__module__ == module.__name__
+        and (name in public if public is not None else not name.startswith("_"))
+    ]
+
+
+def _each_once(values: Iterable[Any]) -> list[Any]:
+    return list({id(value): value for value in values}.values())
+
+
+def _as_tool(value: Any, origin: str) -> Tool:
+    if isinstance(value, Tool):
+        return value
+    if inspect.isroutine(value):
+        return from_function(value, source=origin)
+    raise ConfigError(
+        f"{origin}: {type(value).__name__} is no tool", hint="a tool is a function, or a Tool"
+    )
+
+
+def _unloadable(origin: str, exc: BaseException, hint: str) -> ConfigError:
+    return ConfigError(f"{origin} cannot be loaded: {type(exc).__name__}: {exc}", hint=hint)

@@ -1,0 +1,252 @@
+"""One connection to an MCP server, through the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from interventions.redaction import redact_text
+from unified_flow.config import McpSettings
+from unified_flow.errors import ConfigError, ToolServerError
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult
+    from mcp.types import Tool as McpTool
+
+CLOSE_TIMEOUT_S = 10.0
+STDERR_LINES = 5
+STDERR_BYTES = 4096
+MOST_PAGES = 100
+# The SDK keeps the process to itself, so its parent notes how it ended.
+_NOTE_EXIT = '"$@"; code=$?; echo $code >"$0"; exit $code'
+
+
+class Connection:
+    """Opened by `opened`; everything else needs it to be open.
+
+    A task of its own holds it, because the SDK must be left in the task that entered it, and the
+    turn that first needs the server is seldom the one that closes the flow.
+    """
+
+    def __init__(self, name: str, settings: McpSettings, folder: Path) -> None:
+        self.name = name
+        self.tools: tuple[McpTool, ...] = ()
+        self._settings = settings
+        self._folder = folder
+        self._secrets = _secrets(name, settings)
+        self._process: _Process | None = None
+        self._client: Client | None = None
+        self._lost = False
+        self._stop = asyncio.Event()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._holder = asyncio.create_task(self._hold(), name=f"mcp {name}")
+
+    @classmethod
+    async def opened(cls, name: str, settings: McpSettings, folder: Path) -> Connection:
+        """Raises ConfigError for what cannot be started, ToolServerError for what does not work."""
+        connection = cls(name, settings, folder)
+        try:
+            async with asyncio.timeout(settings.start_timeout_s):
+                await asyncio.shield(connection._ready)
+        except TimeoutError as exc:
+            await connection.aclose()
+            raise connection.failure(f"did not answer in {settings.start_timeout_s:g} s") from exc
+        except asyncio.CancelledError:
+            await connection.aclose()
+            raise
+        return connection
+
+    @property
+    def is_alive(self) -> bool:
+        """False once it is known to be gone, or in another event loop than its own."""
+        if self._lost or self._holder.done():
+            return False
+        if self._holder.get_loop() is not asyncio.get_running_loop():
+            return False
+        return self._process is None or self._process.exit_code is None
+
+    async def call(self, tool: str, args: dict[str, Any]) -> CallToolResult:
+        """Raises ToolServerError if the server is gone, MCPError if it refuses."""
+        from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED
+
+        if not self.is_alive or self._client is None:
+            raise self.failure("has gone")
+        try:
+            return await self._client.call_tool(tool, args)
+        except MCPError as exc:
+            if exc.code != CONNECTION_CLOSED and self._process_is_alive():
+                raise
+            self._lost = True
+            raise self.failure(f"went away while {tool} ran") from exc
+        except (OSError, EOFError, BrokenResourceError, ClosedResourceError, EndOfStream) as exc:
+            self._lost = True
+            raise self.failure(f"went away while {tool} ran") from exc
+
+    async def aclose(self) -> None:
+        """Ends the process that it started. Bounded in time."""
+        if self._holder.get_loop() is not asyncio.get_running_loop():
+            return  # its loop has ended, and ended it
+        self._stop.set()
+        if not self._ready.done():
+            self._holder.cancel()
+        with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+            await asyncio.wait_for(self._holder, CLOSE_TIMEOUT_S)
+
+    def failure(self, what: str, because: BaseException | None = None) -> ToolServerError:
+        """Which server, how it ended and what it last said; without its secrets."""
+        parts = [f"the MCP server {self.name} {what}"]
+        if because is not None and (said := self.clean(str(because).strip())):
+            parts.append(said)
+        hint = f"see whether [mcp.{self.name}] is right: unified-flow doctor"
+        if self._process is not None:
+            if (code := self._process.exit_code) is not None:
+                parts.append(f"it ended with exit code {code}")
+            if lines := self._process.last_lines():
+                parts.append("it last said: " + self.clean(" | ".join(lines)))
+        return ToolServerError("; ".join(parts), hint=hint)
+
+    def clean(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "[redacted]")
+        return redact_text(text)
+
+    def _process_is_alive(self) -> bool:
+        return self._process is None or self._process.exit_code is None
+
+    async def _hold(self) -> None:
+        try:
+            async with AsyncExitStack() as opened:
+                client = await self._enter(opened)
+                self.tools = tuple(await _listed(client))
+                self._client = client
+                self._ready.set_result(None)
+                await self._stop.wait()
+        except asyncio.CancelledError:
+            if not self._ready.done():
+                self._ready.cancel()
+            raise
+        except Exception as exc:  # noqa: BLE001 - whatever the SDK or the server does
+            self._lost = True
+            if not self._ready.done():
+                known = isinstance(exc, ConfigError)
+                error = exc if known else self.failure("cannot be used", _first(exc))
+                self._ready.set_exception(error)
+
+    async def _enter(self, opened: AsyncExitStack) -> Client:
+        from mcp import Client, StdioServerParameters, stdio_client
+
+        if self._settings.url is not None:
+            transport = opened.enter_context(contextlib.nullcontext(self._http()))
+            return await opened.enter_async_context(Client(transport, cache=None))
+        process = self._process = _Process(self.name, self._settings)
+        opened.callback(process.close)
+        parameters = StdioServerParameters(
+            command="/bin/sh",
+            args=["-c", _NOTE_EXIT, process.exit_file, process.program, *self._settings.args],
+            env=self._settings.env | {n: os.environ[n] for n in self._settings.env_from},
+            cwd=self._folder,
+            encoding_error_handler="replace",
+        )
+        transport = stdio_client(parameters, errlog=process.stderr)
+        return await opened.enter_async_context(Client(transport, cache=None))
+
+    @asynccontextmanager
+    async def _http(self) -> AsyncIterator[Any]:
+        from mcp.client.streamable_http import streamable_http_client
+        from mcp.shared._httpx_utils import create_mcp_http_client
+
+        assert self._settings.url is not None
+        headers = {key: os.environ[name] for key, name in self._settings.headers_env.items()}
+        async with (
+            create_mcp_http_client(headers=headers) as http,
+            streamable_http_client(self._settings.url, http_client=http) as streams,
+        ):
+            yield streams
+
+
+class _Process:
+    """What is known of a server that was started: how it ended, and what it last said."""
+
+    def __init__(self, name: str, settings: McpSettings) -> None:
+        assert settings.command is not None
+        self.program = _program(name, settings.command)
+        self.stderr = cast("TextIO", tempfile.TemporaryFile("w+"))  # noqa: SIM115
+        handle, self.exit_file = tempfile.mkstemp(prefix="mcp-exit-")
+        os.close(handle)
+        self._at_close: tuple[int | None, list[str]] | None = None
+
+    @property
+    def exit_code(self) -> int | None:
+        if self._at_close is not None:
+            return self._at_close[0]
+        text = Path(self.exit_file).read_text()
+        return int(text) if text.strip() else None
+
+    def last_lines(self) -> list[str]:
+        if self._at_close is not None:
+            return self._at_close[1]
+        descriptor = self.stderr.fileno()
+        size = os.fstat(descriptor).st_size
+        data = os.pread(descriptor, STDERR_BYTES, max(0, size - STDERR_BYTES))
+        lines = [line.strip() for line in data.decode(errors="replace").splitlines()]
+        return [line for line in lines if line][-STDERR_LINES:]
+
+    def close(self) -> None:
+        """Both files go; what they said stays known."""
+        self._at_close = self.exit_code, self.last_lines()
+        self.stderr.close()
+        Path(self.exit_file).unlink(missing_ok=True)
+
+
+def _program(name: str, command: str) -> str:
+    """Also what is installed beside this Python, which PATH does not always hold."""
+    beside = Path(sys.executable).parent
+    found = shutil.which(command) or shutil.which(command, path=str(beside))
+    if found is None:
+        raise ConfigError(
+            f"the MCP server {name} cannot be started: there is no program {command}",
+            hint=f"install it, or mend command under [mcp.{name}]",
+        )
+    return found
+
+
+def _secrets(name: str, settings: McpSettings) -> list[str]:
+    """The values of the variables that the settings name. Raises ConfigError for one unset."""
+    names = [*settings.env_from, *settings.headers_env.values()]
+    missing = [each for each in names if each not in os.environ]
+    if missing:
+        raise ConfigError(
+            f"the MCP server {name} needs {', '.join(missing)}, which the environment lacks",
+            hint="set it where this command runs; its value is kept nowhere",
+        )
+    return [value for each in names if (value := os.environ[each])]
+
+
+async def _listed(client: Client) -> list[McpTool]:
+    found: list[McpTool] = []
+    cursor = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
+
+
+def _first(exc: BaseException) -> BaseException:
+    """The SDK runs in task groups, which wrap what was raised."""
+    while isinstance(exc, BaseExceptionGroup):
+        exc = exc.exceptions[0]
+    return exc
