@@ -2,7 +2,9 @@
 
 A resumer is an object with `resume(turn_id, home, **options)`; `options` holds `intervention_id`,
 so that a failure of the resumed turn can name the entry it is a retry of (`retry_of`), and what
-`retry` was given: `note` closes the entry once its phase has completed. It raises when the turn
+`retry` was given: `note` closes the entry once its phase has completed; `from_phase` starts
+earlier; `edit(name, text)` lets a person change the phase's input; `rerun_tools`, `tools_done` and
+`ask(call)` say what becomes of a call that may have written (BegunCall). It raises when the turn
 fails again, or answers a mapping whose `status` is `failed`, unless that says `passed`: the phase
 that had failed has completed, and a later one failed. Any other answer is success. A QueueError
 means that the turn cannot be resumed, and nothing has happened.
@@ -11,15 +13,30 @@ means that the turn cannot be resumed, and nothing has happened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from interventions.entry import Entry
 from interventions.errors import ConflictError, NoResumerError, QueueError
 
 GROUP = "interventions.resumers"
 TURNS_GROUP = "interventions.turns"
+
+
+Settled = Literal["again", "done", "leave"]
+
+
+@dataclass(frozen=True)
+class BegunCall:
+    """A call of a tool that writes which would be made again. `unfinished`: it had begun and not
+    ended when the turn stopped, so that it may count as done; else it has written already."""
+
+    turn_id: int
+    tool: str
+    args: Mapping[str, Any]
+    unfinished: bool
 
 
 class Resumer(Protocol):
@@ -38,6 +55,11 @@ class RetryFailedError(Exception):
     def __init__(self, message: str, difference: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.difference = tuple(difference)
+
+
+def has_resumer() -> bool:
+    """Whether one is registered; it is not loaded, which may take long."""
+    return bool(entry_points(group=GROUP))
 
 
 def find_resumer() -> Resumer:

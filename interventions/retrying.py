@@ -12,6 +12,7 @@ from interventions.entry import Entry, is_open
 from interventions.errors import NoResumerError, QueueError
 from interventions.resumers import RetryFailedError, retry
 
+INTERRUPTED = "it was interrupted"
 Came = Literal["passed", "failed", "skipped"]
 
 
@@ -37,15 +38,19 @@ Progress = Callable[[Outcome, int, int], None]
 
 def waiting(entry: Entry, entries: Iterable[Entry]) -> list[Waiting]:
     """Every turn that the entry blocks, its own first: those counted on it or merged into it, and
-    those of open entries with the same fingerprint. Each turn once."""
+    those of open entries with the same fingerprint. Each turn once.
+
+    What was counted on an entry that has been closed since waits still: one turn was resumed, and
+    the others only if the run that did it came to its end.
+    """
     same = [
         other
         for other in entries
-        if is_open(other)
-        and other["id"] != entry["id"]
+        if other["id"] != entry["id"]
         and other["fingerprint"] == entry["fingerprint"]
+        and (is_open(other) or (other["resolved_at"] or "") >= entry["created_at"])
     ]
-    own = [Waiting(each["turn_id"], each) for each in (entry, *same)]
+    own = [Waiting(each["turn_id"], each) for each in (entry, *filter(is_open, same))]
     counted = [Waiting(turn, each) for each in (entry, *same) for turn in each.get("turns") or ()]
     found: dict[int, Waiting] = {}
     for turn in (*own, *counted):
@@ -55,13 +60,20 @@ def waiting(entry: Entry, entries: Iterable[Entry]) -> list[Waiting]:
 
 
 def retry_all(
-    turns: list[Waiting], home: Path, *, jobs: int, progress: Progress, **options: Any
-) -> list[Outcome]:
-    """Retry one turn; if it gets past its phase, the others, `jobs` at a time.
+    turns: list[Waiting],
+    home: Path,
+    *,
+    jobs: int,
+    progress: Progress,
+    interrupted: Callable[[int], None] = lambda running: None,
+    **options: Any,
+) -> tuple[list[Outcome], bool]:
+    """Retry one turn; if it gets past its phase, the others, `jobs` at a time. Gives what came of
+    each, and whether it was interrupted.
 
     A turn that has nothing left to do, or that somebody else is resuming, is skipped, so that an
-    interrupted run can be run again. Raises NoResumerError. When interrupted, the turns that run
-    are brought to their end first.
+    interrupted run can be run again. After Ctrl-C no turn is begun, and those that run are brought
+    to their end (`interrupted` is told how many); a second one is raised. Raises NoResumerError.
     """
     done: list[Outcome] = []
     rest = list(turns)
@@ -70,25 +82,41 @@ def retry_all(
         done.append(outcome)
         progress(outcome, len(done), len(turns))
 
+    def skip(left: Iterable[Waiting], why: str) -> None:
+        for turn in left:
+            report(Outcome(turn.turn_id, "skipped", why))
+
     while rest:
-        canary = _one(rest.pop(0), home, options)
+        first = rest.pop(0)
+        try:
+            canary = _one(first, home, options)
+        except KeyboardInterrupt:
+            skip((first, *rest), INTERRUPTED)
+            return done, True
         report(canary)
         if canary.came == "failed":
-            reason = f"turn {canary.turn_id} was tried first and failed"
-            for turn in rest:
-                report(Outcome(turn.turn_id, "skipped", reason))
-            return done
+            skip(rest, f"turn {canary.turn_id} was tried first and failed")
+            return done, False
         if canary.came == "passed":
             break
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        running = [pool.submit(_one, turn, home, options) for turn in rest]
-        try:
-            for future in as_completed(running):
-                report(future.result())
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    return done
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    running = {pool.submit(_one, turn, home, options): turn for turn in rest}
+    try:
+        for future in as_completed(running):
+            report(future.result())
+    except KeyboardInterrupt:
+        told = {outcome.turn_id for outcome in done}
+        unused = {future: turn for future, turn in running.items() if future.cancel()}
+        left = [f for f, turn in running.items() if f not in unused and turn.turn_id not in told]
+        interrupted(len(left))
+        for future in as_completed(left):
+            report(future.result())
+        skip(unused.values(), INTERRUPTED)
+        return done, True
+    finally:
+        # Whoever is here with turns still running does not wait: a second Ctrl-C, or no resumer.
+        pool.shutdown(wait=False, cancel_futures=True)
+    return done, False
 
 
 def _one(turn: Waiting, home: Path, options: dict[str, Any]) -> Outcome:

@@ -65,13 +65,26 @@ class TurnStarted(Event):
     environment: dict[str, Any] = {}
 
 
+class Given(BaseModel):
+    """What a person gave the call that waited for it, of this tool with these arguments and no
+    other: leave to run (`once`, or kept for the `session` or for `always`), or an answer."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    tool: str
+    args: dict[str, Any]
+    grant: str | None = None
+    answer: str | None = None
+
+
 class TurnResumed(Event):
     """Somebody lets the turn go on at `phase`; the loop counters start anew.
 
     With `rewound` whatever that phase and those after it had found is dropped. `edited` replaces
     the question (`question`) or sections, by name, for the phases still to come. `retry_of` is the
     intervention that this retries, `retry_phase` the phase that it is about; `note` closes it.
-    `changed` says what is not as it was when the turn stopped.
+    `changed` says what is not as it was when the turn stopped. `tools_done` names the calls that
+    had begun and not ended, by their place in the plan, which count as done from now on.
     """
 
     event: Literal["turn_resumed"] = "turn_resumed"
@@ -87,7 +100,9 @@ class TurnResumed(Event):
     note: str | None = None
     changed: list[str] = []
     edited: dict[str, Any] = {}
+    tools_done: list[int] = []
     environment: dict[str, Any] = {}
+    given: Given | None = None
 
 
 class TurnAbandoned(Event):
@@ -144,7 +159,7 @@ class HistoryRead(Event):
 
 
 class ToolStarted(Event):
-    """`call` is the request's place in the plan, from 0."""
+    """`call` is the request's place in the plan, from 0. `allowed_by` says why it may run."""
 
     event: Literal["tool_started"] = "tool_started"
     phase: str
@@ -153,6 +168,7 @@ class ToolStarted(Event):
     goal_id: str
     args: dict[str, Any]
     access: list[str]
+    allowed_by: str | None = None
 
 
 class ToolCompleted(Event):

@@ -97,7 +97,8 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
         case ToolCompleted():
             result = results.ToolResult.model_validate(event.output)
             done = {**turn.tools_done, event.call: result}
-            return changed(turn, tools_done=done, writes=_all_done(turn.writes))
+            given = None if turn.given and turn.given.tool == result.tool else turn.given
+            return changed(turn, tools_done=done, writes=_all_done(turn.writes), given=given)
         case PhaseCompleted():
             return _complete(turn, event)
         case PhaseFailed():
@@ -180,6 +181,7 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         dropped = (changed(v, status="dropped") for v in visits[place:])
         history = history if place else None
         visits = (*visits[:place], *dropped)
+    done = {**done, **_taken_as_done(turn, event)}
     edited = dict(event.edited)
     question = edited.pop("question", turn.question)
     if edited:
@@ -210,8 +212,28 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         runs_since=event.at,
         resumed=turn.resumed + 1,
         retry=retry,
-        writes=tuple(w for w in turn.writes if w.done),
+        given=event.given or turn.given,
+        writes=tuple(
+            changed(w, done=True) for w in turn.writes if w.done or w.call in event.tools_done
+        ),
     )
+
+
+def _taken_as_done(turn: Turn, event: TurnResumed) -> dict[int, results.ToolResult]:
+    """What a person says was done has a result that says so: what the tool answered is lost."""
+    plan = turn.sections.planner
+    if plan is None:
+        return {}
+    return {
+        place: results.ToolResult(
+            tool=plan.tool_requests[place].tool,
+            goal_id=plan.tool_requests[place].goal_id,
+            success=True,
+            result=f"done, as {event.by} says; what the tool answered is not known",
+            duration_ms=0.0,
+        )
+        for place in event.tools_done
+    }
 
 
 def _same_request(place: int, old: results.Plan | None, new: results.Plan | None) -> bool:

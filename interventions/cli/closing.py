@@ -1,24 +1,24 @@
-"""`resolve`, `dismiss`, `snooze`, `reopen`, `undo`, `assign` and `retry`: what a person does."""
+"""`resolve`, `dismiss`, `snooze`, `reopen`, `undo` and `assign`: what a person does."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from interventions.cli.exits import Code, UsageError, code_of, exits, report
 from interventions.cli.options import AsJson, By, Home, Id, Ids, Yes, the_queue
+from interventions.cli.retrying import asking, say_how_it_went, say_retry_failed
 from interventions.cli.screen import note, say, say_json
 from interventions.cli.view import entry_view
 from interventions.durations import parse_duration
 from interventions.entry import Entry, is_open, short_id, worst_first
-from interventions.errors import ConflictError, QueueError
+from interventions.errors import QueueError
 from interventions.plaintext import clean, one_line
 from interventions.query import parse
-from interventions.redaction import redact_text
 from interventions.resumers import RetryFailedError, find_resumer
 from interventions.resumers import retry as retry_turn
 from interventions.timestamps import from_text, utc_now
@@ -59,8 +59,10 @@ def resolve(
             if retry:
                 entry = queue.find(wanted)
                 if is_open(entry):
-                    result = retry_turn(entry, queue.home, note=note_text, by=by, via="cli")
-                    _say_how_it_went(entry, result)
+                    result = retry_turn(
+                        entry, queue.home, note=note_text, by=by, via="cli", **asking()
+                    )
+                    say_how_it_went(entry, result)
                     entry = queue.find(entry["id"])
                     if not is_open(entry):  # the resumed turn got past the phase and closed it
                         return entry
@@ -192,62 +194,6 @@ def undo(
             )
 
 
-def retry(
-    intervention_id: Id,
-    note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
-    everything: Annotated[
-        bool,
-        typer.Option(
-            "--all", help="Every turn that waits for the same fix; one first, to see if it helps."
-        ),
-    ] = False,
-    jobs: Annotated[
-        int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")
-    ] = 4,
-    home: Home = None,
-    by: By = None,
-    as_json: AsJson = False,
-) -> None:
-    """Resume the turn from the phase that failed; resolve, verified, what it gets past."""
-    with exits():
-        queue = the_queue(home)
-        entry = queue.find(intervention_id)
-        if everything:
-            from interventions.cli.retrying import retry_everything
-
-            retry_everything(queue, entry, note_text, by=by, jobs=jobs, as_json=as_json)
-            return
-        if not is_open(entry):
-            raise ConflictError(
-                f"{entry['id']} is closed", hint=f"interventions reopen {short_id(entry['id'])}"
-            )
-        try:
-            result = retry_turn(
-                entry,
-                queue.home,
-                note=note_text or f"retried, and it got past {entry['phase']}",
-                by=by,
-                via="cli",
-            )
-        except RetryFailedError as error:
-            _say_retry_failed(entry, error)
-            raise typer.Exit(Code.FAILED) from error
-        closed = not is_open(queue.find(entry["id"]))
-        if as_json:
-            view = {"id": entry["id"], "turn_id": entry["turn_id"], "resolved": closed}
-            say_json({**view, "result": dict(result)})
-        else:
-            _say_how_it_went(entry, result)
-            if closed:
-                say(f"resolved {entry['id']} (verified)")
-            else:
-                say(f"turn {entry['turn_id']} went on and is done")
-                name = short_id(entry["id"])
-                note(f'next: interventions resolve {name} --note "what you mended"')
-        if result.get("status") == "failed":
-            raise typer.Exit(Code.FAILED)
-
-
 def _each(
     queue: InterventionQueue,
     action: str,
@@ -273,7 +219,7 @@ def _each(
             report(error)
         except RetryFailedError as error:
             failed.append({"id": name, "error": str(error), "exit_code": int(Code.FAILED)})
-            _say_retry_failed(queue.find(name), error)
+            say_retry_failed(queue.find(name), error)
         except ValueError as error:
             raise UsageError(str(error)) from error
     if as_json:
@@ -334,25 +280,3 @@ def _moment(text: str | None) -> datetime | None:
         raise UsageError(
             f"--until: {text!r} {what}", hint="for example 2026-01-31T09:00:00Z"
         ) from error
-
-
-def _say_how_it_went(entry: Entry, result: Mapping[str, Any]) -> None:
-    """What the resumer tells of a turn that got past the failed phase; another may tell nothing."""
-    turn, again = f"turn {entry['turn_id']}", result.get("intervention_id")
-    if changed := result.get("changed"):
-        note(f"changed since it failed: {one_line('; '.join(map(str, changed)))}")
-    if result.get("status") == "failed":
-        told = one_line(redact_text(str(result.get("message") or "")))
-        note(f"{turn} got past {entry['phase']}, then failed in {result.get('phase')}: {told}")
-        note(f"  next: interventions show {short_id(str(again))}" if again else "  nobody was told")
-    elif status := result.get("status"):
-        note(f"{turn} went on from {result.get('from', entry['phase'])} and is {status}")
-    if trouble := result.get("trouble"):
-        note(f"warning: it could not be resolved: {one_line(str(trouble))}")
-
-
-def _say_retry_failed(entry: Entry, error: RetryFailedError) -> None:
-    note(f"error: turn {entry['turn_id']} failed again: {one_line(redact_text(str(error)))}")
-    for line in error.difference:
-        note(f"  {one_line(redact_text(line))}")
-    note(f"  hint: interventions show {short_id(entry['id'])}")

@@ -20,7 +20,7 @@ _COMMANDS = {
     "reopen": "closing:reopen",
     "undo": "closing:undo",
     "assign": "closing:assign",
-    "retry": "closing:retry",
+    "retry": "retrying:retry",
     "similar": "listing:similar",
     "history": "listing:history",
     "health": "tending:health",

@@ -1,52 +1,177 @@
-"""`retry --all`: many turns, with progress and a summary."""
+"""`retry`: a turn goes on from the phase that failed, or every turn that waits for the same fix."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interventions.cli.exits import Code
+from interventions.cli.asking import asker
+from interventions.cli.exits import Code, UsageError, exits
+from interventions.cli.options import AsJson, By, Home, Id, the_queue
 from interventions.cli.screen import note, say, say_json
-from interventions.entry import Entry
+from interventions.entry import Entry, is_open, short_id
+from interventions.errors import ConflictError
 from interventions.plaintext import one_line
-from interventions.queue import InterventionQueue
 from interventions.redaction import redact_text
-from interventions.resumers import find_resumer
-from interventions.retrying import Outcome, retry_all, waiting
+from interventions.resumers import RetryFailedError, find_resumer
+from interventions.resumers import retry as retry_turn
+
+if TYPE_CHECKING:
+    from interventions.queue import InterventionQueue
+    from interventions.retrying import Outcome
 
 
-def retry_everything(
-    queue: InterventionQueue,
-    entry: Entry,
-    note_text: str,
-    *,
-    by: str | None,
-    jobs: int,
-    as_json: bool,
+def retry(
+    intervention_id: Id,
+    note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Every turn that waits for the same fix; one first, to see if it helps."
+        ),
+    ] = False,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")
+    ] = 4,
+    from_phase: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="PHASE",
+            help="Go back: drop what this phase and those after it had found.",
+        ),
+    ] = None,
+    rerun_tools: Annotated[
+        bool,
+        typer.Option("--rerun-tools", help="Let tools that may have written write again."),
+    ] = False,
+    tools_done: Annotated[
+        bool,
+        typer.Option("--tools-done", help="Count a call that was cut off while writing as done."),
+    ] = False,
+    edit: Annotated[
+        bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")
+    ] = False,
+    home: Home = None,
+    by: By = None,
+    as_json: AsJson = False,
+) -> None:
+    """Resume the turn from the phase that failed; resolve, verified, what it gets past."""
+    with exits():
+        queue = the_queue(home)
+        entry = queue.find(intervention_id)
+        # What was not asked for is not handed on: not every resumer need know of it.
+        asked_for = {"from_phase": from_phase, "rerun_tools": rerun_tools, "tools_done": tools_done}
+        options: dict[str, Any] = {
+            "note": note_text or f"retried, and it got past {entry['phase']}",
+            "by": by,
+            "via": "cli",
+            **{name: value for name, value in asked_for.items() if value},
+        }
+        if everything:
+            if edit:
+                raise UsageError("--edit changes one turn, and --all is about many")
+            _retry_all(queue, entry, options, jobs=jobs, as_json=as_json)
+            return
+        if edit:
+            from interventions.cli.editor import edit as in_editor
+
+            options["edit"] = in_editor
+        _retry_one(queue, entry, options | asking(), as_json=as_json)
+
+
+def asking() -> dict[str, Any]:
+    """The option `ask` of a resumer, if there is somebody to ask."""
+    ask = asker()
+    return {"ask": ask} if ask is not None else {}
+
+
+def _retry_one(
+    queue: InterventionQueue, entry: Entry, options: dict[str, Any], *, as_json: bool
+) -> None:
+    if not is_open(entry):
+        raise ConflictError(
+            f"{entry['id']} is closed", hint=f"interventions reopen {short_id(entry['id'])}"
+        )
+    view = {"id": entry["id"], "turn_id": entry["turn_id"]}
+    try:
+        result = retry_turn(entry, queue.home, **options)
+    except RetryFailedError as error:
+        if as_json:
+            failed = {"error": redact_text(str(error)), "difference": list(error.difference)}
+            say_json({**view, "resolved": False, "failed": failed})
+        say_retry_failed(entry, error)
+        raise typer.Exit(Code.FAILED) from error
+    except KeyboardInterrupt:
+        note(f"interrupted; to go on: interventions retry {short_id(entry['id'])}")
+        raise
+    closed = not is_open(queue.find(entry["id"]))
+    if as_json:
+        say_json({**view, "resolved": closed, "result": dict(result)})
+    else:
+        say_how_it_went(entry, result)
+        if closed:
+            say(f"resolved {entry['id']} (verified)")
+        else:
+            say(f"turn {entry['turn_id']} went on and is done")
+            name = short_id(entry["id"])
+            note(f'next: interventions resolve {name} --note "what you mended"')
+    if result.get("status") == "failed":
+        raise typer.Exit(Code.FAILED)
+
+
+def _retry_all(
+    queue: InterventionQueue, entry: Entry, options: dict[str, Any], *, jobs: int, as_json: bool
 ) -> None:
     """Exits with 1 if a turn failed again; what passed is resolved, verified."""
+    from interventions.retrying import retry_all, waiting
+
     find_resumer()
     turns = waiting(entry, queue.entries())
-    outcomes = retry_all(
-        turns,
-        queue.home,
-        jobs=jobs,
-        progress=_quiet if as_json else _tell,
-        note=note_text or f"retried, and it got past {entry['phase']}",
-        by=by,
-        via="cli",
-    )
+    if not as_json and len(turns) > 1:
+        note(f"{len(turns)} turns wait for this fix; turn {turns[0].turn_id} goes first")
+    try:
+        outcomes, interrupted = retry_all(
+            turns,
+            queue.home,
+            jobs=jobs,
+            progress=_quiet if as_json else _tell,
+            interrupted=_say_interrupted,
+            **options,
+        )
+    except KeyboardInterrupt:
+        # The second one: not even the turns that run are waited for. Their journals hold what
+        # they have done, and nobody's lock outlives this process.
+        note("stopped; to go on: " + _again(entry))
+        sys.stdout.flush()
+        os._exit(Code.INTERRUPTED)
     counts = Counter(outcome.came for outcome in outcomes)
     if as_json:
         rows: dict[str, list[dict[str, object]]] = {"passed": [], "failed": [], "skipped": []}
         for outcome in outcomes:
             rows[outcome.came].append({"turn_id": outcome.turn_id, "what": outcome.what})
-        say_json({"id": entry["id"], **rows})
+        say_json({"id": entry["id"], **rows, "interrupted": interrupted})
     else:
         say(f"passed {counts['passed']}, failed {counts['failed']}, skipped {counts['skipped']}")
+    if interrupted:
+        note("interrupted; to go on: " + _again(entry))
+        raise typer.Exit(Code.INTERRUPTED)
     if counts["failed"]:
         raise typer.Exit(Code.FAILED)
+
+
+def _again(entry: Entry) -> str:
+    return f"interventions retry {short_id(entry['id'])} --all"
+
+
+def _say_interrupted(running: int) -> None:
+    if running:
+        note(f"interrupted: waiting for {running} turns that run; Ctrl-C again stops them too")
 
 
 def _tell(outcome: Outcome, done: int, total: int) -> None:
@@ -56,3 +181,25 @@ def _tell(outcome: Outcome, done: int, total: int) -> None:
 
 def _quiet(outcome: Outcome, done: int, total: int) -> None:
     return
+
+
+def say_how_it_went(entry: Entry, result: Mapping[str, Any]) -> None:
+    """What the resumer tells of a turn that got past the failed phase; another may tell nothing."""
+    turn, again = f"turn {entry['turn_id']}", result.get("intervention_id")
+    if changed := result.get("changed"):
+        note(f"changed since it failed: {one_line('; '.join(map(str, changed)))}")
+    if result.get("status") == "failed":
+        told = one_line(redact_text(str(result.get("message") or "")))
+        note(f"{turn} got past {entry['phase']}, then failed in {result.get('phase')}: {told}")
+        note(f"  next: interventions show {short_id(str(again))}" if again else "  nobody was told")
+    elif status := result.get("status"):
+        note(f"{turn} went on from {result.get('from', entry['phase'])} and is {status}")
+    if trouble := result.get("trouble"):
+        note(f"warning: it could not be resolved: {one_line(str(trouble))}")
+
+
+def say_retry_failed(entry: Entry, error: RetryFailedError) -> None:
+    note(f"error: turn {entry['turn_id']} failed again: {one_line(redact_text(str(error)))}")
+    for line in error.difference:
+        note(f"  {one_line(redact_text(line))}")
+    note(f"  hint: interventions show {short_id(entry['id'])}")

@@ -8,6 +8,7 @@ import shutil
 import sys
 from typing import Any
 
+from interventions.cli.hints import with_home
 from interventions.plaintext import clean
 
 _COLOURS = {"critical": "31;1", "high": "33", "medium": "36", "dim": "2", "bold": "1", "bad": "31"}
@@ -31,8 +32,8 @@ def paint(text: str, colour: str) -> str:
 
 
 def note(text: str) -> None:
-    """A line for the person, on stderr."""
-    print(_encodable(clean(text), sys.stderr.encoding), file=sys.stderr)
+    """A line for the person, on stderr; the commands in it find the same home."""
+    print(_encodable(clean(with_home(text)), sys.stderr.encoding), file=sys.stderr)
 
 
 def say(text: str) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from interventions.cli.exits import UsageError, exits
+from interventions.cli.hints import home_flag
 from interventions.cli.options import AsJson, Home, Id, the_queue
 from interventions.cli.screen import note, paint, say, say_json, say_painted
 from interventions.cli.view import entry_view
@@ -19,6 +20,7 @@ from interventions.timestamps import utc_now
 def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> None:
     """Everything about one intervention, and the commands to go on."""
     from interventions.describe import describe
+    from interventions.resumers import has_resumer
 
     with exits():
         queue = the_queue(home)
@@ -30,8 +32,8 @@ def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> Non
             view = entry_view(entry, now)
             say_json({**view, "similar": [entry_view(e, now) for e in past], "journal": journal})
             return
-        where = f" --home {home}" if home else ""
-        for section in describe(entry, past, journal, now, home_flag=where):
+        told = describe(entry, past, journal, now, home_flag=home_flag(home), resumer=has_resumer())
+        for section in told:
             say_painted(paint(section.title, "bold"))
             for line in section.lines:
                 say(f"  {line}" if line else "")

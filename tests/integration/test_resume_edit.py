@@ -9,20 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.answers import QUESTION, journal_lines, script
+from tests.answers import QUESTION, journal_lines, open_entries, script
 from tests.servers.model_server import ModelServer, status
 
 Ran = subprocess.CompletedProcess[str]
 
 
-def cli(home: Path, *words: str | Path, editor: Path | None = None) -> Ran:
+def cli(
+    home: Path, *words: str | Path, editor: Path | None = None, module: str = "unified_flow"
+) -> Ran:
     env = {**os.environ, "UNIFIED_FLOW_HOME": str(home)}
     env.pop("VISUAL", None)
     env.pop("EDITOR", None)
     if editor is not None:
         env["EDITOR"] = f"{sys.executable} {editor}"
     return subprocess.run(
-        [sys.executable, "-m", "unified_flow", *map(str, words)],
+        [sys.executable, "-m", module, *map(str, words)],
         env=env,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -76,6 +78,21 @@ def test_the_phase_reads_what_was_edited(
     assert "! " not in replayed.stdout
     alone = cli(home, "replay", "1", "--phase", "synthesis")
     assert "asked otherwise" not in alone.stderr, "it is asked what it was asked after the edit"
+
+
+@pytest.mark.usefixtures("failed")
+def test_retry_edits_too(home: Path, model_server: ModelServer, tmp_path: Path) -> None:
+    (entry,) = open_entries(home)
+    asked = len(model_server.requests)
+    change = editor(tmp_path, "data['question'] = 'What is a named bus?'")
+    words = ("retry", entry["id"], "--edit", "--from", "planner", "-m", "put right")
+    done = cli(home, *words, editor=change, module="interventions")
+    assert done.returncode == 0, done.stderr
+    assert model_server.phases[asked] == "planner"
+    assert "What is a named bus?" in model_server.requests[asked].text
+    assert open_entries(home)[0]["resolution"] == "put right"
+    every = cli(home, "retry", entry["id"], "--all", "--edit", module="interventions")
+    assert every.returncode == 2
 
 
 WRONG = {

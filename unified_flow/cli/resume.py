@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from interventions.cli.exits import Code
+from interventions.cli.hints import home_flag
 from interventions.cli.screen import note, say
 from interventions.entry import short_id
 from interventions.plaintext import clean, one_line
@@ -43,6 +44,10 @@ def resume(
         bool,
         typer.Option("--rerun-tools", help="Let tools that may have written write again."),
     ] = False,
+    tools_done: Annotated[
+        bool,
+        typer.Option("--tools-done", help="Count a call that was cut off while writing as done."),
+    ] = False,
     edit: Annotated[
         bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")
     ] = False,
@@ -72,7 +77,10 @@ def resume(
     with exits():
         import asyncio
 
+        from interventions.cli.asking import asker
+        from interventions.cli.editor import edit as in_editor
         from interventions.home import find_home
+        from unified_flow.resuming.asking import asked
         from unified_flow.resuming.naming import turn_named
         from unified_flow.resuming.run import Resumption, flow_of, load
 
@@ -87,27 +95,25 @@ def resume(
             api_key_env=api_key_env,
             api_key_file=api_key_file,
         )
-        edited: dict[str, Any] = {}
-        edited_for = None
-        if edit:
-            from unified_flow.cli.editing import edited_input
-
-            edited_for, edited = edited_input(
-                flow.services, load(place, turn_id), from_phase, rerun_tools
-            )
         wanted = Resumption(
             from_phase=from_phase,
             rerun_tools=rerun_tools,
+            tools_done=tools_done,
             intervention_id=intervention_id,
             note=note_text or "the turn was resumed and got past the phase",
             via="cli",
-            edited=edited,
-            edited_for=edited_for,
+        )
+        wanted = asked(
+            wanted,
+            load(place, turn_id),
+            flow.services,
+            ask=asker(),
+            edit=in_editor if edit else None,
         )
         try:
             code = asyncio.run(_resume(flow, turn_id, wanted, as_json, home))
         except KeyboardInterrupt:
-            note(f"interrupted; to go on: unified-flow resume {turn_id}{_home_flag(home)}")
+            note(f"interrupted; to go on: unified-flow resume {turn_id}")
             raise
     raise typer.Exit(code)
 
@@ -173,7 +179,7 @@ def _show(resumed: Resumed, home: Path | None) -> None:
         from unified_flow.cli.known import known_fixes
 
         known = known_fixes(home, resumed.error.intervention_id)
-        show_card(Console(stderr=True), resumed.turn, resumed.error, _home_flag(home), known)
+        show_card(Console(stderr=True), resumed.turn, resumed.error, home_flag(home), known)
     else:
         say(clean(resumed.turn.response or ""))
     for line in difference(resumed.before, resumed.turn.failure):
@@ -182,7 +188,3 @@ def _show(resumed: Resumed, home: Path | None) -> None:
         note(f"resolved, verified: {short_id(resumed.closed)}")
     if resumed.trouble:
         note(f"warning: the intervention could not be resolved: {one_line(resumed.trouble)}")
-
-
-def _home_flag(home: Path | None) -> str:
-    return f" --home {home}" if home else ""

@@ -15,10 +15,16 @@ REPEATS_TOOLS = NAMES[: NAMES.index("coordinator") + 1]
 
 
 def where_to_go_on(
-    turn: Turn, limits: Limits, *, from_phase: str | None = None, rerun_tools: bool = False
+    turn: Turn,
+    limits: Limits,
+    *,
+    from_phase: str | None = None,
+    rerun_tools: bool = False,
+    tools_done: bool = False,
 ) -> str:
     """The phase that runs first, or END for a turn that lacks nothing but its last line.
 
+    `rerun_tools` lets calls that may have written be made again, `tools_done` counts them as done.
     Raises NotResumableError.
     """
     step = next_step(replace(turn, counters=Counters()), limits)
@@ -37,8 +43,17 @@ def where_to_go_on(
         )
     start = from_phase or following
     if not rerun_tools:
-        _must_not_write_twice(turn, _writes_at_stake(turn, start, rewound=from_phase is not None))
+        rewound = from_phase is not None
+        writes = _writes_at_stake(turn, start, rewound=rewound)
+        _must_not_write_twice(turn, writes, tools_done=tools_done and not rewound)
     return start
+
+
+def writes_at_stake(turn: Turn, limits: Limits, *, from_phase: str | None) -> list[Write]:
+    """The calls that would, or might, have their effect twice if the turn went on. Raises
+    NotResumableError."""
+    start = where_to_go_on(turn, limits, from_phase=from_phase, rerun_tools=True)
+    return _writes_at_stake(turn, start, rewound=from_phase is not None)
 
 
 def _must_be_reached(turn: Turn, phase: str, following: str) -> None:
@@ -64,8 +79,8 @@ def _writes_at_stake(turn: Turn, start: str, *, rewound: bool) -> list[Write]:
     return [write for write in turn.writes if not write.done]
 
 
-def _must_not_write_twice(turn: Turn, writes: list[Write]) -> None:
-    if not writes:
+def _must_not_write_twice(turn: Turn, writes: list[Write], *, tools_done: bool) -> None:
+    if not writes or tools_done:
         return
     begun = [write for write in writes if not write.done]
     names = ", ".join(dict.fromkeys(write.tool for write in begun or writes))
@@ -74,6 +89,8 @@ def _must_not_write_twice(turn: Turn, writes: list[Write]) -> None:
         if begun
         else f"{names} has written in turn {turn.turn_id}, and would be asked to again"
     )
+    otherwise = ", --tools-done counts it as done" if begun else ""
     raise NotResumableError(
-        said, hint="see whether the effect is there; --rerun-tools lets the call run again"
+        said,
+        hint=f"see whether the effect is there: --rerun-tools lets the call run again{otherwise}",
     )

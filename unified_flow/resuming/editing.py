@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import ValidationError
 
-from unified_flow.config import Limits
 from unified_flow.errors import InputError
 from unified_flow.events import Runner, TurnResumed
 from unified_flow.folding import OUTPUT, apply
@@ -15,17 +15,32 @@ from unified_flow.question import checked_question
 from unified_flow.resuming.decision import END, where_to_go_on
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.sections import written
+from unified_flow.services import Services
 from unified_flow.turn import Turn
 
 QUESTION = "question"
 
 
-def phase_to_edit(turn: Turn, limits: Limits, *, from_phase: str | None, rerun_tools: bool) -> str:
-    """The phase whose input is meant. Raises NotResumableError."""
-    phase = where_to_go_on(turn, limits, from_phase=from_phase, rerun_tools=rerun_tools)
+def edited_input(
+    services: Services,
+    turn: Turn,
+    edit: Callable[[str, str], str],
+    *,
+    from_phase: str | None,
+    settled: bool,
+) -> tuple[str, dict[str, Any]]:
+    """(the phase, what `edit` changed of its input); `edit` takes a file's name and a text.
+
+    `settled`: it is clear what becomes of calls that may have written. Raises NotResumableError,
+    RecipeError, and what `edit` raises.
+    """
+    limits = services.settings.limits
+    phase = where_to_go_on(turn, limits, from_phase=from_phase, rerun_tools=settled)
     if phase == END:
         raise NotResumableError(f"turn {turn.turn_id} has no phase left to edit the input of")
-    return phase
+    reads = services.recipe(phase).head.reads
+    before = input_of(turn, phase, reads, rewound=from_phase is not None)
+    return phase, edits(before, edit(f"{phase}.json", as_text(before)))
 
 
 def input_of(turn: Turn, phase: str, reads: frozenset[str], *, rewound: bool) -> dict[str, Any]:

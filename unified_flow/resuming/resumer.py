@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from unified_flow.flow import UnifiedFlow
+from unified_flow.resuming.asking import asked
 from unified_flow.resuming.comparison import difference
 from unified_flow.resuming.run import Resumed, Resumption, flow_of, load, resume_turn
 
-OPTIONS = ("from_phase", "rerun_tools", "intervention_id", "note", "by", "via")
+OPTIONS = ("from_phase", "rerun_tools", "tools_done", "intervention_id", "note", "by", "via")
 
 
 class FlowResumer:
@@ -21,11 +23,15 @@ class FlowResumer:
         the phase that had failed has completed. Raises QueueError for a turn that cannot be
         resumed (busy, nothing left to do, no such turn)."""
         wanted = Resumption(**{key: options[key] for key in OPTIONS if key in options})
-        return _told(asyncio.run(_resume(turn_id, home, wanted)))
+        turn = load(home, turn_id)
+        flow = flow_of(turn, home)
+        ask, edit = options.get("ask"), options.get("edit")
+        wanted = asked(wanted, turn, flow.services, ask=ask, edit=edit)
+        return _told(asyncio.run(_resume(flow, turn_id, wanted)))
 
 
-async def _resume(turn_id: int, home: Path, wanted: Resumption) -> Resumed:
-    async with flow_of(load(home, turn_id), home) as flow:
+async def _resume(flow: UnifiedFlow, turn_id: int, wanted: Resumption) -> Resumed:
+    async with flow:
         return await resume_turn(flow, turn_id, wanted)
 
 

@@ -21,7 +21,7 @@ from unified_flow.resuming.decision import where_to_go_on
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.resuming.settling import own_intervention, settle
 from unified_flow.runner import this_process
-from unified_flow.turn import Failure, Turn
+from unified_flow.turn import Failure, Turn, Write
 from unified_flow.wiring import wire
 
 TRIES = 5
@@ -33,11 +33,14 @@ class Resumption:
     """What the person asks for.
 
     `note` closes the intervention once its phase has completed; None leaves that to the caller.
-    `edited` replaces what the phase `edited_for` reads (events.TurnResumed).
+    `edited` replaces what the phase `edited_for` reads (events.TurnResumed). `asked_about` are the
+    calls for which a person chose `rerun_tools` or `tools_done`.
     """
 
     from_phase: str | None = None
     rerun_tools: bool = False
+    tools_done: bool = False
+    asked_about: tuple[Write, ...] = ()
     intervention_id: str | None = None
     note: str | None = None
     by: str | None = None
@@ -170,7 +173,11 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         services.settings.limits,
         from_phase=wanted.from_phase,
         rerun_tools=wanted.rerun_tools,
+        tools_done=wanted.tools_done,
     )
+    begun = [write for write in turn.writes if not write.done]
+    if wanted.asked_about and any(write not in wanted.asked_about for write in begun):
+        raise NotResumableError(f"turn {turn.turn_id} went on while it was being asked about")
     if wanted.edited_for not in (None, phase):
         raise NotResumableError(
             f"turn {turn.turn_id} went on to {phase} while {wanted.edited_for} was being edited"
@@ -190,5 +197,6 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         note=wanted.note,
         changed=changes.differences(changes.then(turn), changes.now(services)),
         edited=dict(wanted.edited),
+        tools_done=[write.call for write in begun] if wanted.tools_done else [],
         environment=changes.at_start(services),
     )

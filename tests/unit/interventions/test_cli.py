@@ -354,6 +354,17 @@ def test_retry_says_that_nothing_can_continue_a_turn(monkeypatch: pytest.MonkeyP
     assert code_of(raised.value) == 2
 
 
+def test_show_recommends_a_retry_only_where_something_can_do_it(
+    queue, make, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = short(queue.put(make()).intervention_id)
+    assert f"interventions retry {name}" in run("show", name).stdout
+    monkeypatch.setattr(resumers, "GROUP", "group.that.nobody.registers")
+    shown = run("show", name).stdout
+    assert f"interventions resolve {name}" in shown
+    assert "interventions retry" not in shown
+
+
 def test_retry_of_a_turn_that_is_not_there(queue, make, run: Run) -> None:
     name = queue.put(make()).intervention_id
     for words in (["retry", short(name)], ["resolve", short(name), "-m", "x", "--retry"]):
