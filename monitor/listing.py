@@ -35,6 +35,7 @@ OPEN_COLUMNS = (
     Column("SESSION", 14, least=8, from_width=72),
 )
 HISTORY_COLUMNS = (
+    Column("", 1),
     Column("CLOSED", 6, right=True),
     Column("SEV", 4),
     Column("PHASE", 16, least=8, from_width=58),
@@ -115,11 +116,12 @@ def open_row(
     return Row(group.key, cells)
 
 
-def history_row(entry: Entry, now: datetime) -> Row:
+def history_row(entry: Entry, now: datetime, *, marked: bool = False) -> Row:
     resolved = bool(entry.get("resolved_at"))
     closed = entry.get("resolved_at") or entry.get("dismissed_at") or entry["last_seen"]
     state = state_of(entry, now).upper()
     cells = (
+        Cell("✓" if marked else "", "mark"),
         Cell(_ago(closed, now)),
         Cell(SEVERITY.get(entry["severity"], "?"), _severity_style(entry)),
         Cell(one_line(entry["phase"])),

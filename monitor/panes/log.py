@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 from textual.content import Content
 
-from interventions.entry import short_id
+from interventions.entry import complete, short_id
 from interventions.plaintext import clean, one_line
+from interventions.query import Query
 from monitor.listing import SEVERITY
 from monitor.widgets.rows import Cell, Column, Row
 
@@ -36,6 +38,17 @@ def row(key: str, record: dict[str, Any]) -> Row:
         Cell(one_line(error)),
     )
     return Row(key, cells)
+
+
+def matches(record: dict[str, Any], query: Query, now: datetime) -> bool:
+    """The line as the failure that it is; states are those of the moment in which it came."""
+    if not query.tests:
+        return True
+    try:
+        failure = complete({"created_at": record.get("logged_at"), "id": "-", **record})
+    except ValueError:
+        return False
+    return query.matches(failure, now)
 
 
 def text(record: dict[str, Any]) -> Content:

@@ -48,6 +48,8 @@ class Tab:
         """The detail of a row that is no entry."""
         return Content("")
 
+    # Where rows are no entries nothing is done to them, and nothing can be marked.
+
     def marked_entries(self) -> list[Entry]:
         return []
 
@@ -55,10 +57,21 @@ class Tab:
         return 0
 
     def mark(self, key: str) -> None:
-        """Nothing here can be marked."""
+        return
 
     def mark_all(self, now: datetime) -> None:
-        """Nothing here can be marked."""
+        return
+
+    def unmark(self) -> bool:
+        """Whether there were marks."""
+        return False
+
+    def remark(self) -> str:
+        """How much is in it, and how much of that is marked."""
+        return ""
+
+    def _nothing_matches(self) -> tuple[str, str, str]:
+        return ("Nothing matches", self.model.view.query.text, "esc clears the filter")
 
 
 class OpenTab(Tab):
@@ -92,20 +105,58 @@ class OpenTab(Tab):
         groups = self.model.groups(now)
         self.model.mark({entry["id"] for group in groups for entry in group.entries})
 
+    def unmark(self) -> bool:
+        found, self.model.marked = bool(self.model.marked), set()
+        return found
+
+    def remark(self) -> str:
+        return self.model.counted()
+
 
 class HistoryTab(Tab):
     name = "history"
     columns = listing.HISTORY_COLUMNS
     of_entries = True
 
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._marked: set[str] = set()
+
     def rows(self, now: datetime) -> list[Row]:
+        return [
+            listing.history_row(entry, now, marked=entry["id"] in self._marked)
+            for entry in self._shown(now)
+        ]
+
+    def _shown(self, now: datetime) -> list[Entry]:
         query = self.model.view.query
-        found = [entry for entry in self._closed() if query.matches(entry, now)]
-        return [listing.history_row(entry, now) for entry in found[:_MOST_HISTORY]]
+        return [entry for entry in self._closed() if query.matches(entry, now)][:_MOST_HISTORY]
+
+    def marked_entries(self) -> list[Entry]:
+        return [entry for entry in self._closed() if entry["id"] in self._marked]
+
+    def marked_and_hidden(self, now: datetime) -> int:
+        shown = {entry["id"] for entry in self._shown(now)}
+        return sum(1 for entry in self.marked_entries() if entry["id"] not in shown)
+
+    def mark(self, key: str) -> None:
+        self._marked ^= {key}
+
+    def mark_all(self, now: datetime) -> None:
+        shown = {entry["id"] for entry in self._shown(now)}
+        self._marked = self._marked - shown if shown <= self._marked else self._marked | shown
+
+    def unmark(self) -> bool:
+        found, self._marked = bool(self.marked_entries()), set()
+        return found
+
+    def remark(self) -> str:
+        count = len(self.marked_entries())
+        return f"({count} marked)" if count else ""
 
     def _nothing(self) -> tuple[str, str, str]:
         if self._closed():
-            return ("Nothing matches", self.model.view.query.text, "esc clears the filter")
+            return self._nothing_matches()
         return ("No history", "nothing was closed yet", "")
 
     def entries(self, key: str) -> Sequence[Entry]:
@@ -120,9 +171,12 @@ class TurnsTab(Tab):
     columns = turns.COLUMNS
 
     def rows(self, now: datetime) -> list[Row]:
-        return [turns.row(turn, now) for turn in self.feed.turns] if self.feed else []
+        query, found = self.model.view.query, self.feed.turns if self.feed else ()
+        return [turns.row(turn, now) for turn in found if turns.matches(turn, query, now)]
 
     def _nothing(self) -> tuple[str, str, str]:
+        if self.feed and self.feed.turns:
+            return self._nothing_matches()
         return ("No turns yet", "a turn appears here when it begins", "unified-flow ask QUESTION")
 
     def text(self, key: str) -> Content:
@@ -135,9 +189,12 @@ class LogTab(Tab):
     columns = log.COLUMNS
 
     def rows(self, now: datetime) -> list[Row]:
-        return [log.row(key, record) for key, record in self.feed.log] if self.feed else []
+        query, found = self.model.view.query, self.feed.log if self.feed else ()
+        return [log.row(key, record) for key, record in found if log.matches(record, query, now)]
 
     def _nothing(self) -> tuple[str, str, str]:
+        if self.feed and self.feed.log:
+            return self._nothing_matches()
         return ("Nothing failed today", "every failure is a line here", "")
 
     def text(self, key: str) -> Content:

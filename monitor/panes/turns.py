@@ -7,8 +7,10 @@ from datetime import datetime
 from textual.content import Content
 
 from interventions.durations import short_duration
+from interventions.entry import complete
 from interventions.plaintext import clean, one_line
-from interventions.timestamps import from_text
+from interventions.query import Query
+from interventions.timestamps import from_text, to_text
 from monitor import ribbon
 from monitor.turns import LiveTurn
 from monitor.widgets.rows import Cell, Column, Row
@@ -38,6 +40,27 @@ def row(turn: LiveTurn, now: datetime) -> Row:
         Cell(one_line(turn.get("session_id") or ""), "dim"),
     )
     return Row(f"turn-{turn['turn_id']}", cells)
+
+
+def matches(turn: LiveTurn, query: Query, now: datetime) -> bool:
+    """By the terms that mean something of a turn; text is looked for in all that is shown of it."""
+    if not query.tests:
+        return True
+    phases = ribbon.phases(turn.get("ribbon"))
+    stopped = next((one.name for one in phases if one.status in ("failed", "running")), "-")
+    words = (turn["status"], turn.get("question"), turn.get("doing"), turn.get("error"))
+    entry = {
+        "id": str(turn.get("intervention_id") or f"turn-{turn['turn_id']}"),
+        "created_at": turn.get("started_at") or to_text(now),
+        "severity": "-",
+        "type": "-",
+        "phase": stopped,
+        "error_type": (turn.get("error") or "-").partition(":")[0],
+        "error_message": " ".join(filter(None, words)),
+        "session_id": turn.get("session_id"),
+        "turn_id": turn["turn_id"],
+    }
+    return query.matches(complete(entry), now)
 
 
 def text(turn: LiveTurn) -> Content:

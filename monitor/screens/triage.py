@@ -114,7 +114,9 @@ class TriageScreen(ReadingScreen):
             notice=f"{trouble.what}\n{trouble.todo}" if trouble and rows else "",
         )
         self.query_one(StatusHeader).show(model.snapshot, self.source.title, model.held_back)
-        self.query_one(TabBar).show(tab.name, {"open": model.counted()})
+        self.query_one(TabBar).show(
+            tab.name, {name: each.remark() for name, each in self.tabs.items()}
+        )
         self._show_detail()
         self.check_keys()
 
@@ -194,6 +196,8 @@ class TriageScreen(ReadingScreen):
         self.step(steps)
 
     def action_mark(self) -> None:
+        if not self._can_mark():
+            return
         self.tab.mark(self.rows.cursor_key or "")
         self.show()
         self.rows.action_move(1)
@@ -203,7 +207,14 @@ class TriageScreen(ReadingScreen):
         self.tab.mark(message.key)
         self.show()
 
+    def _can_mark(self) -> bool:
+        if not self.tab.of_entries:
+            self.tell("marks are for interventions, in Open and History: nothing is done to these")
+        return self.tab.of_entries
+
     def action_mark_all(self) -> None:
+        if not self._can_mark():
+            return
         self.tab.mark_all(self.clock())
         self.show()
 
@@ -275,8 +286,7 @@ class TriageScreen(ReadingScreen):
             self.rows.focus()
         elif self.query_one(FilterBar).display:
             self.query_one(FilterBar).action_clear()
-        elif self.model.marked:
-            self.model.marked.clear()
+        elif self.tab.unmark():
             self.show()
 
     def action_leave(self) -> None:

@@ -10,11 +10,15 @@ import pytest
 
 from interventions import InterventionQueue
 from interventions.entry import is_open, short_id
+from interventions.query import parse
+from interventions.timestamps import utc_now
 from monitor.app import Monitor
+from monitor.panes import turns
+from monitor.turns import LiveTurn
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.filter_bar import FilterBar
 from tests.tui.other_process import OtherProcess
-from tests.tui.scene import fill, paste, put, until
+from tests.tui.scene import fill, paste, put, turn, until
 from tests.tui.seen import app, current, line_of_cursor, rows, text, told, top, triage
 
 pytestmark = pytest.mark.anyio
@@ -195,6 +199,58 @@ async def test_marks_and_bulk(queue: InterventionQueue, monitor: Make) -> None:
         assert "resolved 2" in told(pilot)
         await pilot.press("z")
         await until(pilot, lambda: all(map(is_open, queue.entries())))
+
+
+async def test_marks_and_bulk_in_the_history(queue: InterventionQueue, monitor: Make) -> None:
+    for entry_id in fill(queue, 4):
+        queue.resolve(entry_id, "too early")
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("2")
+        await until(pilot, lambda: len(rows(pilot).rows) == 4)
+        await pilot.press("space", "space")
+        assert "History (2 marked)" in text(pilot)
+        await pilot.press("ctrl+a", "o")
+        await until(pilot, lambda: "Reopen 4 interventions" in text(pilot))
+        await pilot.press("escape", "escape")
+        assert "marked" not in text(pilot)
+        await pilot.press("g", "space", "slash")
+        await paste(pilot, "sev:crit")
+        await pilot.press("enter", "ctrl+a", "o")
+        await until(pilot, lambda: "1 of them are marked but not shown" in text(pilot))
+        await pilot.press("y")
+        await until(pilot, lambda: "reopened 2" in told(pilot))
+        assert len([entry for entry in queue.entries() if is_open(entry)]) == 2
+
+
+async def test_the_filter_holds_in_every_tab(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 6)
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("4", "slash")
+        await paste(pilot, "phase:save")
+        await until(pilot, lambda: "NOTHING MATCHES" in text(pilot))
+        await pilot.press("ctrl+u")
+        await paste(pilot, "sev:crit -error:key")
+        await until(pilot, lambda: len(rows(pilot).rows) == 1)
+        await pilot.press("enter", "space")
+        await until(pilot, lambda: "marks are for interventions" in told(pilot))
+        await pilot.press("1")
+        assert len(rows(pilot).rows) == 1
+
+
+def test_turns_are_filtered_by_what_is_shown_of_them() -> None:
+    shown: LiveTurn = {
+        "turn_id": 7,
+        "status": "failed",
+        "session_id": "ros",
+        "question": "How do topics differ?",
+        "started_at": "2026-01-01T00:00:00Z",
+        "ribbon": turn("planner")["ribbon"],
+        "error": "KeyError: 'route'",
+    }
+    for wanted in ("", "topics", "failed", "phase:planner", "session:ros", "turn:7", "error:key"):
+        assert turns.matches(shown, parse(wanted), utc_now()), wanted
+    for unwanted in ("running", "phase:save", "sev:high", "age:<1h", "turn:8"):
+        assert not turns.matches(shown, parse(unwanted), utc_now()), unwanted
 
 
 async def test_escape_drops_the_marks_last(queue: InterventionQueue, monitor: Make) -> None:
