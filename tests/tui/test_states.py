@@ -86,18 +86,6 @@ async def test_unreadable(queue: InterventionQueue, monitor: Make) -> None:
         assert "interventions doctor" in text(pilot)
 
 
-async def test_read_only(
-    queue: InterventionQueue, monitor: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file system mounted read-only; who runs the tests may be root, whom modes do not stop."""
-    put(queue)
-    monkeypatch.setattr("monitor.source.os.access", lambda path, mode: False)
-    async with monitor().run_test(size=SIZE) as pilot:
-        assert "read-only" in text(pilot)
-        await pilot.press("r", "d", "s", "a", "z")
-        assert top(pilot) == "TriageScreen"
-
-
 async def test_a_full_queue_says_what_merges_and_what_was_dropped(
     queue: InterventionQueue, monitor: Make
 ) -> None:
