@@ -7,9 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from unified_flow import results
-from unified_flow.events import (
-    Runner,
-)
+from unified_flow.events import Given, Runner
 from unified_flow.sections import Sections
 
 Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned"]
@@ -105,6 +103,7 @@ class Turn:
     resumed: int = 0
     retry: Retry | None = None
     writes: tuple[Write, ...] = ()
+    given: Given | None = None
 
     @property
     def phases(self) -> list[dict[str, Any]]:
