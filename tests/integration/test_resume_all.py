@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +26,7 @@ from unified_flow.archive import TurnArchive
 from unified_flow.errors import PhaseError
 
 TURNS = 14
+PATIENCE_S = 30.0
 
 
 @pytest.fixture
@@ -112,4 +119,84 @@ def test_what_a_broken_off_run_left_is_done_by_the_next(
     told = retry(home, left[0], 0)
     assert len(told["passed"]) == TURNS - 5
     assert model_server.phases[asked:].count("synthesis") == TURNS - 5
+    assert statuses(home) == ["answered"] * TURNS
+
+
+@pytest.fixture
+def held(model_server: ModelServer) -> Iterator[threading.Event]:
+    """The server answers the turn that goes first, and the others once this is set."""
+    let_go = threading.Event()
+    calls = itertools.count()
+
+    def synthesis(connection: Connection) -> None:
+        if next(calls):
+            let_go.wait()
+        answer(script()["synthesis"])(connection)
+
+    model_server.script = script(synthesis=synthesis)
+    yield let_go
+    let_go.set()
+
+
+JOBS = 2
+
+
+@contextmanager
+def interrupted(home: Path, name: str, server: ModelServer) -> Iterator[subprocess.Popen[str]]:
+    """`retry --all` with a Ctrl-C while turns run at the same time, and what it says."""
+    asked = server.phases.count("synthesis")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "interventions", "retry", name, "--all", "--jobs", str(JOBS)],
+        env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    deadline = time.monotonic() + PATIENCE_S
+    while server.phases.count("synthesis") < asked + 1 + JOBS:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    for line in process.stderr:
+        if line.startswith("interrupted: waiting for"):
+            break
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_ctrl_c_brings_what_runs_to_its_end_and_the_next_run_does_the_rest(
+    home: Path, failed: str, model_server: ModelServer, held: threading.Event
+) -> None:
+    asked = len(model_server.phases)
+    with interrupted(home, failed, model_server) as process:
+        held.set()
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert out == f"passed {1 + JOBS}, failed 0, skipped {TURNS - 1 - JOBS}\n"
+    assert "skipped: it was interrupted" in err
+    assert f"to go on: interventions retry {failed.rpartition('_')[2]} --all" in err
+    assert model_server.phases[asked:].count("synthesis") == 1 + JOBS
+    again = retry(home, failed, 0)
+    assert len(again["passed"]) == TURNS - 1 - JOBS
+    assert all("nothing left to do" in turn["what"] for turn in again["skipped"])
+    assert model_server.phases[asked:].count("synthesis") == TURNS, "each turn once"
+    assert statuses(home) == ["answered"] * TURNS
+    assert all(entry["resolutions"][0]["verified"] for entry in open_entries(home))
+
+
+def test_a_second_ctrl_c_waits_for_nothing_and_costs_only_what_had_no_answer(
+    home: Path, failed: str, model_server: ModelServer, held: threading.Event
+) -> None:
+    asked = len(model_server.phases)
+    with interrupted(home, failed, model_server) as process:
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=PATIENCE_S)[1]
+    assert process.returncode == 130
+    assert "stopped; to go on: " in err
+    held.set()
+    again = retry(home, failed, 0)
+    assert len(again["passed"]) == TURNS - 1
+    assert model_server.phases[asked:].count("synthesis") == TURNS + JOBS
     assert statuses(home) == ["answered"] * TURNS
