@@ -25,6 +25,7 @@ from unified_flow.recipe import Recipe
 from unified_flow.results import GatheredContext, PriorTurn, ToolRequest, ToolResult
 from unified_flow.sections import Sections, ToolDescription
 from unified_flow.services import Services
+from unified_flow.tools.caller import Caller
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -51,8 +52,9 @@ class Kit:
         self._ledger = ledger
         self._services = services
 
-    @property
-    def tools(self) -> tuple[ToolDescription, ...]:
+    async def tools(self) -> tuple[ToolDescription, ...]:
+        """Raises what keeps a server from telling its tools."""
+        await self._services.toolbox.open()
         return self._services.toolbox.describe()
 
     @property
@@ -132,12 +134,27 @@ class Kit:
         return self._ledger.turn.history or ()
 
     async def call(self, place: int, request: ToolRequest) -> ToolResult:
-        """The result of the plan's request number `place`; one that is done is not done again."""
-        if place in self._ledger.turn.tools_done:
-            return self._ledger.turn.tools_done[place]
+        """The result of the plan's request number `place`; one that is done is not done again.
+
+        Raises ToolNotFoundError, ToolArgumentError or ToolDeniedError before anything has run,
+        else what the tool raises.
+        """
+        turn = self._ledger.turn
+        if place in turn.tools_done:
+            return turn.tools_done[place]
         self.where = Where(tool=request.tool, tool_args=request.args)
+        await self._services.toolbox.open(request.tool)
         tool, args = self._services.toolbox.check(request)
         self.where = Where(stage=tool.stage, tool=request.tool, tool_args=request.args)
+        given = turn.given
+        if given is not None and (given.tool, given.args) != (request.tool, request.args):
+            given = None
+        allowed_by = await self._services.gate.admit(
+            tool,
+            request.args,
+            session_id=turn.session_id,
+            granted=given is not None and given.grant is not None,
+        )
         self._ledger.record(
             ToolStarted(
                 phase=self.phase,
@@ -146,11 +163,14 @@ class Kit:
                 goal_id=request.goal_id,
                 args=request.args,
                 access=sorted(tool.access),
+                allowed_by=allowed_by,
             )
         )
         self._ledger.flush()
         started = perf_counter()
-        output = await self._services.toolbox.call(tool, args)
+        answer = given.answer if given is not None else None
+        caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer)
+        output = await self._services.toolbox.call(tool, args, caller)
         result = ToolResult(
             tool=request.tool,
             goal_id=request.goal_id,

@@ -19,6 +19,7 @@ from unified_flow.policies import Policy
 from unified_flow.querylog import QueryLog
 from unified_flow.recipe import Recipe
 from unified_flow.sessions import SessionStore
+from unified_flow.tools.permission import Gate
 from unified_flow.tools.toolbox import Toolbox
 
 
@@ -32,6 +33,7 @@ class Services:
     folders: TurnFolders
     models: ModelRegistry
     toolbox: Toolbox
+    gate: Gate
     documents: Documents | None
     sessions: SessionStore
     memory: MemoryStore
@@ -57,6 +59,7 @@ class Services:
         return recipe.load(phase, self.recipes)
 
     async def aclose(self) -> None:
+        await self.toolbox.aclose()
         await self.models.aclose()
         self.sessions.close()
         if self.documents is not None:

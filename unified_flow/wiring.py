@@ -29,11 +29,18 @@ from unified_flow.retrieval.roots import (
     folders_of,
     resolved,
 )
+from unified_flow.runner import this_process
 from unified_flow.services import Services
 from unified_flow.sessions import SessionStore
 from unified_flow.tools import Tool
+from unified_flow.tools.calculate import CALCULATE
 from unified_flow.tools.doc_search import doc_search
 from unified_flow.tools.files import file_tools
+from unified_flow.tools.grants import GrantStore
+from unified_flow.tools.human_ask import HUMAN_ASK
+from unified_flow.tools.loading import installed_tools, located, named_tools
+from unified_flow.tools.mcp import servers_of
+from unified_flow.tools.permission import Asker, Gate
 from unified_flow.tools.toolbox import Toolbox
 
 GIVEN = ("model", "base_url", "api_key_env", "api_key_file", "timeout_s", "policy", "collection")
@@ -46,14 +53,18 @@ def wire(
     docs: Sequence[Path | str] | None = None,
     extra_models: dict[str, Model] | None = None,
     tools: Sequence[Tool] | None = None,
+    tool_modules: Sequence[str] | None = None,
+    allow_tools: Sequence[str] | None = None,
+    asker: Asker | None = None,
     retriever: Retriever | None = None,
     **flags: Any,
 ) -> Services:
     """The services of a flow over `home`. A flag that is None means: as configured.
 
-    `extra_models` adds models of one's own by name, `tools` replaces the tools, `retriever`
-    stands in for the document index. Raises ConfigError, and InputError for documents that are
-    not there.
+    `extra_models` adds models of one's own by name, `tools` replaces the tools, `tool_modules`
+    adds to them, `allow_tools` adds to the setting `tools.allow`, `asker` asks a person whether a
+    tool may run, `retriever` stands in for the document index. Raises ConfigError, and InputError
+    for documents that are not there.
     """
     root = find_home(home)
     named = [absolute(each) for each in docs] if docs else None
@@ -63,15 +74,25 @@ def wire(
     roots = resolved(named or docs_of(settings, chosen=flags.get("collection")))
     documents = _documents(root, settings, roots, private)
     sessions = SessionStore(state_folder(root) / "sessions.sqlite3")
+    given_modules = [located(each, Path.cwd()) for each in tool_modules or ()]
+    servers = servers_of(settings.mcp, root) if tools is None else []
     if tools is None:
         tools = _tools(retriever or documents, settings, roots, private)
+        tools += [*installed_tools(), *_own_tools(settings, root, given_modules)]
     return Services(
         home=root,
         settings=settings,
         config_digest=_digest(settings),
         folders=TurnFolders(state_folder(root) / "turns", known=sessions.last_turn_id),
         models=ModelRegistry(settings, extra_models),
-        toolbox=Toolbox(tools),
+        toolbox=Toolbox(tools, servers),
+        gate=Gate(
+            GrantStore(state_folder(root) / "grants.json"),
+            allow=(*settings.tools.allow, *(allow_tools or ())),
+            deny=tuple(settings.tools.deny),
+            asker=asker,
+            by=this_process().user,
+        ),
         documents=documents,
         sessions=sessions,
         memory=MemoryStore(state_folder(root) / "memory"),
@@ -79,17 +100,26 @@ def wire(
         refuse_when_full=queue_settings(root).refuse_when_full,
         query_log=QueryLog(root / "logs" / "rag_queries.jsonl"),
         policy=POLICIES[settings.policy](),
-        asked_with=_asked_with(docs, flags),
+        asked_with=_asked_with(docs, given_modules, allow_tools, flags),
     )
 
 
-def _asked_with(docs: Sequence[Path | str] | None, flags: dict[str, Any]) -> dict[str, Any]:
+def _asked_with(
+    docs: Sequence[Path | str] | None,
+    tool_modules: list[str],
+    allow_tools: Sequence[str] | None,
+    flags: dict[str, Any],
+) -> dict[str, Any]:
     """What a resumed turn is given again, JSON-able. No address with a password in it is kept."""
     given = {key: flags[key] for key in GIVEN if flags.get(key) is not None}
     if "@" in given.get("base_url", ""):
         del given["base_url"]
     if "api_key_file" in given:
         given["api_key_file"] = str(Path(given["api_key_file"]).absolute())
+    if tool_modules:
+        given["tool_modules"] = tool_modules
+    if allow_tools:
+        given["allow_tools"] = list(allow_tools)
     return given | ({"docs": [str(absolute(each)) for each in docs]} if docs else {})
 
 
@@ -122,7 +152,14 @@ def _tools(
 ) -> list[Tool]:
     roots = folders_of(resolved(settings.roots) if settings.roots else docs)
     search = [doc_search(retriever)] if retriever is not None else []
-    return search + (list(file_tools(roots, exclude=private)) if roots else [])
+    files = list(file_tools(roots, exclude=private)) if roots else []
+    return [*search, *files, CALCULATE, HUMAN_ASK]
+
+
+def _own_tools(settings: Settings, home: Path, given: list[str]) -> list[Tool]:
+    """Each module once, whether the configuration or the command names it."""
+    configured = [located(each, home) for each in settings.tools.modules]
+    return named_tools(list(dict.fromkeys([*configured, *given])))
 
 
 def _digest(settings: Settings) -> str:

@@ -43,7 +43,14 @@ def make(home: Path, docs: Path | None, **over: Any) -> UnifiedFlow:
     model = ScriptedModel(script(**over))
     folders = [docs] if docs else None
     return UnifiedFlow(
-        wire(home, docs=folders, extra_models={"scripted": model}, model="scripted", **wired)
+        wire(
+            home,
+            docs=folders,
+            extra_models={"scripted": model},
+            model="scripted",
+            allow_tools=["*"],
+            **wired,
+        )
     )
 
 

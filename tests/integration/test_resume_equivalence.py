@@ -101,7 +101,13 @@ def flow_in(home: Path, world: World) -> UnifiedFlow:
         Tool(name, name, Word, frozenset({access}), run)
         for name, access in (("look", Access.READS), ("write", Access.WRITES))
     ]
-    services = wire(home, extra_models={"by_visit": ByVisit(world)}, model="by_visit", tools=tools)
+    services = wire(
+        home,
+        extra_models={"by_visit": ByVisit(world)},
+        model="by_visit",
+        tools=tools,
+        allow_tools=["*"],
+    )
     sessions = Sessions(services.sessions.path)
     sessions.world = world
     return UnifiedFlow(replace(services, sessions=sessions))

@@ -11,4 +11,4 @@ SEVERITY = "critical"
 
 
 async def run(turn: Turn, kit: Kit) -> Plan:
-    return await kit.ask(Plan, tools=kit.tools)
+    return await kit.ask(Plan, tools=await kit.tools())

@@ -19,6 +19,7 @@ from unified_flow.errors import (
 from unified_flow.results import ToolRequest
 from unified_flow.sections import ToolDescription
 from unified_flow.tools import Tool, ToolOutput
+from unified_flow.tools.caller import CALLER, Caller
 
 _VALUE_SHOWN = 60
 _ERRORS_SHOWN = 8
@@ -96,8 +97,9 @@ class Toolbox:
         except ValidationError as exc:
             raise _bad_arguments(tool, exc) from exc
 
-    async def call(self, tool: Tool, args: BaseModel) -> ToolOutput:
+    async def call(self, tool: Tool, args: BaseModel, caller: Caller | None = None) -> ToolOutput:
         """Raises ToolTimeoutError after the tool's own time, else whatever the tool raises."""
+        before = CALLER.set(caller or Caller())
         deadline = asyncio.timeout(tool.timeout_s)
         try:
             async with deadline:
@@ -109,6 +111,8 @@ class Toolbox:
                 f"{tool.name} did not finish in {tool.timeout_s:g} s",
                 hint=f"Ask {tool.name} for less, or give it more time.",
             ) from exc
+        finally:
+            CALLER.reset(before)
 
     def _not_found(self, name: str) -> ToolNotFoundError:
         close = get_close_matches(name, self._tools, n=3, cutoff=0.5)
