@@ -7,6 +7,7 @@ a setting names the variable or the file that holds one.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +22,8 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from unified_flow.config_file import FILE, read_file
+from interventions.home import HOME_VARIABLE
+from unified_flow.config_file import FILE, NOT_OURS, read_file
 from unified_flow.errors import ConfigError
 from unified_flow.retrieval.roots import DEFAULT_COLLECTION, DocumentRoot
 
@@ -215,6 +217,7 @@ class Settings(BaseSettings):
 def load(home: Path, **flags: Any) -> Settings:
     """Settings of `home`. A flag that is None counts as not given. Raises ConfigError."""
     where, file = read_file(home)
+    _refuse_unknown_variables()
     given = {key: value for key, value in flags.items() if value is not None}
     try:
         return Settings(**{"_file": file, **given})
@@ -222,6 +225,22 @@ def load(home: Path, **flags: Any) -> Settings:
         raise _explain(exc, where) from exc
     except SettingsError as exc:
         raise ConfigError(f"an environment variable UNIFIED_FLOW_… is wrong: {exc}") from exc
+
+
+def _refuse_unknown_variables() -> None:
+    """A variable that nobody reads is a mistake that would otherwise show as a default."""
+    known = {
+        HOME_VARIABLE,
+        *(PREFIX + name.upper() for name in (*Settings.model_fields, *NOT_OURS)),
+    }
+    for name in sorted(os.environ):
+        top = name.upper().removeprefix(PREFIX).split(NESTED)[0]
+        if name.upper().startswith(PREFIX) and PREFIX + top not in known:
+            close = get_close_matches(PREFIX + top, known, n=1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            raise ConfigError(
+                f"the environment variable {name} is no setting{meant}", hint="mend or unset it"
+            )
 
 
 def _explain(exc: ValidationError, where: Path | None) -> ConfigError:

@@ -15,12 +15,17 @@ NOT_OURS = ("queue", "notifications")  # tables that interventions/settings.py r
 
 def read_file(home: Path) -> tuple[Path | None, dict[str, Any]]:
     """The file that rules `home`, if there is one, and our settings in it. Raises ConfigError."""
-    own = _table(home / FILE, ())
-    if own is not None:
-        return home / FILE, _resolve(own, home)
-    shared = _table(home / "pyproject.toml", ("tool", "unified_flow"))
-    if shared is not None:
-        return home / "pyproject.toml", _resolve(shared, home)
+    path, data = read_tables(home)
+    own = {key: value for key, value in data.items() if key not in NOT_OURS}
+    return path, _resolve(own, home)
+
+
+def read_tables(home: Path) -> tuple[Path | None, dict[str, Any]]:
+    """As `read_file`, with the queue's tables and every value as it stands there."""
+    for path, keys in ((home / FILE, ()), (home / "pyproject.toml", ("tool", "unified_flow"))):
+        data = _table(path, keys)
+        if data is not None:
+            return path, data
     return None, {}
 
 
@@ -43,7 +48,8 @@ def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
         data = data[key]
         if not isinstance(data, dict):
             raise ConfigError(f"{path}: [{'.'.join(keys[:number])}] must be a table")
-    return {key: value for key, value in data.items() if key not in NOT_OURS}
+    tables: dict[str, Any] = data
+    return tables
 
 
 def _resolve(data: dict[str, Any], home: Path) -> dict[str, Any]:

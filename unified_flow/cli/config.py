@@ -1,0 +1,111 @@
+"""`unified-flow init` and `unified-flow config`: a settings file, and what is in force."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from interventions.cli.screen import note, paint, say, say_painted
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+
+app = typer.Typer(
+    name="config",
+    help="What the settings are, and who said so.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+def init(
+    folder: Annotated[
+        Path, typer.Argument(help="Where the project is.", show_default="this folder")
+    ] = Path(),
+    docs: Annotated[
+        list[Path] | None,
+        typer.Option(help="File or folder to answer from; may be given again.", show_default=False),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a commented unified_flow.toml, and a schema that lets editors check it.
+
+    \b
+    unified-flow init --docs docs/
+    unified-flow init ~/project --docs ~/project/docs
+    """
+    from unified_flow.config_file import FILE
+    from unified_flow.configuring.schema import json_schema
+    from unified_flow.configuring.template import SCHEMA_FILE, template
+    from unified_flow.errors import InputError
+
+    with exits():
+        target = folder / FILE
+        if target.exists() and not force:
+            raise InputError(f"{target} is there already", hint="--force replaces it")
+        missing = [str(path) for path in docs or [] if not path.exists()]
+        if missing:
+            raise InputError(f"there is no {missing[0]}", field="docs", hint="mend the path")
+        folder.mkdir(parents=True, exist_ok=True)
+        target.write_text(template([_beside(path, folder) for path in docs or []]), "utf-8")
+        schema = json.dumps(json_schema(), indent=2, ensure_ascii=False)
+        (folder / SCHEMA_FILE).write_text(schema + "\n", "utf-8")
+        say(f"wrote {target} and {folder / SCHEMA_FILE}")
+        note("  what is in force: unified-flow config show")
+        note("  is all there:     unified-flow doctor")
+
+
+@app.command("show")
+def show(
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Only what is not at its default.")
+    ] = False,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Every setting, its value and where that came from; never a secret.
+
+    \b
+    unified-flow config show
+    unified-flow config show --changed
+    UNIFIED_FLOW_LIMITS__RETRY=0 unified-flow config show --json
+    """
+    from dataclasses import asdict
+
+    from interventions.home import find_home
+    from unified_flow.configuring.origins import settings_of
+
+    with exits():
+        rows = [s for s in settings_of(find_home(home)) if not changed or s.source != "default"]
+        if as_json:
+            say(json.dumps({"settings": [asdict(row) for row in rows]}, ensure_ascii=False))
+            return
+        for row in rows:
+            value = json.dumps(row.value, ensure_ascii=False)
+            origin = row.source if row.source == "default" else f"from {row.source}"
+            line = paint(f"{row.key} = {value}", "bold" if row.source != "default" else "plain")
+            say_painted(f"{line}  {paint(f'({origin})', 'dim')}")
+        if not rows:
+            note("every setting is at its default")
+
+
+@app.command("schema")
+def schema() -> None:
+    """Print the JSON schema of unified_flow.toml, for editors.
+
+    \b
+    unified-flow config schema > unified_flow.schema.json
+    """
+    from unified_flow.configuring.schema import json_schema
+
+    with exits():
+        say(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+def _beside(path: Path, folder: Path) -> str:
+    """As the file says it: relative to itself where that is possible."""
+    import os
+
+    return os.path.relpath(path.absolute(), folder.absolute())
