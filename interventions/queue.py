@@ -148,12 +148,15 @@ class InterventionQueue:
     def journal(self, intervention_id: str | None = None) -> list[Transition]:
         """Who did what when, oldest first."""
         # In this order: what is written between the two must not look as if it had failed.
-        lines = list(self.store.journal())
-        return [
+        lines = [
             line
-            for line in transitions.happened(lines, self._everything(self.store.read()))
+            for line in self.store.journal()
             if intervention_id is None or line.get("id") == intervention_id
         ]
+        state = self.store.read()
+        here = {entry["id"]: entry for entry in state.entries if entry["id"] == intervention_id}
+        # What is in the queue needs no look at the archive, which only grows.
+        return transitions.happened(lines, here or self._everything(state))
 
     def health(self) -> Health:
         return health(self.store.read(), self.store.archived(), self.home, self.limits, utc_now())

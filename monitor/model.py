@@ -49,7 +49,7 @@ class Model:
             snapshot = replace(snapshot, entries=self.snapshot.entries, health=self.snapshot.health)
         self.snapshot = snapshot
         self.new |= {entry["id"] for entry in snapshot.open_entries} - self._known
-        self._known |= {entry["id"] for entry in snapshot.entries}
+        self._known = {entry["id"] for entry in snapshot.entries}
         still_open = {entry["id"] for entry in snapshot.open_entries}
         self.new &= still_open
         self.marked &= still_open
