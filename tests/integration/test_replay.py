@@ -27,7 +27,7 @@ from tests.answers import (
     served_flow,
     verdict,
 )
-from tests.servers.model_server import ModelServer
+from tests.servers.model_server import ModelServer, status
 from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.journal import read
@@ -275,9 +275,72 @@ def _answered(text: str, reply: str) -> str:
     return f"{head}\nRECORDING = {json.dumps(recording)!r}\n\n\ndef test_{test}"
 
 
-def test_a_failure_from_outside_is_no_test(home: Path, docs: Path) -> None:
-    ran(home, docs, synthesis=RuntimeError("the server is down"))
+def exported(home: Path, folder: Path) -> Path:
     (entry,) = open_entries(home)
+    test = folder / "test_regression.py"
+    folder.mkdir()
+    words = ("interventions", "export", short_id(entry["id"]), "--as", "pytest", "-o", test)
+    done = cli(home, *words)
+    assert done.returncode == 0, done.stderr
+    assert str(home) not in test.read_text()
+    return test
+
+
+def tested(test: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
+    return subprocess.run(
+        command,
+        cwd=test.parent,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_server_that_failed_is_asked_for_real_by_its_test(
+    home: Path, docs: Path, tmp_path: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(synthesis=status(500, "boom"))
+    served = ("--docs", docs, "--model", "m", "--base-url", model_server.url)
+    assert cli(home, "unified_flow", "ask", QUESTION, *served).returncode == 1
+    test = exported(home, tmp_path / "elsewhere")
+    assert "made for real" in test.read_text()
+    asked = len(model_server.phases)
+    there = {"UNIFIED_FLOW_MODEL": "m", "UNIFIED_FLOW_BASE_URL": model_server.url}
+    failing = tested(test, **there)
+    assert failing.returncode == 1, failing.stdout
+    assert "boom" in failing.stdout
+    nowhere = tested(test)
+    assert nowhere.returncode == 1
+    assert "no language model is configured here" in nowhere.stdout
+    model_server.script = script()
+    mended = tested(test, **there)
+    assert mended.returncode == 0, mended.stdout
+    assert model_server.phases[asked:] == ["synthesis"] * 2, "all else is played"
+
+
+def test_a_tool_that_failed_is_called_for_real_by_its_test(
+    home: Path, docs: Path, tmp_path: Path
+) -> None:
+    asks = SEARCH.tool_requests[0], ToolRequest(tool="file.read", args={"path": "late.md"})
+    plan = SEARCH.model_copy(update={"tool_requests": list(asks)})
+    ran(home, docs, planner=[plan, COMPLETE])
+    test = exported(home, tmp_path / "elsewhere")
+    there = {"UNIFIED_FLOW_DOCS": json.dumps([str(docs)])}
+    failing = tested(test, **there)
+    assert failing.returncode == 1, failing.stdout
+    assert "late.md" in failing.stdout
+    (docs / "late.md").write_text("# Late\n\nHere it is.\n")
+    mended = tested(test, **there)
+    assert mended.returncode == 0, mended.stdout
+
+
+def test_a_store_that_failed_is_no_test(home: Path, docs: Path) -> None:
+    (home / "shared_state/memory/default.jsonl").mkdir(parents=True)
+    ran(home, docs)
+    (entry,) = open_entries(home)
+    assert entry["phase"] == "context_gatherer"
     refused = cli(home, "interventions", "export", entry["id"], "--as", "pytest")
     assert refused.returncode == 5
     assert "came from outside the flow" in refused.stderr

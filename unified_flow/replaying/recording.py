@@ -7,7 +7,7 @@ ones that were resumed, are left out, but for the tool calls that they had done.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,6 +15,7 @@ from unified_flow import results
 from unified_flow.events import (
     AnyEvent,
     ModelCalled,
+    ModelFailed,
     PhaseCompleted,
     PhaseFailed,
     PhaseStarted,
@@ -45,6 +46,7 @@ class Call(Plain):
     place: int
     tool: str
     args: dict[str, Any]
+    writes: bool = False
     output: results.ToolResult | None = None
 
 
@@ -57,12 +59,15 @@ class Visit(Plain):
 
 
 class Failed(Plain):
-    """How the turn ended, if a phase failed. Redacted."""
+    """How the turn ended, if a phase failed. Redacted. `by` is what failed it from outside, if a
+    call to that can be made again; `model` is the one that the phase asked."""
 
     phase: str
     error_type: str
     message: str
     tool: str | None = None
+    by: Literal["model", "tool"] | None = None
+    model: str | None = None
 
     @property
     def limit(self) -> bool:
@@ -99,7 +104,10 @@ def record(events: Iterable[AnyEvent]) -> Recording:
     """The recording of a turn."""
     turn, asked = Turn(), ""
     visits, resumptions, edited = list[Visit](), list[Resumption](), False
+    model_failed = False
     for event in events:
+        if not isinstance(event, PhaseFailed):
+            model_failed = isinstance(event, ModelFailed)
         before, turn = turn, apply(turn, event)
         match event:
             case TurnStarted():
@@ -110,7 +118,9 @@ def record(events: Iterable[AnyEvent]) -> Recording:
                 reply = Reply(text=event.reply, request_digest=event.request_digest)
                 _add(visits, replies=(*visits[-1].replies, reply))
             case ToolStarted():
-                _add_call(visits, Call(place=event.call, tool=event.tool, args=event.args))
+                writes = "writes" in event.access
+                call = Call(place=event.call, tool=event.tool, args=event.args, writes=writes)
+                _add_call(visits, call)
             case ToolCompleted():
                 (begun,) = (c for c in visits[-1].calls if c.place == event.call)
                 output = results.ToolResult.model_validate(event.output)
@@ -127,23 +137,30 @@ def record(events: Iterable[AnyEvent]) -> Recording:
                 resumptions = [r for r in resumptions if r.after < after]
                 resumptions.append(Resumption(after=after, phase=event.phase, standing=standing))
     kept = [v for n, v in enumerate(visits) if v.completed or n == len(visits) - 1]
-    failure = turn.failure
     return Recording(
         turn_id=turn.turn_id,
         session_id=turn.session_id,
         user_id=turn.user_id,
         question=asked,
         visits=tuple(kept),
-        failed=Failed(
-            phase=failure.phase,
-            error_type=failure.error_type,
-            message=failure.error_message,
-            tool=failure.tool,
-        )
-        if failure
-        else None,
+        failed=_failed(turn, model_failed=model_failed),
         resumptions=tuple(resumptions),
         history=turn.history,
+    )
+
+
+def _failed(turn: Turn, *, model_failed: bool) -> Failed | None:
+    failure = turn.failure
+    if failure is None:
+        return None
+    by: Literal["model", "tool"] | None = "model" if model_failed else None
+    return Failed(
+        phase=failure.phase,
+        error_type=failure.error_type,
+        message=failure.error_message,
+        tool=failure.tool,
+        by="tool" if failure.tool else by,
+        model=turn.visits[-1].model if turn.visits else None,
     )
 
 

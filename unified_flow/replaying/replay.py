@@ -75,17 +75,24 @@ class Replayed:
 
 
 def replay(
-    recording: Recording, *, phase: str | None = None, real: Services | None = None
+    recording: Recording,
+    *,
+    phase: str | None = None,
+    real: Services | None = None,
+    live: bool = False,
 ) -> Replayed:
     """Run it again, wholly, or only the visits of `phase`. `real` gives the recipes, the tools'
-    descriptions and the history, without which only the answers are the same."""
+    descriptions and the history, without which only the answers are the same. With `live` it makes
+    the call that failed, to a model or a tool, for real, in a whole replay."""
     quiet = logging.getLogger("unified_flow")
     level, disabled = quiet.level, quiet.disabled
     quiet.disabled = True  # the failures that are played are nobody's news
     try:
         with tempfile.TemporaryDirectory(prefix="replay-") as folder:
             if phase is None:
-                return _compare(recording, asyncio.run(_whole(Path(folder), recording, real)))
+                return _compare(
+                    recording, asyncio.run(_whole(Path(folder), recording, real, live=live))
+                )
             now = asyncio.run(_one_phase(Path(folder), recording, phase, real))
             return _compare(_only(recording, phase), now, alone=real is not None)
     finally:
@@ -106,8 +113,12 @@ def _playable(recording: Recording, visit: Visit, phase: str) -> bool:
     return visit.phase == phase and (visit.completed or not limited)
 
 
-def _services(home: Path, recording: Recording, real: Services | None) -> Services:
-    services = wire(home, model="embedded", tools=[])
+def _services(
+    home: Path, recording: Recording, real: Services | None, *, live: bool = False
+) -> Services:
+    model = RecordedModel(recording, real if live else None)
+    # Under a name of its own, so that an address in the environment is no server without a model.
+    services = wire(home, model=model.name, extra_models={model.name: model}, tools=[])
     settings = services.settings
     if real is not None:
         recipes = real.recipes if real.recipes.is_dir() else None
@@ -116,16 +127,30 @@ def _services(home: Path, recording: Recording, real: Services | None) -> Servic
     return replace(
         services,
         settings=settings,
-        models=RecordedModels(RecordedModel(recording)),
-        toolbox=RecordedTools(recording, real.toolbox.describe() if real is not None else ()),
+        models=RecordedModels(model),
+        toolbox=RecordedTools(
+            recording,
+            real.toolbox.describe() if real is not None else (),
+            real.toolbox if real is not None and live else None,
+        ),
         documents=None,
         sessions=RecordedSessions(recording, real.sessions if real is not None else None),
         memory=RecordedMemory(recording),
     )
 
 
-async def _whole(home: Path, recording: Recording, real: Services | None) -> list[AnyEvent]:
-    services = _services(home, recording, real)
+async def _whole(
+    home: Path, recording: Recording, real: Services | None, *, live: bool
+) -> list[AnyEvent]:
+    services = _services(home, recording, real, live=live)
+    try:
+        return await _played(services, recording)
+    finally:
+        if live and real is not None:
+            await real.aclose()
+
+
+async def _played(services: Services, recording: Recording) -> list[AnyEvent]:
     events: list[AnyEvent] = []
     with _begun(services, recording, events) as ledger, suppress(PhaseError):
         while True:

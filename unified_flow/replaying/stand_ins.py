@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from unified_flow.config import EMBEDDED
 from unified_flow.errors import UnifiedFlowError
 from unified_flow.memory import MemoryStore
 from unified_flow.models import Model, ModelCall, ModelReply
@@ -15,8 +16,9 @@ from unified_flow.recipe import Recipe
 from unified_flow.replaying.recording import Call, Failed, Recording
 from unified_flow.results import GatheredContext, Memory, PriorTurn, Saved, ToolRequest
 from unified_flow.sections import ToolDescription
+from unified_flow.services import Services
 from unified_flow.sessions import SessionStore
-from unified_flow.tools import Arguments, Tool, ToolOutput
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turn import Turn
 
@@ -29,6 +31,10 @@ class DivergedError(UnifiedFlowError):
     """The flow asks for what was not asked for then, so that there is no recorded answer."""
 
 
+class NotForATestError(UnifiedFlowError):
+    """The call that failed cannot be made again here: it would write, or its model is not named."""
+
+
 def _fail(failed: Failed | None, phase: str, otherwise: str) -> UnifiedFlowError:
     if failed is not None and failed.phase == phase and not failed.limit:
         return RecordedFailureError(f"{failed.error_type}: {failed.message}")
@@ -38,14 +44,18 @@ def _fail(failed: Failed | None, phase: str, otherwise: str) -> UnifiedFlowError
 class RecordedModel:
     name = "recorded"
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, live: Services | None = None) -> None:
         self._failed = recording.failed
+        self._live = live
         self._replies = {visit.phase: deque[str]() for visit in recording.visits}
         for visit in recording.visits:
             self._replies[visit.phase].extend(reply.text for reply in visit.replies)
 
     async def complete(self, call: ModelCall) -> ModelReply:
         replies = self._replies.get(call.phase)
+        failed = self._failed
+        if not replies and self._live is not None and failed and failed.phase == call.phase:
+            return await _real_model(self._live, failed).complete(call)
         if not replies:
             said = f"{call.phase} asks a model once more than it did then"
             raise _fail(self._failed, call.phase, said)
@@ -53,6 +63,16 @@ class RecordedModel:
 
     async def aclose(self) -> None:
         return
+
+
+def _real_model(live: Services, failed: Failed) -> Model:
+    model = live.models.of_phase(live.recipe(failed.phase))
+    if model.name == EMBEDDED and failed.model != EMBEDDED:
+        raise NotForATestError(
+            f"{failed.model} failed then, and no language model is configured here",
+            hint="set UNIFIED_FLOW_MODEL and UNIFIED_FLOW_BASE_URL",
+        )
+    return model
 
 
 class RecordedModels(ModelRegistry):
@@ -76,9 +96,15 @@ class Anything(Arguments):
 
 
 class RecordedTools(Toolbox):
-    def __init__(self, recording: Recording, described: tuple[ToolDescription, ...] = ()) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        described: tuple[ToolDescription, ...] = (),
+        live: Toolbox | None = None,
+    ) -> None:
         super().__init__()
         self._failed = recording.failed
+        self._live = live
         self._described = described
         self._calls = deque(call for visit in recording.visits for call in visit.calls)
 
@@ -86,6 +112,12 @@ class RecordedTools(Toolbox):
         return self._described
 
     def check(self, request: ToolRequest) -> tuple[Tool, BaseModel]:
+        left = self._calls[0] if self._calls else None
+        if self._live is not None and (left is None or left.output is None):
+            tool, checked = self._live.check(request)
+            if Access.WRITES in tool.access:
+                raise NotForATestError(f"{tool.name} writes, and a test calls no tool that does")
+            return tool, checked
         if not self._calls:
             raise _fail(self._failed, "coordinator", f"the tool {request.tool} was not called then")
         call = self._calls.popleft()
