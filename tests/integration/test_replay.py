@@ -286,7 +286,7 @@ def exported(home: Path, folder: Path) -> Path:
     return test
 
 
-def tested(test: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def run_alone(test: Path, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
     return subprocess.run(
         command,
@@ -308,14 +308,14 @@ def test_a_server_that_failed_is_asked_for_real_by_its_test(
     assert "made for real" in test.read_text()
     asked = len(model_server.phases)
     there = {"UNIFIED_FLOW_MODEL": "m", "UNIFIED_FLOW_BASE_URL": model_server.url}
-    failing = tested(test, **there)
+    failing = run_alone(test, **there)
     assert failing.returncode == 1, failing.stdout
     assert "boom" in failing.stdout
-    nowhere = tested(test)
+    nowhere = run_alone(test)
     assert nowhere.returncode == 1
     assert "no language model is configured here" in nowhere.stdout
     model_server.script = script()
-    mended = tested(test, **there)
+    mended = run_alone(test, **there)
     assert mended.returncode == 0, mended.stdout
     assert model_server.phases[asked:] == ["synthesis"] * 2, "all else is played"
 
@@ -328,11 +328,11 @@ def test_a_tool_that_failed_is_called_for_real_by_its_test(
     ran(home, docs, planner=[plan, COMPLETE])
     test = exported(home, tmp_path / "elsewhere")
     there = {"UNIFIED_FLOW_DOCS": json.dumps([str(docs)])}
-    failing = tested(test, **there)
+    failing = run_alone(test, **there)
     assert failing.returncode == 1, failing.stdout
     assert "late.md" in failing.stdout
     (docs / "late.md").write_text("# Late\n\nHere it is.\n")
-    mended = tested(test, **there)
+    mended = run_alone(test, **there)
     assert mended.returncode == 0, mended.stdout
 
 
