@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from interventions.cli.exits import Code, UsageError, code_of, exits, report
-from interventions.cli.options import AsJson, By, Home, Id, Ids, Yes, the_queue
+from interventions.cli.options import AsJson, By, Grant, Home, Id, Ids, Yes, the_queue
 from interventions.cli.retrying import asking, say_how_it_went, say_retry_failed
 from interventions.cli.screen import note, say, say_json
 from interventions.cli.view import entry_view
@@ -42,6 +42,7 @@ def resolve(
     retry: Annotated[
         bool, typer.Option("--retry", help="Resume the turn first; resolve only if that works.")
     ] = False,
+    grant: Grant = None,
     expected_version: _Version = None,
     home: Home = None,
     by: By = None,
@@ -54,13 +55,23 @@ def resolve(
         queue = the_queue(home)
         if retry:
             find_resumer()
+        elif grant is not None:
+            raise UsageError("--grant lets a turn go on: it needs --retry")
+        granted: dict[str, Any] = {"grant": grant} if grant is not None else {}
 
         def one(wanted: str) -> Entry:
             if retry:
                 entry = queue.find(wanted)
                 if is_open(entry):
                     result = retry_turn(
-                        entry, queue.home, note=note_text, by=by, via="cli", **asking()
+                        entry,
+                        queue.home,
+                        note=note_text,
+                        answer=note_text,
+                        by=by,
+                        via="cli",
+                        **granted,
+                        **asking(),
                     )
                     say_how_it_went(entry, result)
                     entry = queue.find(entry["id"])

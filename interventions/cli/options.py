@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,6 +23,10 @@ Home = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 AsJsonl = Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a line.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Grant = Annotated[
+    Literal["once", "session", "always"] | None,
+    typer.Option(help="Let the tool run that was refused: this call, in this session, or always."),
+]
 By = Annotated[
     str | None, typer.Option(help="Who does it [default: you].", envvar="INTERVENTIONS_USER")
 ]

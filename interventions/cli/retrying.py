@@ -12,7 +12,7 @@ import typer
 
 from interventions.cli.asking import asker
 from interventions.cli.exits import Code, UsageError, exits
-from interventions.cli.options import AsJson, By, Home, Id, the_queue
+from interventions.cli.options import AsJson, By, Grant, Home, Id, the_queue
 from interventions.cli.screen import note, say, say_json
 from interventions.entry import Entry, is_open, short_id
 from interventions.errors import ConflictError
@@ -57,6 +57,7 @@ def retry(
     edit: Annotated[
         bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")
     ] = False,
+    grant: Grant = None,
     home: Home = None,
     by: By = None,
     as_json: AsJson = False,
@@ -66,7 +67,13 @@ def retry(
         queue = the_queue(home)
         entry = queue.find(intervention_id)
         # What was not asked for is not handed on: not every resumer need know of it.
-        asked_for = {"from_phase": from_phase, "rerun_tools": rerun_tools, "tools_done": tools_done}
+        asked_for = {
+            "from_phase": from_phase,
+            "rerun_tools": rerun_tools,
+            "tools_done": tools_done,
+            "grant": grant,
+            "answer": note_text,
+        }
         options: dict[str, Any] = {
             "note": note_text or f"retried, and it got past {entry['phase']}",
             "by": by,

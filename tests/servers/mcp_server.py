@@ -27,6 +27,12 @@ def note(text: str) -> str:
 
 
 @server.tool()
+def say(text: str) -> str:
+    """Repeat it."""
+    return text
+
+
+@server.tool()
 def refuse(reason: str) -> str:
     """Fail."""
     raise ValueError(reason)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -17,6 +19,22 @@ from unified_flow.phases import NAMES
 MARK = {"completed": ("✓", "green"), "failed": ("✗", "bold red"), "waiting": ("·", "dim")}
 
 
+_shown: list[LivePhases] = []
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """The terminal is free for a question as long as this lasts."""
+    view = _shown[-1] if _shown else None
+    if view is not None:
+        view.pause()
+    try:
+        yield
+    finally:
+        if view is not None:
+            view.go_on()
+
+
 class LivePhases:
     """An observer of a turn. Rows stay on the screen when the turn is over."""
 
@@ -30,7 +48,14 @@ class LivePhases:
 
     def __enter__(self) -> Self:
         self._live.start()
+        _shown.append(self)
         return self
+
+    def pause(self) -> None:
+        self._live.stop()
+
+    def go_on(self) -> None:
+        self._live.start()
 
     def __exit__(
         self,
@@ -38,6 +63,7 @@ class LivePhases:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        _shown.remove(self)
         self._live.refresh()
         self._live.stop()
 

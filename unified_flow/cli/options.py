@@ -7,9 +7,21 @@ from typing import Annotated
 
 import typer
 
-from interventions.cli.options import AsJson, AsJsonl, Home
+from interventions.cli.options import AsJson, AsJsonl, Grant, Home
 
-__all__ = ["ApiKeyEnv", "ApiKeyFile", "AsJson", "AsJsonl", "BaseUrl", "Docs", "Home", "ModelName"]
+__all__ = [
+    "AllowTools",
+    "ApiKeyEnv",
+    "ApiKeyFile",
+    "AsJson",
+    "AsJsonl",
+    "BaseUrl",
+    "Docs",
+    "Grant",
+    "Home",
+    "ModelName",
+    "ToolModules",
+]
 
 Docs = Annotated[
     list[Path] | None,
@@ -30,5 +42,23 @@ BaseUrl = Annotated[
 ApiKeyEnv = Annotated[
     str | None,
     typer.Option(help="Variable that holds the key [default: OPENAI_API_KEY]."),
+]
+ToolModules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tools",
+        metavar="MODULE",
+        help="Tools of your own: module, module:function or file.py; may be given again.",
+        show_default=False,
+    ),
+]
+AllowTools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-tool",
+        metavar="PATTERN",
+        help="A tool that may write or use the network, such as 'time.*'; may be given again.",
+        show_default=False,
+    ),
 ]
 ApiKeyFile = Annotated[Path | None, typer.Option(help="File that holds the key.")]

@@ -52,6 +52,9 @@ def resume(
         bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")
     ] = False,
     note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
+    grant: options.Grant = None,
+    tool_modules: options.ToolModules = None,
+    allow_tools: options.AllowTools = None,
     docs: options.Docs = None,
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
@@ -70,6 +73,7 @@ def resume(
     unified-flow resume 12
     unified-flow resume a1b2c3 --note "server restarted"
     unified-flow resume 12 --from planner
+    unified-flow resume 12 --grant session
 
     Exit codes: 0 answered, 1 a phase failed, 2 nothing is left to do (or not from there),
     3 no such turn, 4 a phase failed and nobody could be told, 5 it is being resumed elsewhere.
@@ -80,6 +84,7 @@ def resume(
         from interventions.cli.asking import asker
         from interventions.cli.editor import edit as in_editor
         from interventions.home import find_home
+        from unified_flow.cli.permission import terminal_asker
         from unified_flow.resuming.asking import asked
         from unified_flow.resuming.naming import turn_named
         from unified_flow.resuming.run import Resumption, flow_of, load
@@ -90,6 +95,9 @@ def resume(
             load(place, turn_id),
             place,
             docs=docs,
+            tool_modules=tool_modules,
+            allow_tools=allow_tools,
+            asker=None if as_json else terminal_asker(),
             model=model,
             base_url=base_url,
             api_key_env=api_key_env,
@@ -101,6 +109,8 @@ def resume(
             tools_done=tools_done,
             intervention_id=intervention_id,
             note=note_text or "the turn was resumed and got past the phase",
+            answer=note_text or None,
+            grant=grant,
             via="cli",
         )
         wanted = asked(

@@ -12,7 +12,17 @@ from unified_flow.resuming.asking import asked
 from unified_flow.resuming.comparison import difference
 from unified_flow.resuming.run import Resumed, Resumption, flow_of, load, resume_turn
 
-OPTIONS = ("from_phase", "rerun_tools", "tools_done", "intervention_id", "note", "by", "via")
+OPTIONS = (
+    "from_phase",
+    "rerun_tools",
+    "tools_done",
+    "intervention_id",
+    "note",
+    "answer",
+    "grant",
+    "by",
+    "via",
+)
 
 
 class FlowResumer:

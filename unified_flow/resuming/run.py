@@ -16,7 +16,7 @@ from unified_flow.errors import PhaseError
 from unified_flow.events import TurnResumed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.ledger import Observer
-from unified_flow.resuming import changes
+from unified_flow.resuming import changes, giving
 from unified_flow.resuming.decision import where_to_go_on
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.resuming.settling import own_intervention, settle
@@ -34,7 +34,8 @@ class Resumption:
 
     `note` closes the intervention once its phase has completed; None leaves that to the caller.
     `edited` replaces what the phase `edited_for` reads (events.TurnResumed). `asked_about` are the
-    calls for which a person chose `rerun_tools` or `tools_done`.
+    calls for which a person chose `rerun_tools` or `tools_done`. `grant` (once, session or always)
+    and `answer` are for the call at which the turn stopped (giving.py).
     """
 
     from_phase: str | None = None
@@ -47,6 +48,8 @@ class Resumption:
     via: str = "library"
     edited: Mapping[str, Any] = field(default_factory=dict)
     edited_for: str | None = None
+    grant: str | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,14 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         )
     own = own_intervention(turn, services.queue, wanted.intervention_id)
     runner = this_process(wanted.by)
+    given = giving.given(
+        services,
+        turn,
+        grant=wanted.grant,
+        answer=wanted.answer,
+        edited=wanted.edited,
+        rewound=wanted.from_phase is not None,
+    )
     return TurnResumed(
         phase=phase,
         rewound=wanted.from_phase is not None,
@@ -199,4 +210,5 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         edited=dict(wanted.edited),
         tools_done=[write.call for write in begun] if wanted.tools_done else [],
         environment=changes.at_start(services),
+        given=given,
     )

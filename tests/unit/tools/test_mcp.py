@@ -66,7 +66,9 @@ def with_box(
 def test_every_tool_with_its_schema_and_its_results(tmp_path: Path) -> None:
     async def body(box: Toolbox) -> None:
         described = {each.name: each for each in box.describe()}
-        assert set(described) == {f"test.{t}" for t in ("add", "note", "refuse", "die", "sleep")}
+        assert set(described) == {
+            f"test.{t}" for t in ("add", "note", "say", "refuse", "die", "sleep")
+        }
         assert described["test.add"].description == "Add two whole numbers."
         assert set(described["test.add"].parameters["properties"]) == {"a", "b"}
         found = await call(box, "test.add", a=1, b=2)

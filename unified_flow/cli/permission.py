@@ -1,0 +1,64 @@
+"""Asking the person at the terminal whether a tool may run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+
+from interventions.cli.screen import note
+from interventions.plaintext import one_line
+from interventions.redaction import redact
+from unified_flow.cli.live import paused
+from unified_flow.tools.gates import does
+from unified_flow.tools.permission import Asker, Reply, Wish
+
+ARGS_SHOWN = 600
+LINE_BYTES = 4096
+REPLIES: dict[str, Reply] = {"o": "once", "s": "session", "a": "always", "n": "no"}
+
+
+def terminal_asker() -> Asker | None:
+    """None where nobody sits at a terminal: then what nobody allowed is refused."""
+    return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+async def ask(wish: Wish) -> Reply:
+    """Until one of the four is said; the end of input is a no. Ctrl-C goes through."""
+    args = json.dumps(redact(dict(wish.args)), ensure_ascii=False)
+    shown = args if len(args) <= ARGS_SHOWN else args[: ARGS_SHOWN - 1] + "…"
+    with paused():
+        note(f"the tool {one_line(wish.tool)} {does(wish.access)}: {one_line(wish.description)}")
+        note(f"  it would be called with {one_line(shown)}")
+        while True:
+            print(
+                "allow it [o]nce, for this [s]ession, [a]lways, or [n]ot? ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+            line = await _line()
+            if not line:
+                note("")
+                return "no"
+            if (reply := REPLIES.get(line.strip().lower()[:1])) is not None:
+                return reply
+
+
+async def _line() -> str:
+    """A line of the terminal, or "" at its end. Read by the loop itself, so that it can be
+    interrupted and nothing goes on reading afterwards."""
+    loop = asyncio.get_running_loop()
+    read: asyncio.Future[bytes] = loop.create_future()
+    descriptor = sys.stdin.fileno()
+
+    def ready() -> None:
+        if not read.done():
+            read.set_result(os.read(descriptor, LINE_BYTES))
+
+    loop.add_reader(descriptor, ready)
+    try:
+        return (await read).decode(errors="replace")
+    finally:
+        loop.remove_reader(descriptor)
