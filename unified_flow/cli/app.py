@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from interventions.cli.main import app as interventions
-from unified_flow.cli import ask, config, doctor, index, keeping, replay, resume, turns
+from unified_flow.cli import ask, config, doctor, index, keeping, replay, resume, sessions, turns
 
 app = typer.Typer(
     name="unified-flow",
@@ -44,6 +44,7 @@ app.command("index")(index.index)
 turns.app.command("abandon")(keeping.abandon)
 turns.app.command("prune")(keeping.prune)
 app.add_typer(turns.app, name="turns")
+app.add_typer(sessions.app, name="sessions")
 app.command("init")(config.init)
 app.add_typer(config.app, name="config")
 app.command("doctor")(doctor.doctor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,19 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
-from interventions.entry import short_id
-from interventions.plaintext import clean, one_line
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import on_terminal
 
 if TYPE_CHECKING:
-    from unified_flow.errors import PhaseError
     from unified_flow.flow import UnifiedFlow
-    from unified_flow.turn import Turn
 
 MAX_STDIN_BYTES = 1024 * 1024
 CROWDED = 30
@@ -38,8 +32,6 @@ def ask(
     base_url: options.BaseUrl = None,
     api_key_env: options.ApiKeyEnv = None,
     api_key_file: options.ApiKeyFile = None,
-    tool_modules: options.ToolModules = None,
-    allow_tools: options.AllowTools = None,
     session: Annotated[
         str | None, typer.Option(help="Go on with this session, so that 'it' is understood.")
     ] = None,
@@ -57,8 +49,6 @@ def ask(
     unified-flow ask "How do topics differ from services?" --docs docs/
     unified-flow ask "And actions?" --docs docs/ --session ros
     unified-flow ask "…" --model qwen2.5:1.5b --base-url http://127.0.0.1:11434/v1
-    unified-flow ask "What is 17% of 2300?"
-    unified-flow ask "…" --tools mytools.py --allow-tool 'time.*'
     unified-flow ask --batch questions.txt --jsonl --docs docs/
 
     Exit codes: 0 answered (also: a question back, or an honest "the documents do not say"),
@@ -75,15 +65,11 @@ def ask(
             raise typer.BadParameter("a batch prints one object a line: use --jsonl")
         import asyncio
 
-        from unified_flow.cli.permission import terminal_asker
         from unified_flow.flow import UnifiedFlow
 
         flow = UnifiedFlow.from_config(
             home,
             docs=docs,
-            tool_modules=tool_modules,
-            allow_tools=allow_tools,
-            asker=None if machine or batch else terminal_asker(),
             model=model,
             base_url=base_url,
             api_key_env=api_key_env,
@@ -146,6 +132,7 @@ def _stdin() -> str:
 async def _answer(
     flow: UnifiedFlow, question: str, session: str | None, machine: bool, home: Path | None
 ) -> Code:
+    from unified_flow.cli.answer import show_outcome
     from unified_flow.cli.outcome import exit_code, of_turn
     from unified_flow.cli.running import run_turn
 
@@ -154,34 +141,5 @@ async def _answer(
     if machine:
         say(json.dumps(of_turn(turn, error), ensure_ascii=False))
     else:
-        _show(turn, error, home)
+        show_outcome(turn, error, home)
     return exit_code(turn, error)
-
-
-def _show(turn: Turn, error: PhaseError | None, home: Path | None) -> None:
-    from unified_flow.shown import shown
-
-    home_flag = f" --home {shlex.quote(str(home))}" if home else ""
-    if error is not None:
-        from rich.console import Console
-
-        from unified_flow.cli.card import show_card
-        from unified_flow.cli.known import known_fixes
-
-        known = known_fixes(home, error.intervention_id)
-        show_card(Console(stderr=True), turn, error, home_flag, known)
-        return
-    response = shown(turn.response or "")
-    if on_terminal():
-        print()
-    say(clean(response))
-    rest = [c for c in turn.citations if c.source not in response]
-    if rest:
-        say("\nSources:")
-        for citation in rest:
-            quote = shown(" ".join(citation.quote.split()))
-            say(clean(f"  {one_line(citation.source)}  “{quote}”"))
-    if turn.failure is not None:
-        waits = turn.failure.intervention_id
-        news = f"interventions show {short_id(waits)}{home_flag}" if waits else "nobody was told"
-        note(f"not saved: {turn.failure.error_message} ({news})")

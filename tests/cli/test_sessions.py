@@ -1,0 +1,82 @@
+"""`unified-flow sessions`: what was said, read, exported and forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.answers import COMPLETE, scripted_flow
+from unified_flow.cli.app import app
+from unified_flow.errors import PhaseError
+
+runner = CliRunner()
+
+
+def run(home: Path, *args: str, code: int = 0) -> Result:
+    outcome = runner.invoke(app, ["sessions", *args, "--home", str(home)])
+    assert outcome.exit_code == code, outcome.output
+    return outcome
+
+
+@pytest.fixture
+def spoken(home: Path) -> Path:
+    """Two sessions; one of them also holds a turn that failed."""
+
+    async def talk() -> None:
+        async with scripted_flow(home, planner=COMPLETE) as flow:
+            await flow.process("ros", "What is a topic?")
+            await flow.process("other", "What is a service?")
+        async with scripted_flow(home, planner=COMPLETE, synthesis="not json") as flow:
+            with pytest.raises(PhaseError):
+                await flow.process("ros", "My password: hunter2-secret-9x. Why?")
+        async with scripted_flow(home, planner=COMPLETE) as flow:
+            await flow.process("last", "Is this the newest?")
+
+    asyncio.run(talk())
+    return home
+
+
+def test_a_home_without_sessions_says_how_to_begin_one(home: Path) -> None:
+    assert "unified-flow chat" in run(home, "list").stderr
+    assert "sessions list" in run(home, "show", "ros", code=3).stderr
+
+
+def test_the_list_is_newest_first_with_the_opening_question(spoken: Path) -> None:
+    found = json.loads(run(spoken, "list", "--json").stdout)["sessions"]
+    assert [(s["session_id"], s["turns"]) for s in found] == [
+        ("last", 1),
+        ("other", 1),
+        ("ros", 1),
+    ]
+    assert found[2]["opening"] == "What is a topic?"
+
+
+def test_show_and_export_hold_the_failed_turn_and_no_secret(spoken: Path, tmp_path: Path) -> None:
+    shown = run(spoken, "show", "ros").stdout
+    assert "What is a topic?" in shown
+    assert "failed at synthesis" in shown
+    assert "hunter2" not in shown
+    whole = json.loads(run(spoken, "show", "ros", "--json").stdout)
+    assert [turn["status"] for turn in whole["unanswered"]] == ["failed"]
+    target = tmp_path / "ros.md"
+    run(spoken, "export", "ros", "-o", str(target))
+    assert target.read_text().startswith("# Session ros\n\n## What is a topic?\n")
+    assert "hunter2" not in target.read_text()
+
+
+def test_a_deleted_session_is_gone_but_for_what_an_open_intervention_needs(spoken: Path) -> None:
+    refused = runner.invoke(app, ["sessions", "delete", "ros", "--home", str(spoken)], input="n\n")
+    assert refused.exit_code == 2
+    said = run(spoken, "delete", "ros", "--yes").stderr
+    assert "1 answers; 1 turn folders removed" in said
+    assert "1 turns stay" in said
+    left = json.loads(run(spoken, "list", "--json").stdout)["sessions"]
+    assert [s["session_id"] for s in left] == ["last", "other"]
+    folders = {p.name for p in (spoken / "shared_state" / "turns").iterdir() if p.is_dir()}
+    assert folders == {"turn_000002", "turn_000003", "turn_000004"}
+    run(spoken, "delete", "ros", "--yes")
+    assert {p.name for p in (spoken / "shared_state" / "turns").iterdir() if p.is_dir()} == folders

@@ -1,0 +1,48 @@
+"""How a turn that has ended is shown to a person: the answer with its sources, or the card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interventions.cli.hints import home_flag
+from interventions.cli.screen import note, say
+from interventions.entry import short_id
+from interventions.plaintext import clean, one_line
+from unified_flow.cli.screen import on_terminal
+from unified_flow.errors import PhaseError
+from unified_flow.shown import shown
+from unified_flow.turn import Turn
+
+
+def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> None:
+    """`home` is what was named on the command line, for the commands that the card proposes."""
+    if error is not None:
+        from rich.console import Console
+
+        from unified_flow.cli.card import show_card
+        from unified_flow.cli.known import known_fixes
+
+        known = known_fixes(home, error.intervention_id)
+        show_card(Console(stderr=True), turn, error, home_flag(home), known)
+        return
+    response = shown(turn.response or "")
+    if on_terminal():
+        print()
+    say(clean(response))
+    show_sources(turn, response)
+    if turn.failure is not None:
+        waits = turn.failure.intervention_id
+        where = f"interventions show {short_id(waits)}{home_flag(home)}"
+        news = where if waits else "nobody was told"
+        note(f"not saved: {turn.failure.error_message} ({news})")
+
+
+def show_sources(turn: Turn, response: str = "") -> None:
+    """The citations that `response` does not name itself."""
+    rest = [c for c in turn.citations if c.source not in response]
+    if not rest:
+        return
+    say("\nSources:")
+    for citation in rest:
+        quote = shown(" ".join(citation.quote.split()))
+        say(clean(f"  {one_line(citation.source)}  “{quote}”"))

@@ -1,0 +1,195 @@
+"""`unified-flow sessions`: conversations that were kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.options import Yes
+from interventions.cli.screen import note, say
+from interventions.plaintext import clean
+from interventions.redaction import redact, redact_text
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+from unified_flow.cli.screen import beginning
+
+if TYPE_CHECKING:
+    from unified_flow.archive import TurnArchive
+    from unified_flow.sessions.book import Exchange, SessionBook
+    from unified_flow.turn import Turn
+
+app = typer.Typer(
+    help="Conversations that were kept: what was asked and answered, session by session.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    book, _ = _stores(ctx.params.get("home"))
+    return [
+        (found.session_id, beginning(found.opening, 60))
+        for found in book.sessions(limit=100)
+        if found.session_id.startswith(incomplete)
+    ]
+
+
+Session = Annotated[
+    str, typer.Argument(help="The session's id.", autocompletion=_complete, show_default=False)
+]
+
+
+@app.command("list")
+def list_sessions(
+    limit: Annotated[int, typer.Option(min=1, help="How many at most, newest first.")] = 20,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """The latest sessions, newest first.
+
+    \b
+    unified-flow sessions list --limit 5
+    """
+    from dataclasses import asdict
+
+    with exits():
+        book, _ = _stores(home)
+        found = book.sessions(limit)
+        if as_json:
+            say(json.dumps({"sessions": redact([asdict(s) for s in found])}, ensure_ascii=False))
+        elif not found:
+            note("no sessions yet: unified-flow chat, or unified-flow ask '…' --session NAME")
+        for each in found if not as_json else []:
+            head = f"{each.session_id:<24} {each.last_at[:16]}  {each.turns:>3} turns  "
+            say(head + beginning(redact_text(each.opening), 60))
+
+
+@app.command("show")
+def show_session(
+    session: Session,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """What was said in a session, and which of its turns have no answer.
+
+    \b
+    unified-flow sessions show ros
+    """
+    with exits():
+        exchanges, unanswered = _of(session, home)
+        if as_json:
+            say(json.dumps(redact(_object(session, exchanges, unanswered)), ensure_ascii=False))
+        else:
+            from unified_flow.sessions.page import markdown
+
+            say(clean(markdown(session, exchanges, unanswered)).rstrip())
+
+
+@app.command("export")
+def export_session(
+    session: Session,
+    to: Annotated[
+        Path | None, typer.Option("--to", "-o", help="File to write; else standard output.")
+    ] = None,
+    home: options.Home = None,
+) -> None:
+    """A session as Markdown, with its sources; secrets are redacted.
+
+    \b
+    unified-flow sessions export ros -o ros.md
+    """
+    from unified_flow.sessions.page import markdown
+
+    with exits():
+        text = markdown(session, *_of(session, home))
+        if to is None:
+            say(clean(text).rstrip())
+            return
+        to.write_text(text, encoding="utf-8")
+        note(f"wrote {to}")
+
+
+@app.command("delete")
+def delete_session(
+    session: Session,
+    yes: Yes = False,
+    home: options.Home = None,
+) -> None:
+    """Forget a session: its messages, and the folders of its finished turns.
+
+    A turn that an open intervention needs stays until that is closed.
+
+    \b
+    unified-flow sessions delete ros --yes
+    """
+    from datetime import UTC, datetime
+
+    from interventions.settings import queue_at
+    from unified_flow.resuming.upkeep import needed, prunable, prune
+
+    with exits():
+        exchanges, unanswered = _of(session, home)
+        count = len(exchanges) + len(unanswered)
+        if not yes and not typer.confirm(f"forget {count} turns of {session}?", err=True):
+            raise typer.Exit(Code.USAGE)
+        book, archive = _stores(home)
+        book.forget(session)
+        turns, _ = archive.latest(limit=None, session=session)
+        own = {turn.turn_id for turn in turns}
+        keep = needed(queue_at(home).entries())
+        gone = prune(
+            archive.folders,
+            [n for n in prunable(archive, keep, datetime.now(UTC)) if n in own],
+        )
+        note(f"forgotten: {len(exchanges)} answers; {gone} turn folders removed")
+        if len(own) > gone:
+            note(f"  {len(own) - gone} turns stay: unfinished, needed, or the newest one")
+
+
+def _stores(home: Path | None) -> tuple[SessionBook, TurnArchive]:
+    from interventions.home import find_home, state_folder
+    from unified_flow.archive import TurnArchive
+    from unified_flow.sessions.book import SessionBook
+
+    place = find_home(home)
+    return SessionBook(state_folder(place) / "sessions.sqlite3"), TurnArchive.of(place)
+
+
+def _of(session: str, home: Path | None) -> tuple[list[Exchange], list[Turn]]:
+    """Ends with exit code 3 for a session of which nothing is known."""
+    book, archive = _stores(home)
+    exchanges = book.exchanges(session)
+    answered = {exchange.turn_id for exchange in exchanges}
+    turns, _ = archive.latest(limit=None, session=session)
+    unanswered = [turn for turn in turns if turn.turn_id not in answered]
+    if not exchanges and not unanswered:
+        note(f"error: there is no session {session}")
+        note("  hint: unified-flow sessions list")
+        raise typer.Exit(Code.NOT_FOUND)
+    return exchanges, unanswered
+
+
+def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> dict[str, object]:
+    return {
+        "session_id": session,
+        "exchanges": [
+            {
+                "turn_id": each.turn_id,
+                "at": each.at,
+                "question": each.question,
+                "response": each.response,
+                "citations": [c.model_dump(mode="json") for c in each.citations],
+                "abstained": each.abstained,
+            }
+            for each in exchanges
+        ],
+        "unanswered": [
+            {"turn_id": turn.turn_id, "status": turn.status, "question": turn.question}
+            for turn in sorted(unanswered, key=lambda turn: turn.turn_id)
+        ],
+    }

@@ -1,0 +1,85 @@
+"""The sessions as a person sees them: which there are, what was said, and forgetting one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from unified_flow.results import Citation
+from unified_flow.sessions.database import Database
+
+
+@dataclass(frozen=True)
+class SessionSummary:
+    """Times are ISO 8601 in UTC; `opening` is the first question that was answered."""
+
+    session_id: str
+    turns: int
+    first_at: str
+    last_at: str
+    opening: str
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One answered turn of a session."""
+
+    turn_id: int
+    at: str
+    question: str
+    response: str
+    citations: list[Citation]
+    abstained: bool
+
+
+class SessionBook:
+    """Only answered turns are in it; the others are in their journals (`archive.py`)."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def sessions(self, limit: int) -> list[SessionSummary]:
+        """The latest sessions, newest first. Raises RetrievalError, as everything here."""
+        rows = self._database.read(
+            "SELECT g.session_id, g.turns, g.first_at, g.last_at, opening.question FROM ("
+            " SELECT session_id, count(*) AS turns, min(started_at) AS first_at,"
+            " max(started_at) AS last_at, min(turn_id) AS first, max(turn_id) AS last"
+            " FROM turns GROUP BY session_id) AS g"
+            " JOIN turns AS opening ON opening.turn_id = g.first ORDER BY g.last DESC LIMIT ?",
+            (limit,),
+        )
+        return [SessionSummary(*row) for row in rows]
+
+    def exchanges(self, session_id: str) -> list[Exchange]:
+        """What was said, oldest first; [] for a session that nobody knows."""
+        rows = self._database.read(
+            "SELECT turn_id, started_at, question, response, citations, abstained"
+            " FROM turns WHERE session_id = ? ORDER BY turn_id",
+            (session_id,),
+        )
+        return [
+            Exchange(
+                turn_id=turn_id,
+                at=at,
+                question=question,
+                response=response,
+                citations=[Citation.model_validate(each) for each in json.loads(citations)],
+                abstained=bool(abstained),
+            )
+            for turn_id, at, question, response, citations, abstained in rows
+        ]
+
+    def forget(self, session_id: str) -> int:
+        """Remove all that was said in it; how many turns that were."""
+        if not self._database.path.exists():
+            return 0
+        with self._database.open() as connection, connection:
+            connection.execute("DELETE FROM turn_terms WHERE session_id = ?", (session_id,))
+            connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,))
+            return connection.execute(
+                "DELETE FROM turns WHERE session_id = ?", (session_id,)
+            ).rowcount

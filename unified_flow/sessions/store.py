@@ -1,0 +1,108 @@
+"""What phase 7 keeps and phases 0 and 2 read: finished turns, their messages, and an index.
+
+One SQLite file, one transaction a turn. Everything is keyed by turn and message id, so saving
+the same turn again changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from unified_flow.errors import RetrievalError
+from unified_flow.events import stamp
+from unified_flow.results import PriorTurn, Saved
+from unified_flow.sessions.database import Database
+from unified_flow.text import terms
+from unified_flow.turn import Turn
+
+
+class SessionStore:
+    """The turns and messages in the database at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path)
+
+    @property
+    def path(self) -> Path:
+        return self._database.path
+
+    def close(self) -> None:
+        self._database.close()
+
+    def last_turn_id(self) -> int:
+        """The greatest turn that was saved; 0 if none was, or if the store cannot tell."""
+        with suppress(RetrievalError):
+            rows = self._database.read("SELECT max(turn_id) FROM turns", ())
+            return rows[0][0] or 0 if rows else 0
+        return 0
+
+    def save(self, turn: Turn) -> Saved:
+        """Keep an answered turn. Raises RetrievalError if the store cannot take it."""
+        draft = turn.sections.synthesis
+        analysis = turn.sections.query_analyzer
+        assert draft is not None
+        assert analysis is not None
+        assert turn.started_at is not None
+        at = stamp(turn.started_at)
+        sources = json.dumps([c.source for c in draft.citations]) if draft.citations else None
+        spoken = [
+            (_message_id(turn, role), turn.session_id, turn.turn_id, role, content, cited, at)
+            for role, content, cited in (
+                ("user", turn.question, None),
+                ("assistant", draft.response, sources),
+            )
+        ]
+        citations = json.dumps([c.model_dump(mode="json") for c in draft.citations])
+        row = (
+            *(turn.turn_id, turn.session_id, turn.request_id, turn.user_id, turn.question),
+            *(analysis.resolved_query, draft.response, citations, draft.abstained, at),
+        )
+        index = " ".join(terms(f"{analysis.resolved_query} {draft.response}"))
+        with self._database.open() as connection, connection:
+            connection.execute("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+            connection.executemany("INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?)", spoken)
+            connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn.turn_id,))
+            connection.execute(
+                "INSERT INTO turn_terms (rowid, terms, session_id) VALUES (?,?,?)",
+                (turn.turn_id, index, turn.session_id),
+            )
+        return Saved(message_ids=[message[0] for message in spoken], store=self.path.name)
+
+    def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]:
+        """The session's last turns before turn `before`, oldest first."""
+        query = (
+            "SELECT turn_id, question, response FROM turns"
+            " WHERE session_id = ? AND turn_id < ? ORDER BY turn_id DESC LIMIT ?"
+        )
+        rows = self._database.read(query, (session_id, before, limit))
+        return [PriorTurn(turn_id=t, question=q, answer=a) for t, q, a in reversed(rows)]
+
+    def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
+        """Turns of the session that bear on `text`, best first; scores by BM25, mapped to 0..1."""
+        wanted = " OR ".join(f'"{term}"' for term in dict.fromkeys(terms(text)))
+        if not wanted:
+            return []
+        query = (
+            "SELECT t.turn_id, t.question, t.response, bm25(turn_terms) FROM turn_terms"
+            " JOIN turns t ON t.turn_id = turn_terms.rowid"
+            " WHERE turn_terms MATCH ? AND turn_terms.session_id = ? AND t.turn_id < ?"
+            " ORDER BY bm25(turn_terms) LIMIT ?"
+        )
+        rows = self._database.read(query, (f"terms : ({wanted})", session_id, before, limit))
+        return [
+            PriorTurn(turn_id=t, question=q, answer=a, score=_unit(-rank)) for t, q, a, rank in rows
+        ]
+
+
+def _message_id(turn: Turn, role: str) -> str:
+    """A UUID that is the same whenever this turn is saved."""
+    seed = uuid.uuid5(uuid.NAMESPACE_URL, f"{turn.request_id}/{turn.turn_id}/{role}")
+    return str(uuid.UUID(bytes=seed.bytes, version=4))
+
+
+def _unit(weight: float) -> float:
+    """A BM25 weight (0 and up, greater is better) as 0..1, monotone."""
+    return max(0.0, weight) / (1.0 + max(0.0, weight))
