@@ -20,6 +20,8 @@ from monitor import ribbon
 from monitor.snapshot import Background
 
 _OWN = ("Phases", "Turn", "Go on with")
+# What the turn did is told before these, whichever of them there are.
+_LATER = ("Context", "Latest occurrence", "Merged into it", "History", "Environment")
 _HEAD = "bold $text-accent"
 _SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}
 
@@ -32,13 +34,10 @@ def detail(entry: Entry, others: Sequence[Entry], background: Background, now: d
     head, *rest = [section for section in told if section.title not in _OWN]
     parts = [_header(entry, head, ribbon.phases(turn.get("ribbon")))]
     for section in rest:
-        if section.title == "Context":
+        if section.title in _LATER:
             parts += _turn(turn)
             turn = {}
         parts.append(_section(section))
-        if section.title == "Traceback":
-            parts += _turn(turn)
-            turn = {}
     parts += _turn(turn)
     if others:
         parts.insert(1, _alike(others))

@@ -30,6 +30,9 @@ SCROLLS = (
     key("ctrl+u", "scroll_half(-1)", "Half up", "Half a page up", id="scroll.half-up"),
 )
 
+# First, because a narrow footer shows only the first keys.
+HELP = (key("question_mark", "help", "Help", "What every key does", id="leave.help", show=True),)
+
 ACTS = (
     key("r", "resolve", "Resolve", "Close it as solved, with a note", id="act.resolve", show=True),
     key(
@@ -92,6 +95,5 @@ LISTS = (
 
 LEAVE = (
     key("escape", "back", "Back", "One level back", id="leave.back"),
-    key("question_mark", "help", "Help", "What every key does", id="leave.help", show=True),
     key("q", "leave", "Quit", "Back; quit at the root", id="leave.quit", show=True),
 )

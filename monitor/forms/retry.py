@@ -127,7 +127,13 @@ class RetryForm(Form):
         if len(message.turns) < 2:
             return
         self._alike = message.turns
-        label = f"All {len(message.turns)} turns alike, one first"
+        count = len(message.turns)
+        label = f"All {count} alike"
+        if not self._working:
+            self.query_one("#retry-progress", Static).update(
+                f"{count} turns wait for the same fix. All {count} alike: one is tried first, and "
+                f"only if it gets past its phase, the other {count - 1}; what passes is resolved"
+            )
         await self.query_one("#form-buttons", Horizontal).mount(
             Button(label, id="all-alike", compact=True)
         )

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.widgets import Footer
 
 from interventions.entry import Entry
-from monitor.keys import ACTS, LEAVE, STEPS
+from monitor.keys import ACTS, HELP, LEAVE, STEPS
 from monitor.screens.acting import ActingScreen
 from monitor.source import Source
 from monitor.widgets.detail_view import DetailView
@@ -31,7 +31,7 @@ class Below(Protocol):
 class DetailScreen(ActingScreen):
     """It stays on its entry, whatever happens to the list below."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*ACTS, *STEPS, *LEAVE]
+    BINDINGS: ClassVar[list[BindingType]] = [*HELP, *ACTS, *STEPS, *LEAVE]
 
     def __init__(self, below: Below, entry: Entry, others: Sequence[Entry], now: datetime) -> None:
         super().__init__(below.source)

@@ -15,7 +15,7 @@ from textual.widgets import ContentSwitcher, Footer
 from interventions.entry import Entry
 from interventions.errors import QueryError
 from monitor.forms.form import Form
-from monitor.keys import ACTS, LEAVE, LISTS
+from monitor.keys import ACTS, HELP, LEAVE, LISTS
 from monitor.listing import SORT_COLUMN, Sort
 from monitor.messages import BackgroundRead, FeedRead, QueueRead
 from monitor.model import Model
@@ -39,7 +39,7 @@ _BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 
 
 class TriageScreen(ReadingScreen):
-    BINDINGS: ClassVar[list[BindingType]] = [*ACTS, *LISTS, *LEAVE]
+    BINDINGS: ClassVar[list[BindingType]] = [*HELP, *ACTS, *LISTS, *LEAVE]
     HORIZONTAL_BREAKPOINTS = _BREAKPOINTS
     AUTO_FOCUS = "#open-list"
 

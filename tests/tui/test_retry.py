@@ -44,7 +44,7 @@ async def test_all_alike_are_retried_and_resolved(
     async with monitor().run_test(size=SIZE) as pilot:
         failed.script = script(planner=COMPLETE)
         await pilot.press("f", "t")
-        await until(pilot, lambda: f"All {TURNS} turns alike, one first" in text(pilot))
+        await until(pilot, lambda: f"All {TURNS} alike: one is tried first" in text(pilot))
         assert "Retry 1 intervention" in text(pilot)
         await pilot.press("ctrl+t")
         await until(pilot, lambda: top(pilot) == "TriageScreen")
@@ -62,7 +62,7 @@ async def test_the_first_that_fails_again_spares_the_others(
     failed.script = script(synthesis=status(418), planner=COMPLETE)
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("f", "t")
-        await until(pilot, lambda: "turns alike, one first" in text(pilot))
+        await until(pilot, lambda: "All 4 alike: one is tried" in text(pilot))
         await pilot.click("#all-alike")
         await until(pilot, lambda: "passed 0, failed 1, skipped 3" in problem(pilot))
         assert "3 skipped: turn" in problem(pilot)
