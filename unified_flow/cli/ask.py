@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from unified_flow.cli import options
@@ -32,6 +33,8 @@ def ask(
     base_url: options.BaseUrl = None,
     api_key_env: options.ApiKeyEnv = None,
     api_key_file: options.ApiKeyFile = None,
+    tool_modules: options.ToolModules = None,
+    allow_tools: options.AllowTools = None,
     session: Annotated[
         str | None, typer.Option(help="Go on with this session, so that 'it' is understood.")
     ] = None,
@@ -49,6 +52,8 @@ def ask(
     unified-flow ask "How do topics differ from services?" --docs docs/
     unified-flow ask "And actions?" --docs docs/ --session ros
     unified-flow ask "…" --model qwen2.5:1.5b --base-url http://127.0.0.1:11434/v1
+    unified-flow ask "What is 17% of 2300?"
+    unified-flow ask "…" --tools mytools.py --allow-tool 'time.*'
     unified-flow ask --batch questions.txt --jsonl --docs docs/
 
     Exit codes: 0 answered (also: a question back, or an honest "the documents do not say"),
@@ -65,11 +70,15 @@ def ask(
             raise typer.BadParameter("a batch prints one object a line: use --jsonl")
         import asyncio
 
+        from unified_flow.cli.permission import terminal_asker
         from unified_flow.flow import UnifiedFlow
 
         flow = UnifiedFlow.from_config(
             home,
             docs=docs,
+            tool_modules=tool_modules,
+            allow_tools=allow_tools,
+            asker=None if machine or batch else terminal_asker(),
             model=model,
             base_url=base_url,
             api_key_env=api_key_env,
