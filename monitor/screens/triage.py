@@ -71,9 +71,13 @@ class TriageScreen(ReadingScreen):
     # -- what the workers read -------------------------------------------------------------------
 
     def on_queue_read(self, message: QueueRead) -> None:
+        before = self.current()
         self.model.take(message.snapshot)
         self.read_only = message.snapshot.read_only
         self.show()
+        now = self.current()
+        if before and now and before["id"] == now["id"] and before["version"] != now["version"]:
+            self.read_background(now["id"])  # somebody did something: it is in the journal
         for screen in self.app.screen_stack:
             if isinstance(screen, Form):
                 screen.saw(message.snapshot.entries)

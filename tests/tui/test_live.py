@@ -14,7 +14,7 @@ from monitor.app import Monitor
 from monitor.source import LiveSource
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
-from tests.tui.seen import current, line_of_cursor, problem, rows, text, top
+from tests.tui.seen import current, line_of_cursor, problem, rows, text, top, triage
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Monitor]
@@ -95,6 +95,16 @@ async def test_somebody_else_was_first(
         await pilot.press("escape")
         assert queue.find(second)["resolution"] == "bob's note"
         assert current(pilot) != second
+
+
+async def test_the_history_of_what_is_shown_is_read_again(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    first = put(queue)
+    async with monitor().run_test(size=(160, 40)) as pilot:
+        await until(pilot, lambda: triage(pilot).detail.has_background_of(first))
+        queue.assign(first, "ada", by="bob")
+        await until(pilot, lambda: "assign by bob" in text(pilot))
 
 
 async def test_the_item_under_the_cursor_goes_away(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from interventions import InterventionQueue
 from interventions.entry import is_open
 from monitor.app import Monitor
 from tests.answers import COMPLETE, QUESTION, script, served_flow
-from tests.servers.model_server import ModelServer, status
+from tests.servers.model_server import Connection, ModelServer, answer, status
 from tests.tui.scene import until
 from tests.tui.seen import problem, text, told, top
 from unified_flow.errors import PhaseError
@@ -70,6 +71,32 @@ async def test_the_first_that_fails_again_spares_the_others(
         await until(pilot, lambda: "before: synthesis" in text(pilot))
         assert "418" in text(pilot)
         assert all(map(is_open, queue.entries()))
+
+
+async def test_the_phases_are_seen_as_they_run_and_the_rest_can_be_left(
+    queue: InterventionQueue, monitor: Make, failed: ModelServer
+) -> None:
+    go_on = threading.Event()
+
+    def slow(connection: Connection) -> None:
+        go_on.wait(30)
+        answer(script()["synthesis"])(connection)
+
+    failed.script = script(synthesis=slow, planner=COMPLETE)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("f", "t")
+        await until(pilot, lambda: "one is tried first" in text(pilot))
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: "✓ ✓ ✓ ✓ · ▸ · ·  synthesis" in text(pilot))
+        assert f"0 of {TURNS} turns" in text(pilot)
+        await pilot.press("escape")
+        assert top(pilot) == "RetryForm"
+        go_on.set()
+        await until(pilot, lambda: "stopped: the others wait as before" in problem(pilot))
+        assert "passed 1, failed 0, skipped 0" in problem(pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: "retried and resolved 1" in told(pilot))
+        assert sum(map(is_open, queue.entries())) == TURNS - 1
 
 
 async def test_what_nobody_needs_any_more_says_so(
