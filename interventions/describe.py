@@ -52,7 +52,12 @@ def describe(
         Section("Environment", _fields(entry.get("environment") or {})),
         Section("Go on with", _commands(entry, home_flag, resumer)),
     ]
-    return [section for section in sections if any(section.lines)]
+    # Whatever a section is made of, nothing in it commands a terminal.
+    return [
+        Section(one_line(section.title), [clean(line) for line in section.lines])
+        for section in sections
+        if any(section.lines)
+    ]
 
 
 def ribbon(phases: Any) -> str:
@@ -155,14 +160,15 @@ def _merged(row: dict[str, Any]) -> str:
 
 
 def _past(entry: Entry) -> str:
-    last = entry["resolutions"][-1]
+    last = entry["resolutions"][-1] if entry["resolutions"] else {}
     who, when = last.get("by", "?"), last.get("at", "?")
     proof = "verified" if last.get("verified") else "not verified"
     return one_line(f"{short_id(entry['id'])} by {who} at {when} ({proof}): {last.get('note', '')}")
 
 
 def _transition(line: Transition) -> str:
-    note = line.get("after", {}).get("resolution") or ""
+    after = line.get("after")
+    note = (after.get("resolution") if isinstance(after, dict) else "") or ""
     return one_line(
         f"{line.get('at')} {line.get('action')} by {line.get('by')} "
         f"({line.get('via')} on {line.get('host')}) {note}"

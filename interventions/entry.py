@@ -5,10 +5,12 @@ Entries are never changed in place; a change makes a new dict. Every function he
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from interventions.plaintext import one_line
 from interventions.timestamps import from_text
 
 Entry = dict[str, Any]
@@ -17,13 +19,32 @@ SEVERITIES = ("critical", "high", "medium")
 TYPES = ("error", "captcha", "permission", "schema_failure", "limit_exceeded", "escalation")
 
 _TIMES = ("created_at", "resolved_at", "dismissed_at", "snoozed_until", "first_seen", "last_seen")
+_NUMBERS = ("version", "occurrences", "turn_id", "snoozed_until_occurrences")
+_TEXTS = (
+    "tool",
+    "error_category",
+    "request_id",
+    "traceback",
+    "exception_type",
+    "culprit",
+    "location",
+    "resolution",
+    "retry_of",
+    "regression_of",
+    "regression_note",
+    "owner",
+    "superseded",
+)
+_OBJECTS = ("context", "environment", "latest_sample")
+_MOST = 2**63
 
 
 def complete(entry: Entry) -> Entry:
     """A hand-written or older entry with what it lacks filled in; what is unknown is kept.
 
-    Raises ValueError when it cannot be an intervention. The core document's own example, which has
-    the session and the turn inside `context`, is one.
+    After it every field that is read anywhere has its type: a text that is none becomes JSON, and
+    what should be an object is put into one. Raises ValueError when it cannot be an intervention.
+    The core document's own example, which has the session and the turn inside `context`, is one.
     """
     if not isinstance(entry, dict):
         raise ValueError("an entry is not an object")
@@ -41,37 +62,65 @@ def complete(entry: Entry) -> Entry:
         rows = entry.get(name) or []
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError(f"{entry['id']}: {name} is not a list of objects")
-    for name in ("version", "occurrences", "turn_id"):
-        if not isinstance(entry.get(name) or 0, int):
+    for name in _NUMBERS:
+        if not _is_number(entry.get(name) or 0):
             raise ValueError(f"{entry['id']}: {name} is not a number")
-    context = entry.get("context")
-    context = context if isinstance(context, dict) else {}
+    turns = entry.get("turns") or []
+    if not isinstance(turns, list) or not all(map(_is_number, turns)):
+        raise ValueError(f"{entry['id']}: turns is not a list of numbers")
+    odd: Entry = {name: _text(entry[name]) for name in _TEXTS if entry.get(name) is not None}
+    odd |= {name: _object(entry[name]) for name in _OBJECTS if entry.get(name) is not None}
+    context = odd.get("context", {})
     return {
         **entry,
+        "tool": None,
+        **odd,
         "context": context,
-        "type": str(entry.get("type") or "error"),
-        "severity": str(entry.get("severity") or "high"),
-        "phase": str(entry.get("phase") or "unknown"),
-        "tool": entry.get("tool"),
-        "error_type": str(entry.get("error_type") or "unknown"),
-        "error_message": str(entry.get("error_message") or ""),
-        "session_id": str(entry.get("session_id") or context.get("session_id") or "unknown"),
+        "type": _text(entry.get("type") or "error"),
+        "severity": _text(entry.get("severity") or "high"),
+        "phase": _text(entry.get("phase") or "unknown"),
+        "error_type": _text(entry.get("error_type") or "unknown"),
+        "error_message": _text(entry.get("error_message") or ""),
+        "session_id": _text(entry.get("session_id") or context.get("session_id") or "unknown"),
         "turn_id": entry.get("turn_id") or _number(context.get("turn_id")),
-        "fingerprint": str(entry.get("fingerprint") or ""),
+        "fingerprint": _text(entry.get("fingerprint") or ""),
         "occurrences": entry.get("occurrences") or 1,
         "first_seen": entry.get("first_seen") or entry["created_at"],
         "last_seen": entry.get("last_seen") or entry["created_at"],
         "resolved_at": entry.get("resolved_at"),
-        "resolution": entry.get("resolution"),
+        "resolution": odd.get("resolution"),
         "dismissed_at": entry.get("dismissed_at"),
-        "merged": entry.get("merged") or [],
+        "merged": [_merged(row) for row in entry.get("merged") or ()],
         "resolutions": entry.get("resolutions") or [],
         "version": entry.get("version") or 1,
     }
 
 
 def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+    return value if _is_number(value) else 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) < _MOST
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def _merged(row: dict[str, Any]) -> dict[str, Any]:
+    odd: dict[str, Any] = {}
+    if not isinstance(row.get("fingerprint") or "", str):
+        odd["fingerprint"] = _text(row["fingerprint"])
+    if not _is_number(row.get("count", 1)):
+        odd["count"] = 1
+    if not isinstance(row.get("sample") or {}, dict):
+        odd["sample"] = _object(row["sample"])
+    return row | odd if odd else row
 
 
 def is_open(entry: Entry) -> bool:
@@ -133,5 +182,5 @@ def worst_first(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def short_id(intervention_id: str) -> str:
-    """The random part, which commands accept in place of the whole."""
-    return intervention_id.rpartition("_")[2] or intervention_id
+    """The random part, which commands accept in place of the whole; safe to show."""
+    return one_line(intervention_id.rpartition("_")[2] or intervention_id)

@@ -1,0 +1,85 @@
+"""What a hand-made file may hold, and what is read of it without an error."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from interventions.cli.rows import grouped, table
+from interventions.cli.view import entry_view
+from interventions.describe import describe
+from interventions.entry import complete
+from interventions.query import parse
+
+NOW = datetime(2026, 3, 14, tzinfo=UTC)
+LEAST: dict[str, Any] = {"id": "int_1_aaaaaa", "created_at": "2026-01-01T00:00:00Z"}
+FIELDS = (
+    *("type", "severity", "phase", "tool", "error_type", "error_message", "session_id", "turn_id"),
+    *("error_category", "request_id", "traceback", "exception_type", "culprit", "location"),
+    *("fingerprint", "resolution", "retry_of", "regression_of", "regression_note", "owner"),
+    *("superseded", "context", "environment", "latest_sample", "occurrences", "version", "turns"),
+    *("merged", "resolutions", "snoozed_until_occurrences", "snoozed_until", "first_seen"),
+)
+ODD = (5, "x", ["x"], {"a": 1}, [5], [{}], True, 10**400, [{"sample": "x", "fingerprint": []}])
+ESCAPE = "\x1b]2;title\x1b\\"
+
+
+def _told(entry: dict[str, Any]) -> list[str]:
+    """Everything that is said of an entry, on whatever face."""
+    journal = [{"id": entry["id"], "after": 3}, {"id": entry["id"], "at": ESCAPE}]
+    sections = describe(entry, [entry], journal, NOW)
+    lines = [line for one in sections for line in (one.title, *one.lines)]
+    return lines + table(grouped([entry]), 140, NOW)
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize("field", FIELDS)
+def test_an_odd_value_is_shown_or_refused(field: str, value: object) -> None:
+    try:
+        entry = complete({**LEAST, field: value})
+    except ValueError as error:
+        refused = str(error)
+    else:
+        refused = ""
+    if refused:
+        assert field in refused
+        return
+    assert _told(entry)
+    assert entry_view(entry, NOW)["state"]
+    assert parse("is:open boo owner:x tool:y").matches(entry, NOW) in (True, False)
+    assert complete(entry) == entry
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_beyond_the_calendar_is_refused(moment: str) -> None:
+    with pytest.raises(ValueError, match="created_at"):
+        complete({**LEAST, "created_at": moment})
+
+
+def test_what_is_no_text_is_kept_as_json() -> None:
+    entry = complete({**LEAST, "traceback": ["a", "b"], "environment": ["x"]})
+    assert entry["traceback"] == '["a", "b"]'
+    assert entry["environment"] == {"value": ["x"]}
+
+
+def test_nothing_that_is_said_commands_a_terminal() -> None:
+    """In every field, the id included."""
+    texts = {name: f"a{ESCAPE}" for name in FIELDS[:22] if name not in ("turn_id",)}
+    deep = {ESCAPE: {ESCAPE: ESCAPE}}
+    entry = complete(
+        {
+            **LEAST,
+            **texts,
+            "id": f"int_1{ESCAPE}_a{ESCAPE}",
+            "context": {**deep, "turn": {"ribbon": [{"name": ESCAPE, "status": "failed"}]}},
+            "environment": deep,
+            "latest_sample": {"error_message": ESCAPE, **deep},
+            "merged": [
+                {"phase": ESCAPE, "error_type": ESCAPE, "sample": {"error_message": ESCAPE}}
+            ],
+            "resolutions": [{"kind": "resolved", "by": ESCAPE, "note": ESCAPE, "at": ESCAPE}],
+        }
+    )
+    assert not [line for line in _told(entry) if "\x1b" in line]
