@@ -4,7 +4,9 @@ A resumer is an object with `resume(turn_id, home, **options)`; `options` holds 
 so that a failure of the resumed turn can name the entry it is a retry of (`retry_of`), and what
 `retry` was given: `note` closes the entry once its phase has completed; `answer` is what the
 person wrote, for a turn that asked one; `grant` (once, session or always) lets a tool run that was
-refused; `from_phase` starts earlier; `edit(name, text)` lets a person change the phase's input;
+refused; `from_phase` starts earlier; `started(phase, changed)` is told where the turn goes on and
+what has changed since it stopped, before anything runs; `edit(name, text)` lets a person change the
+phase's input;
 `rerun_tools`, `tools_done` and `ask(call)` say what becomes of a call that may have written
 (BegunCall). It raises when the turn fails again, or answers a mapping whose `status` is `failed`,
 unless that says `passed`: the phase that had failed has completed, and a later one failed. Any

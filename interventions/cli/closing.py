@@ -71,7 +71,7 @@ def resolve(
                         by=by,
                         via="cli",
                         **granted,
-                        **asking(),
+                        **asking(entry, as_json=as_json),
                     )
                     say_how_it_went(entry, result)
                     entry = queue.find(entry["id"])

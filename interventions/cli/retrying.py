@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -89,13 +89,20 @@ def retry(
             from interventions.cli.editor import edit as in_editor
 
             options["edit"] = in_editor
-        _retry_one(queue, entry, options | asking(), as_json=as_json)
+        _retry_one(queue, entry, options | asking(entry, as_json=as_json), as_json=as_json)
 
 
-def asking() -> dict[str, Any]:
-    """The option `ask` of a resumer, if there is somebody to ask."""
+def asking(entry: Entry, *, as_json: bool) -> dict[str, Any]:
+    """The options of a resumer with which it tells, and can ask, a person."""
+
+    def started(phase: str, changed: Sequence[str]) -> None:
+        note(f"turn {entry['turn_id']} goes on at {phase}")
+        told = "; ".join(changed) or "nothing that is recorded"
+        note(f"changed since it stopped: {one_line(told)}")
+
     ask = asker()
-    return {"ask": ask} if ask is not None else {}
+    asked = {"ask": ask} if ask is not None else {}
+    return asked if as_json else {**asked, "started": started}
 
 
 def _retry_one(
@@ -193,8 +200,6 @@ def _quiet(outcome: Outcome, done: int, total: int) -> None:
 def say_how_it_went(entry: Entry, result: Mapping[str, Any]) -> None:
     """What the resumer tells of a turn that got past the failed phase; another may tell nothing."""
     turn, again = f"turn {entry['turn_id']}", result.get("intervention_id")
-    if changed := result.get("changed"):
-        note(f"changed since it failed: {one_line('; '.join(map(str, changed)))}")
     if result.get("status") == "failed":
         told = one_line(redact_text(str(result.get("message") or "")))
         note(f"{turn} got past {entry['phase']}, then failed in {result.get('phase')}: {told}")

@@ -70,7 +70,9 @@ def test_the_story(cli: Cli, home: Path, docs: Path, model_server: ModelServer) 
     (entry,) = open_entries(home)
 
     again = cli.run("interventions", "resolve", entry["id"], "-m", "mended", "--retry", code=1)
-    assert "failed again" in again.stderr
+    told, _, failed = again.stderr.partition("failed again")
+    assert "turn 1 goes on at synthesis\nchanged since it stopped: nothing" in told
+    assert failed
     assert "the same error as before" in again.stderr
     assert (open_entries(home)[0]["occurrences"], open_entries(home)[0]["resolved_at"]) == (2, None)
 

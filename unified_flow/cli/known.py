@@ -11,7 +11,8 @@ SHOWN = 2
 
 
 def known_fixes(home: Path | None, intervention_id: str | None) -> list[str]:
-    """The latest notes, each with whether a resumed turn proved it; none if they cannot be read."""
+    """The latest notes, each once, with whether a resumed turn proved it; none if they cannot be
+    read."""
     if intervention_id is None:
         return []
     try:
@@ -24,8 +25,9 @@ def known_fixes(home: Path | None, intervention_id: str | None) -> list[str]:
         for row in reversed(entry["resolutions"])
         if row.get("kind") == "resolved"
     ]
-    return [
+    known = (
         f"{row.get('note', '')} ({'verified' if row.get('verified') else 'not verified'},"
         f" {row.get('by', 'somebody')}, {str(row.get('at', ''))[:10]})"
-        for row in rows[:SHOWN]
-    ]
+        for row in rows
+    )
+    return list(dict.fromkeys(known))[:SHOWN]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from unified_flow.events import AnyEvent, TurnResumed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.resuming.asking import asked
 from unified_flow.resuming.comparison import difference
@@ -25,6 +26,9 @@ OPTIONS = (
 )
 
 
+Started = Callable[[str, Sequence[str]], None]
+
+
 class FlowResumer:
     """Resumes turns of `unified_flow`, each in an event loop of its own."""
 
@@ -37,12 +41,18 @@ class FlowResumer:
         flow = flow_of(turn, home)
         ask, edit = options.get("ask"), options.get("edit")
         wanted = asked(wanted, turn, flow.services, ask=ask, edit=edit)
-        return _told(asyncio.run(_resume(flow, turn_id, wanted)))
+        return _told(asyncio.run(_resume(flow, turn_id, wanted, options.get("started"))))
 
 
-async def _resume(flow: UnifiedFlow, turn_id: int, wanted: Resumption) -> Resumed:
+async def _resume(
+    flow: UnifiedFlow, turn_id: int, wanted: Resumption, started: Started | None
+) -> Resumed:
+    def follow(event: AnyEvent) -> None:
+        if started is not None and isinstance(event, TurnResumed):
+            started(event.phase, event.changed)
+
     async with flow:
-        return await resume_turn(flow, turn_id, wanted)
+        return await resume_turn(flow, turn_id, wanted, observer=follow)
 
 
 def _told(resumed: Resumed) -> dict[str, Any]:
