@@ -8,10 +8,12 @@ from typing import Self
 
 from interventions.home import find_home, state_folder
 from unified_flow.errors import RetrievalError
+from unified_flow.events import TurnStarted
 from unified_flow.folding import fold
-from unified_flow.journal import TurnFolders, is_open, read
+from unified_flow.journal import NAME, TurnFolders, first_line, read
 from unified_flow.page import markdown
 from unified_flow.turn import Turn
+from unified_flow.turn_lock import is_held
 
 MAX_DIGITS = 15
 
@@ -31,21 +33,22 @@ class TurnArchive:
         """
         folder = self.folders.path(turn_id)
         try:
-            held = is_open(folder)
-            turn = fold(read(folder))
+            turn = _read_back(folder)
+            if turn.status == "running" and turn.turn_id and not is_held(folder / NAME):
+                # It may have come to its end between the look at the journal and at its lock.
+                turn = _read_back(folder)
+                if turn.status == "running":
+                    turn = replace(turn, status="interrupted")
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, LookupError, AssertionError) as exc:
+        except RetrievalError:
+            raise
+        except (OSError, ValueError, LookupError, AssertionError, TypeError) as exc:
             # Lines that are whole, and that no turn could have written in this order.
-            raise RetrievalError(
-                f"the turn in {folder} cannot be read: {str(exc).splitlines()[0]}",
-                hint="its journal is damaged; ask the question again",
-            ) from exc
-        if not turn.turn_id:
-            return None  # killed before its first line
-        if turn.status == "running" and not held:
-            return replace(turn, status="interrupted")
-        return turn
+            raise _damaged(folder, first_line(exc)) from exc
+        if turn.turn_id not in (0, turn_id):
+            raise _damaged(folder, f"it is the journal of turn {turn.turn_id}")
+        return turn if turn.turn_id else None  # killed before its first line
 
     def find(self, name: str) -> Turn | None:
         """A turn by its number or its request id."""
@@ -78,3 +81,19 @@ class TurnArchive:
     def page(self, turn_id: int) -> str:
         """The turn for reading, from its journal: `context.md`, also of a turn that was killed."""
         return "".join(map(markdown, read(self.folders.path(turn_id))))
+
+
+def _read_back(folder: Path) -> Turn:
+    """No lock is taken to look at a turn that is done, or that has not begun: whoever begins it
+    would find it taken."""
+    events = list(read(folder))
+    if events and not isinstance(events[0], TurnStarted):
+        raise _damaged(folder, "its first line is missing")
+    return fold(events)
+
+
+def _damaged(folder: Path, reason: str) -> RetrievalError:
+    return RetrievalError(
+        f"the turn in {folder} cannot be read: {reason}",
+        hint="its journal is damaged; ask the question again",
+    )

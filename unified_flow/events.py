@@ -1,4 +1,4 @@
-"""The records of a turn's journal, format version 1. A turn is a fold over them (folding.py).
+"""The records of a turn's journal, format version 2. A turn is a fold over them (folding.py).
 
 Times are UTC; durations are milliseconds. `visit` counts the runs of one phase in one turn
 from 1 (loops come back to a phase), `attempt` the tries within one visit (a policy may retry).
@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-VERSION = 1
+# 2: model_failed, history_read; what a person said of begun calls, and gave them (turn_resumed).
+VERSION = 2
 
 
 def now() -> datetime:
@@ -88,6 +89,7 @@ class TurnResumed(Event):
     """
 
     event: Literal["turn_resumed"] = "turn_resumed"
+    version: int = VERSION
     phase: str
     rewound: bool = False
     runner: Runner

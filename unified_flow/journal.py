@@ -4,17 +4,17 @@ One line an event. It is written before a model or a tool is called, so that it 
 of the process, and fsync'd when a phase completes or fails and before a tool that writes starts,
 so that it survives the death of the machine. A last line that is torn was never acknowledged and
 is dropped on reading.
-A value too large for a line lies whole in a file named by its SHA-256.
+A value too large for a line lies in a file of its own (`blobs.py`).
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
 import os
 import re
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from interventions.home import make_private_folder, open_private
+from unified_flow import blobs, turn_lock
 from unified_flow.errors import RetrievalError
 from unified_flow.events import (
     READER,
@@ -33,6 +34,7 @@ from unified_flow.events import (
     ToolStarted,
     TurnCompleted,
     TurnInterrupted,
+    TurnResumed,
     TurnStarted,
 )
 
@@ -43,6 +45,7 @@ POINTER = "$file"
 FOLDER = re.compile(r"turn_[0-9]{6,15}")
 POINTER_BYTES = b'{"$file":'
 NAME = "journal.jsonl"
+UPDATE = "update unified-flow"
 
 
 def encode(value: Any) -> bytes:
@@ -98,29 +101,48 @@ class TurnFolders:
 class Journal:
     """Appends events to one turn's journal. Whoever has it open runs the turn, alone.
 
-    The lock is the file's own, so it ends with its holder's life however that ends. Raises
-    BlockingIOError if another process, or this one, has it open.
+    The lock is the file's own, so it ends with its holder's life however that ends; a child that
+    is forked meanwhile gets no share in it. Raises BlockingIOError if another process, or this
+    one, has it open, and FileNotFoundError if there is none and it is not to be created.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, create: bool) -> None:
         self.folder = folder
         self._waiting = b""
-        self._file = open_private(folder / NAME, os.O_RDWR | os.O_APPEND)
+        self._names_durable = False
+        flags = os.O_RDWR | os.O_APPEND
+        self._file = (
+            open_private(folder / NAME, flags)
+            if create
+            else os.open(folder / NAME, flags | os.O_CLOEXEC)
+        )
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            turn_lock.take(self._file, folder / NAME)
+            if not create:
+                blobs.sweep(folder)
             _cut_torn_line(self._file)
         except OSError:
             os.close(self._file)
             raise
+        _open.add(self)
 
     def close(self) -> None:
+        if self._file < 0:
+            return  # this process is a child; its parent goes on with it
         try:
             self.flush()
         except OSError as exc:
             # Whoever needed these lines on disk was told when the first write failed.
             logger.critical("the journal in %s lacks its last lines: %s", self.folder, exc)
         finally:
-            os.close(self._file)
+            turn_lock.release(self._file)
+            self._forget()
+
+    def _forget(self) -> None:
+        _open.discard(self)
+        os.close(self._file)
+        self._file = -1
+        self._waiting = b""
 
     def append(self, event: AnyEvent) -> None:
         """Raises OSError if the line cannot be written, and then nothing of it will be.
@@ -134,6 +156,8 @@ class Journal:
         if _durable(event):
             self._write(self._waiting + line + b"\n", durable=True)
             self._waiting = b""
+            if isinstance(event, ToolStarted):
+                self._make_names_durable()
         else:
             self._waiting += line + b"\n"
 
@@ -146,14 +170,22 @@ class Journal:
     def _write(self, data: bytes, *, durable: bool) -> None:
         end = os.lseek(self._file, 0, os.SEEK_END)
         try:
-            _write_all(self._file, data)
+            blobs.write_all(self._file, data)
             if durable:
-                # The first one makes the new folder durable too: ext4, XFS and btrfs log a
-                # file's creation with it. An fsync of both folders would cost a turn a quarter.
+                # The first one makes the new folder durable too where a file's creation is
+                # logged with it (ext4, XFS, btrfs). An fsync of both folders would cost a turn
+                # a quarter, so elsewhere only a write waits for it.
                 os.fsync(self._file)
         except OSError:
             os.ftruncate(self._file, end)
             raise
+
+    def _make_names_durable(self) -> None:
+        """A tool that writes is about to start: on any file system this turn will be found."""
+        if not self._names_durable:
+            blobs.sync_folder(self.folder)
+            blobs.sync_folder(self.folder.parent)
+            self._names_durable = True
 
     def _shorten(self, event: AnyEvent) -> dict[str, Any]:
         """The event with its large values, and what looks like a pointer, in files of their own."""
@@ -161,7 +193,7 @@ class Journal:
         for key, value in short.items():
             content = encode(value)
             if len(content) > MAX_INLINE_BYTES // 4 or content.startswith(POINTER_BYTES):
-                short[key] = {POINTER: _store(self.folder, content)}
+                short[key] = {POINTER: blobs.store(self.folder, content)}
         return short
 
 
@@ -177,9 +209,15 @@ def _durable(event: AnyEvent) -> bool:
             return False
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
+_open: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    for journal in list(_open):
+        journal._forget()
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 def _cut_torn_line(descriptor: int) -> None:
@@ -198,31 +236,6 @@ def _cut_torn_line(descriptor: int) -> None:
     os.ftruncate(descriptor, 0)
 
 
-def is_open(folder: Path) -> bool:
-    """Whether somebody runs the turn in `folder` now. Raises OSError if it cannot be read."""
-    descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _store(folder: Path, content: bytes) -> str:
-    name = hashlib.sha256(content).hexdigest()
-    path = folder / name
-    if not path.exists():
-        descriptor = open_private(path, os.O_WRONLY | os.O_TRUNC)
-        try:
-            _write_all(descriptor, content)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    return name
-
-
 def read(folder: Path) -> Iterator[AnyEvent]:
     """The events of the turn in `folder`, oldest first.
 
@@ -239,17 +252,31 @@ def read(folder: Path) -> Iterator[AnyEvent]:
     for number, line in enumerate(lines, 1):
         try:
             event = READER.validate_python(_whole(folder, json.loads(line)))
-        except (ValueError, ValidationError, OSError) as exc:
+        except (ValueError, RecursionError, OSError) as exc:
+            if _of_a_newer_program(exc):
+                raise RetrievalError(
+                    f"{path}:{number}: this program does not know such an event", hint=UPDATE
+                ) from exc
             raise RetrievalError(
-                f"{path}:{number}: the journal is damaged: {str(exc).splitlines()[0]}",
+                f"{path}:{number}: the journal is damaged: {first_line(exc)}",
                 hint="the turn cannot be read; ask its question again",
             ) from exc
-        if isinstance(event, TurnStarted) and event.version > VERSION:
+        if isinstance(event, TurnStarted | TurnResumed) and event.version > VERSION:
             raise RetrievalError(
                 f"{path} is journal version {event.version}; this program reads up to {VERSION}",
-                hint="update unified-flow",
+                hint=UPDATE,
             )
         yield event
+
+
+def _of_a_newer_program(exc: Exception) -> bool:
+    """A line that is whole, of a kind that is not known here."""
+    return isinstance(exc, ValidationError) and exc.errors()[0]["type"] == "union_tag_invalid"
+
+
+def first_line(exc: Exception) -> str:
+    """What the exception says, short; its name if it says nothing."""
+    return (str(exc).splitlines() or [type(exc).__name__])[0]
 
 
 def _whole(folder: Path, record: Any) -> Any:
@@ -257,6 +284,5 @@ def _whole(folder: Path, record: Any) -> Any:
         raise ValueError("a line is no JSON object")
     for key, value in record.items():
         if isinstance(value, dict) and set(value) == {POINTER}:
-            name = Path(value[POINTER]).name  # never another folder, whoever wrote the line
-            record[key] = json.loads((folder / name).read_bytes())
+            record[key] = blobs.load(folder, value[POINTER])
     return record

@@ -21,7 +21,7 @@ from unified_flow.events import (
     TurnStarted,
 )
 from unified_flow.folding import apply, fold
-from unified_flow.journal import NAME, Journal, read
+from unified_flow.journal import Journal, read
 from unified_flow.page import markdown
 from unified_flow.turn import Turn
 
@@ -52,10 +52,8 @@ class Ledger:
         self._observer = observer
         self._unwritten: list[str] = []
         self._page_flags = os.O_WRONLY | os.O_APPEND
-        if callable(first):
-            (folder / NAME).stat()
         with ExitStack() as opened:
-            self._journal = Journal(folder)
+            self._journal = Journal(folder, create=not callable(first))
             opened.callback(self._journal.close)
             self.record(first(self._read_back()) if callable(first) else first)
             self.flush()

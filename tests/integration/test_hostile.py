@@ -95,6 +95,11 @@ DAMAGE = {
         b'{"at":"2026-01-01T00:00:00Z","event":"phase_completed","phase":"planner","visit":9,'
         b'"output":{"a":1},"duration_ms":1}'
     ),
+    "no name of a file": _append(b'{"event":"turn_abandoned","by":{"$file":5},"reason":"r"}'),
+    "nested too deeply": _append(b"[" * 100_000),
+    "a name that is a path": _append(
+        b'{"event":"turn_abandoned","by":{"$file":"../../x"},"reason":""}'
+    ),
     "an unknown phase": _append(
         b'{"at":"2026-01-01T00:00:00Z","event":"phase_completed","phase":"x","visit":9,'
         b'"output":{"a":1},"duration_ms":1}'
@@ -119,6 +124,12 @@ def test_one_damaged_journal_hides_no_other_turn(kind: str, home: Path, docs: Pa
     shown = run("turns", "show", "1", home=home)
     assert "Traceback" not in shown.stderr
     assert shown.returncode in (1, 3)
+    for command in (["resume", "1"], ["replay", "1"]):
+        done = run(*command, home=home)
+        assert "Traceback" not in done.stderr
+        assert done.returncode in (1, 2, 3)
+    if kind not in ("gone", "empty"):
+        assert "turn_000001" in listed.stderr + listed.stdout, "it is damaged, and not hidden"
     assert run("turns", "show", "9" * 5000, home=home).returncode == 3
     third = asyncio.run(scripted_flow(home, docs).process("s", QUESTION))
     assert third.turn_id == 8

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
 import stat
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from unified_flow.blobs import UNFINISHED
 from unified_flow.errors import RetrievalError
-from unified_flow.events import ModelCalled, ToolStarted, TurnStarted
-from unified_flow.journal import NAME, POINTER, Journal, TurnFolders, read
+from unified_flow.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
+from unified_flow.journal import NAME, POINTER, Journal, TurnFolders, digest, read
 
 STARTED = TurnStarted(
     turn_id=1,
@@ -31,7 +36,7 @@ def _reply(text: str) -> ModelCalled:
 
 
 def _write(folder: Path, *events: object) -> None:
-    journal = Journal(folder)
+    journal = Journal(folder, create=True)
     for event in events:
         journal.append(event)
     journal.close()
@@ -56,6 +61,64 @@ def test_a_large_value_lies_whole_in_a_file_of_its_own(tmp_path: Path) -> None:
     assert stat.S_IMODE(large.stat().st_mode) == 0o600
 
 
+BIG = "x" * 200_000
+
+
+@pytest.mark.parametrize("kept", [0, 5_000, 199_999])
+def test_half_a_value_is_not_taken_for_the_whole(kept: int, tmp_path: Path) -> None:
+    """What a full disk or the death of the machine can leave under the right name."""
+    (tmp_path / digest(BIG)).write_bytes(json.dumps(BIG).encode()[:kept])
+    _write(tmp_path, _reply(BIG))
+    (event,) = read(tmp_path)
+    assert isinstance(event, ModelCalled)
+    assert event.reply == BIG
+
+
+def test_a_value_that_was_changed_by_hand_is_damage_and_is_mended(tmp_path: Path) -> None:
+    _write(tmp_path, _reply(BIG))
+    large = tmp_path / digest(BIG)
+    large.write_bytes(large.read_bytes().replace(b"x", b"y"))
+    with pytest.raises(RetrievalError, match=r"jsonl:1: .* is not what was written"):
+        list(read(tmp_path))
+    _write(tmp_path, _reply(BIG))
+    assert len(list(read(tmp_path))) == 2
+
+
+ROOM = """
+import resource, sys
+from pathlib import Path
+from tests.unit.test_journal import BIG, _reply
+from unified_flow.journal import Journal
+journal = Journal(Path(sys.argv[1]), create=True)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+try:
+    journal.append(_reply(BIG))
+except OSError:
+    print("full")
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(sorted(path.name for path in Path(sys.argv[1]).iterdir()))
+journal.append(_reply(BIG))
+journal.close()
+"""
+
+
+def test_a_value_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ROOM, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == ["full", "['journal.jsonl']"], done.stderr
+    (event,) = read(tmp_path)
+    assert isinstance(event, ModelCalled)
+    assert event.reply == BIG
+
+
+def test_what_a_dead_process_had_not_finished_is_swept(tmp_path: Path) -> None:
+    _write(tmp_path, STARTED)
+    (tmp_path / f"abc{UNFINISHED}").write_bytes(b"half")
+    Journal(tmp_path, create=False).close()
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+
+
 def test_arguments_that_look_like_a_pointer_stay_arguments(tmp_path: Path) -> None:
     secret = tmp_path.parent / "secret"
     secret.write_text('"hidden"')
@@ -77,6 +140,119 @@ def test_a_torn_last_line_is_dropped(cut: int, tmp_path: Path) -> None:
     assert [event.event for event in read(tmp_path)] == ["turn_started", "model_called"]
 
 
+@pytest.mark.parametrize("length", [10, 64 * 1024, 200_000])
+def test_what_follows_a_torn_line_is_a_line_of_its_own(length: int, tmp_path: Path) -> None:
+    _write(tmp_path, STARTED)
+    with (tmp_path / NAME).open("ab") as torn:
+        torn.write(b"{" + b"x" * length)
+    journal = Journal(tmp_path, create=False)
+    journal.append(_reply("after"))
+    journal.close()
+    assert [event.event for event in read(tmp_path)] == ["turn_started", "model_called"]
+
+
+def _tool(access: str, args: str = "") -> ToolStarted:
+    given = {"text": args}
+    return ToolStarted(
+        phase="coordinator", call=0, tool="t", goal_id="", args=given, access=[access]
+    )
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """(name, size) of whatever is made durable, in order."""
+    seen: list[tuple[str, int]] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        name = Path(f"/proc/self/fd/{descriptor}").readlink().name
+        seen.append((name, os.fstat(descriptor).st_size))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return seen
+
+
+def test_a_write_is_on_disk_before_it_starts_with_the_names(
+    synced: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "turn_000001"
+    journal = Journal(folder, create=True)
+    journal.append(STARTED)
+    journal.append(_tool("reads"))
+    assert synced == []
+    journal.append(_tool("writes"))
+    whole = (folder / NAME).stat().st_size
+    assert whole == len((folder / NAME).read_bytes())
+    assert (folder / NAME).read_bytes().count(b"\n") == 3
+    names = [name for name, _ in synced]
+    assert synced[0] == (NAME, whole)
+    assert names[1:] == ["turn_000001", tmp_path.name]
+    journal.append(_tool("writes"))
+    assert [name for name, _ in synced[3:]] == [NAME], "the names are durable once for all"
+    journal.close()
+
+
+def test_a_large_value_is_on_disk_before_the_line_that_names_it(
+    synced: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    journal = Journal(tmp_path, create=True)
+    journal.append(_tool("writes", BIG))
+    journal.close()
+    first, second, third, *_ = synced
+    assert (first[0].endswith(UNFINISHED), first[1] > len(BIG)) == (True, True)
+    assert (second[0], third[0]) == (tmp_path.name, NAME)
+
+
+def test_a_turn_is_free_when_its_runner_is_done_whoever_was_forked(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, create=True)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:  # it lives on, and must not keep the turn
+        os.close(writing)
+        os.read(reading, 1)
+        os._exit(0)
+    os.close(reading)
+    try:
+        with pytest.raises(BlockingIOError):
+            Journal(tmp_path, create=False)
+        journal.close()
+        Journal(tmp_path, create=False).close()
+    finally:
+        os.close(writing)
+        os.waitpid(child, 0)
+
+
+def test_a_child_neither_writes_nor_keeps_its_parent_s_journal(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, create=True)
+    journal.append(STARTED)
+    child = os.fork()
+    if not child:
+        journal.close()
+        os._exit(int((tmp_path / NAME).stat().st_size > 0))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(BlockingIOError):
+        Journal(tmp_path, create=False)
+    journal.close()
+    assert len(list(read(tmp_path))) == 1
+
+
+def test_a_look_at_a_turn_keeps_nobody_from_it(tmp_path: Path) -> None:
+    _write(tmp_path, STARTED)
+    looking = os.open(tmp_path / NAME, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    end = threading.Timer(0.03, os.close, (looking,))
+    end.start()
+    Journal(tmp_path, create=False).close()
+    end.join()
+
+
+def test_a_turn_that_is_gone_is_not_created_by_going_on_with_it(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Journal(tmp_path / "turn_000001", create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
     _write(tmp_path, STARTED, _reply("a"), _reply("b"))
     path = tmp_path / NAME
@@ -88,6 +264,25 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
 
 def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     _write(tmp_path, STARTED.model_copy(update={"version": 99}))
+    with pytest.raises(RetrievalError, match="version 99"):
+        list(read(tmp_path))
+
+
+def test_a_kind_of_event_that_is_not_known_is_no_damage(tmp_path: Path) -> None:
+    _write(tmp_path, STARTED)
+    with (tmp_path / NAME).open("ab") as file:
+        file.write(b'{"event":"dreamt","at":"2031-01-01T00:00:00Z"}\n')
+    with pytest.raises(RetrievalError, match="does not know such an event") as raised:
+        list(read(tmp_path))
+    assert raised.value.hint == "update unified-flow"
+
+
+def test_a_turn_that_a_newer_program_resumed_is_refused(tmp_path: Path) -> None:
+    runner = Runner(user="u", host="h", pid=1)
+    resumed = TurnResumed(
+        version=99, phase="planner", runner=runner, by="u", via="cli", config_digest="c"
+    )
+    _write(tmp_path, STARTED, resumed)
     with pytest.raises(RetrievalError, match="version 99"):
         list(read(tmp_path))
 

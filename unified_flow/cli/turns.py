@@ -56,7 +56,7 @@ def list_turns(
         elif as_jsonl:
             for row in rows:
                 say(json.dumps(row, ensure_ascii=False))
-        elif not rows:
+        elif not rows and not damaged:
             none_yet = "no turns yet: unified-flow ask '…' --docs FOLDER"
             note("no turn was interrupted" if interrupted else none_yet)
         else:

@@ -83,7 +83,7 @@ def prune(folders: TurnFolders, turn_ids: Iterable[int]) -> int:
     for turn_id in turn_ids:
         folder = folders.path(turn_id)
         with suppress(BlockingIOError):  # somebody has taken it up again
-            held = Journal(folder)
+            held = Journal(folder, create=False)
             try:
                 folder.rename(_aside(folder))
             finally:
