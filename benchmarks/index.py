@@ -1,21 +1,29 @@
 """Indexing and search, measured on a folder of documents.
 
     python benchmarks/index.py PATH [--questions SQUAD_JSON] [--repeat N]
+    python benchmarks/index.py --tree FILES      a generated tree of Markdown, and its memory
 
 Prints the time to index PATH from nothing, to update it when nothing changed, and the time of
 a search in a warm process for questions drawn from the headings. Beside each stands the same done
 in the plainest way: whole files into an FTS5 table with its own stemmer, and its own bm25 order.
 With --questions (SQuAD v1.1 format), every paragraph of that file is one document, and recall says
 how often the right one is among the first k.
+With --tree the files hold sections, lists and code of words drawn by Zipf's law, 4.5 KB each, and
+the peak of memory stands beside that of a tenth of them: flat means that it does not follow.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import random
 import re
+import resource
 import sqlite3
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -129,12 +137,80 @@ def print_recall(file: Path) -> None:
         print(f"  first {k:<3} {sum(rank < k for rank in ranks) / len(ranks):.3f}")
 
 
+SMALL_WORDS = """the of and to a in is that for it as was with be by on not he his but at are this
+have had from or which an were they you their been has one all will there can if more when so no
+what about them some could into only other time these two then do first any like my now over such
+""".split()  # noqa: SIM905
+
+
+def write_tree(folder: Path, files: int) -> None:
+    """The same tree every time: 30,000 words, English by its small ones, 100 files a folder."""
+    chance = random.Random(7)
+    onsets, vowels = "bcdfghlmnprstvw", "aeiou"
+    endings = ["", "", "", "s", "ed", "ing", "er", "tion", "ly", "ment"]
+    stems = [
+        "".join(chance.choice(onsets) + chance.choice(vowels) for _ in range(chance.randint(2, 4)))
+        for _ in range(30_000)
+    ]
+    vocabulary = SMALL_WORDS + [f"{stem}n{chance.choice(endings)}" for stem in stems]
+    weights = list(itertools.accumulate(1 / rank for rank in range(1, len(vocabulary) + 1)))
+
+    def words(count: int) -> str:
+        return " ".join(chance.choices(vocabulary, cum_weights=weights, k=count))
+
+    for number in range(files):
+        page = [f"# {words(3)}\n"]
+        for _ in range(4):
+            page.append(f"## {words(4)}\n")
+            page += [f"{words(60).capitalize()}.\n" for _ in range(2)]
+            page.append("".join(f"- {words(8)}\n" for _ in range(3)))
+        page.append(f"```\n{words(20)}\n```\n")
+        place = folder / f"{number // 100:03}"
+        place.mkdir(exist_ok=True)
+        (place / f"{number:05}.md").write_text("\n".join(page), encoding="utf-8")
+
+
+def print_tree(files: int) -> None:
+    """Each measured in a process of its own, whose peak of memory is then that of indexing."""
+    print(f"{'Markdown files':>15}{'files/s':>9}{'unchanged ms':>14}{'one changed ms':>16}"
+          f"{'peak MB':>9}")  # fmt: skip
+    for count in (files // 10, files):
+        with tempfile.TemporaryDirectory() as place:
+            docs = Path(place, "docs")
+            docs.mkdir()
+            write_tree(docs, count)
+            command = [sys.executable, __file__, "--measure", place]
+            subprocess.run(command, check=True)
+
+
+def print_measured(place: Path) -> None:
+    docs = place / "docs"
+    with Index.open(place / "index") as index:
+        first = index.update([docs])
+        again = statistics.median(index.update([docs]).duration_ms for _ in range(3))
+        changed = next(docs.glob("*/*.md"))
+        changed.write_text("# Changed\n\nAll of it.\n", encoding="utf-8")
+        one = index.update([docs]).duration_ms
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    speed = each_second(first.files, first.duration_ms)
+    print(f"{first.files:>15,}{speed:>9.0f}{again:>14.0f}{one:>16.0f}{peak:>9.0f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("path", type=Path)
+    parser.add_argument("path", type=Path, nargs="?")
+    parser.add_argument("--tree", type=int, metavar="FILES", help="measure a generated tree")
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--questions", type=Path)
     parser.add_argument("--repeat", type=int, default=5, help="how often each question is asked")
     arguments = parser.parse_args()
+    if arguments.measure is not None:
+        print_measured(arguments.measure)
+        return
+    if arguments.tree is not None:
+        print_tree(arguments.tree)
+    if arguments.path is None:
+        return
     if not arguments.path.exists():
         print(f"skipped: there is no {arguments.path}")
         return

@@ -6,12 +6,67 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from interventions.home import find_home, state_folder
+from unified_flow.config import Settings, load
+from unified_flow.errors import InputError
 from unified_flow.retrieval import Passage
+from unified_flow.retrieval.collections import unknown_collection
+from unified_flow.retrieval.explain import Explanation
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.roots import Root
+from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, absolute, resolved
+from unified_flow.retrieval.statistics import Statistics
 from unified_flow.retrieval.update import Progress
 from unified_flow.retrieval.web_pages import Fetch
+
+
+def roots_of(
+    settings: Settings, named: Sequence[Path | str] | None, chosen: str | None
+) -> list[Root]:
+    """What was `named`, else what the settings say of the collection.
+
+    `docs` belongs to the collection in force when none is `chosen`, and to the default one.
+    Raises InputError for what is not there.
+    """
+    if named:
+        return resolved(named)
+    if settings.collection in settings.collections:
+        return resolved(settings.collections[settings.collection].docs)
+    return resolved(settings.docs if chosen in (None, DEFAULT_COLLECTION) else [])
+
+
+def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents | None:
+    """None without documents: nothing configured, nothing named, nothing indexed before.
+
+    Raises InputError for a collection other than the default one of which nothing is known.
+    """
+    folder = index_folder(home)
+    index = Index.open(folder, settings.collection)
+    if not roots and not index.path.exists():
+        if settings.collection != DEFAULT_COLLECTION:
+            raise unknown_collection(folder, settings.collection)
+        return None
+    return Documents(index, roots, exclude=[state_folder(home), home / "logs"])
+
+
+def open_documents(
+    home: Path | str | None,
+    docs: Sequence[Path | str] | None = None,
+    collection: str | None = None,
+) -> Documents:
+    """The documents alone, for who needs no flow. Raises InputError if there are none at all."""
+    root = find_home(home)
+    named = [absolute(each) for each in docs] if docs else None
+    settings = load(root, docs=named, collection=collection)
+    documents = documents_of(root, settings, roots_of(settings, named, collection))
+    if documents is None:
+        raise InputError("no documents are named", hint="unified-flow index FOLDER")
+    return documents
+
+
+def index_folder(home: Path) -> Path:
+    """Where the collections of a home are."""
+    return state_folder(home) / "index"
 
 
 class Documents:
@@ -31,7 +86,7 @@ class Documents:
     ) -> None:
         self.index = index
         self.roots = list(roots) if roots else None
-        self._exclude = exclude
+        self.private = list(exclude)
         self._fetch = fetch
         self._fresh = False
         self._lock = threading.Lock()
@@ -54,7 +109,7 @@ class Documents:
             self.roots,
             progress=progress,
             rebuild=rebuild,
-            exclude=self._exclude,
+            exclude=self.private,
             fetch=self._fetch,
             fetch_again=fetch_again,
         )
@@ -62,6 +117,23 @@ class Documents:
             report.require_documents()
         self._fresh = True
         return report
+
+    def watched(self) -> list[Root]:
+        """The roots whose changes matter: those that are named, or all that are remembered."""
+        return self.roots or self.index.roots()
+
+    def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
+        """What `search` finds, and how it came about."""
+        self.ensure_fresh()
+        return self.index.explain(query, limit, why)
+
+    def statistics(self) -> Statistics:
+        """Of the index as it is. Raises RetrievalError."""
+        index = self.index.within(self.roots) if self.roots else self.index
+        try:
+            return index.statistics(self.private)
+        finally:
+            index.close()
 
     def search(self, query: str, limit: int = 8) -> list[Passage]:
         self.ensure_fresh()

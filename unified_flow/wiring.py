@@ -11,7 +11,7 @@ from typing import Any
 from interventions.home import find_home, state_folder
 from interventions.settings import queue_at, queue_settings
 from unified_flow.config import EMBEDDED, Settings, load
-from unified_flow.documents import Documents
+from unified_flow.documents import documents_of, roots_of
 from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
 from unified_flow.models import Model
@@ -20,10 +20,7 @@ from unified_flow.policies import Policy
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.querylog import QueryLog
 from unified_flow.retrieval import Retriever
-from unified_flow.retrieval.collections import unknown_collection
-from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.roots import (
-    DEFAULT_COLLECTION,
     Root,
     absolute,
     folders_of,
@@ -71,8 +68,8 @@ def wire(
     settings = load(root, docs=named, **flags)
     settings.check_models(present={EMBEDDED, *(extra_models or {})})
     private = [state_folder(root), root / "logs"]
-    roots = resolved(named or docs_of(settings, chosen=flags.get("collection")))
-    documents = _documents(root, settings, roots, private)
+    roots = roots_of(settings, named, chosen=flags.get("collection"))
+    documents = documents_of(root, settings, roots)
     sessions = SessionStore(state_folder(root) / "sessions.sqlite3")
     given_modules = [located(each, Path.cwd()) for each in tool_modules or ()]
     servers = servers_of(settings.mcp, root) if tools is None else []
@@ -121,30 +118,6 @@ def _asked_with(
     if allow_tools:
         given["allow_tools"] = list(allow_tools)
     return given | ({"docs": [str(absolute(each)) for each in docs]} if docs else {})
-
-
-def docs_of(settings: Settings, chosen: str | None) -> Sequence[Path | str]:
-    """The configured documents of the collection. `docs` belongs to the one that is in force when
-    none is `chosen`, and to the default one."""
-    if settings.collection in settings.collections:
-        return settings.collections[settings.collection].docs
-    return settings.docs if chosen in (None, DEFAULT_COLLECTION) else []
-
-
-def _documents(
-    home: Path, settings: Settings, roots: list[Root], private: list[Path]
-) -> Documents | None:
-    """None without documents: nothing configured, nothing named, nothing indexed before.
-
-    Raises InputError for a collection other than the default one of which nothing is known.
-    """
-    folder = state_folder(home) / "index"
-    index = Index.open(folder, settings.collection)
-    if not roots and not index.path.exists():
-        if settings.collection != DEFAULT_COLLECTION:
-            raise unknown_collection(folder, settings.collection)
-        return None
-    return Documents(index, roots, exclude=private)
 
 
 def _tools(

@@ -5,7 +5,19 @@ from __future__ import annotations
 import typer
 
 from interventions.cli.main import app as interventions
-from unified_flow.cli import ask, config, doctor, index, keeping, replay, resume, sessions, turns
+from unified_flow.cli import (
+    ask,
+    collections,
+    config,
+    doctor,
+    index,
+    keeping,
+    replay,
+    resume,
+    search,
+    sessions,
+    turns,
+)
 
 app = typer.Typer(
     name="unified-flow",
@@ -41,6 +53,8 @@ app.command("ask")(ask.ask)
 app.command("resume")(resume.resume)
 app.command("replay")(replay.replay)
 app.command("index")(index.index)
+app.command("search")(search.search)
+app.add_typer(collections.app, name="collections")
 turns.app.command("abandon")(keeping.abandon)
 turns.app.command("prune")(keeping.prune)
 app.add_typer(turns.app, name="turns")

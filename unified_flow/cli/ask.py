@@ -29,6 +29,7 @@ def ask(
         str | None, typer.Argument(help="The question; '-' reads it from standard input.")
     ] = None,
     docs: options.Docs = None,
+    collection: options.CollectionName = None,
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     api_key_env: options.ApiKeyEnv = None,
@@ -76,6 +77,7 @@ def ask(
         flow = UnifiedFlow.from_config(
             home,
             docs=docs,
+            collection=collection,
             tool_modules=tool_modules,
             allow_tools=allow_tools,
             asker=None if machine or batch else terminal_asker(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
 
 from interventions.cli.options import AsJson, AsJsonl, Grant, Home
@@ -16,6 +17,7 @@ __all__ = [
     "AsJson",
     "AsJsonl",
     "BaseUrl",
+    "CollectionName",
     "Docs",
     "Grant",
     "Home",
@@ -23,9 +25,34 @@ __all__ = [
     "ToolModules",
 ]
 
+
+def collection_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    from interventions.home import find_home, state_folder
+
+    folder = state_folder(find_home(ctx.params.get("home"))) / "index"
+    names = (file.name.removesuffix(".sqlite3") for file in folder.glob("*.sqlite3"))
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
 Docs = Annotated[
-    list[Path] | None,
-    typer.Option(help="File or folder to answer from; may be given again.", show_default=False),
+    list[str] | None,
+    typer.Option(
+        help="File, folder or web page to answer from; may be given again.",
+        show_default=False,
+        # As text: a path would swallow a slash of an address. The shell completes paths still.
+        click_type=click.Path(path_type=str),
+    ),
+]
+CollectionName = Annotated[
+    str | None,
+    typer.Option(
+        "--collection",
+        metavar="NAME",
+        help="A named index of its own [default: the setting `collection`].",
+        autocompletion=collection_names,
+        show_default=False,
+    ),
 ]
 ModelName = Annotated[
     str | None,

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from unified_flow.errors import InputError
 from unified_flow.retrieval import store
-from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index import SUFFIX, Index
 from unified_flow.retrieval.roots import Root
-
-SUFFIX = ".sqlite3"
 
 
 @dataclass(frozen=True)

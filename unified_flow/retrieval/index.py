@@ -20,15 +20,19 @@ from typing import Self
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.retrieval import Passage, store
 from unified_flow.retrieval.converters.process import Bounds
-from unified_flow.retrieval.discover import printable
+from unified_flow.retrieval.discover import discover, printable
 from unified_flow.retrieval.document import MAX_BYTES
+from unified_flow.retrieval.explain import Explanation, explain
 from unified_flow.retrieval.reader import Reader, checked
 from unified_flow.retrieval.refresh import Wanted, refresh
 from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, resolved
+from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, folders_of, resolved
 from unified_flow.retrieval.scope import remembered, restricting
+from unified_flow.retrieval.statistics import Statistics, statistics
 from unified_flow.retrieval.update import Progress
 from unified_flow.retrieval.web_pages import Fetch
+
+SUFFIX = ".sqlite3"
 
 
 class Index:
@@ -59,7 +63,7 @@ class Index:
                 field="collection",
                 hint="Use up to 64 letters, digits, dots, hyphens and underscores.",
             )
-        return cls(folder / f"{collection}.sqlite3", None, busy_timeout_s=busy_timeout_s)
+        return cls(folder / f"{collection}{SUFFIX}", None, busy_timeout_s=busy_timeout_s)
 
     def within(self, paths: Iterable[Path | str]) -> Index:
         """The same collection seen through some of its roots. InputError if one is not there."""
@@ -150,6 +154,25 @@ class Index:
         """
         with self._reading() as reader:
             return reader.search(query, limit)
+
+    def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
+        """What `search` finds, and how it came about; `why` names a file to look for."""
+        with self._reading() as reader:
+            return explain(reader, query, limit, why)
+
+    def statistics(self, exclude: Iterable[Path] = ()) -> Statistics:
+        """Looks at the folders too, for what is left out of them; `exclude` as in `update`."""
+        roots = self.roots()
+        left_out = frozenset(exclude) | _own_folders(self.path)
+        skipped = [each for root in folders_of(roots) for each in discover(root, left_out).skipped]
+        with self._reading() as reader:
+            return statistics(
+                reader,
+                self.path.name.removesuffix(SUFFIX),
+                [printable(str(root)) for root in roots],
+                store.size_on_disk(self.path),
+                skipped,
+            )
 
     def document_frequency(self, wanted: Iterable[str]) -> dict[str, int]:
         """In how many chunks each term (as `text.terms` gives it) stands; 0 if in none."""

@@ -38,6 +38,14 @@ def score(
     `weights` holds the question's terms, those that no chunk has among them. Monotone in BM25
     for one question: sum(idf * tf / (tf + norm)) / sum(idf), which stays below 1.
     """
+    total = sum(weights.values())
+    return sum(gains(weights, heading, body, corpus).values()) / total if total > 0 else 0.0
+
+
+def gains(
+    weights: Mapping[str, float], heading: Iterable[str], body: list[str], corpus: Corpus
+) -> dict[str, float]:
+    """What each term of the question that the chunk holds adds: idf * tf / (tf + norm)."""
     found: dict[str, float] = {}
     for term in body:
         if term in weights:
@@ -45,10 +53,7 @@ def score(
     for term in heading:
         if term in weights:
             found[term] = found.get(term, 0.0) + HEADING_WEIGHT
-    total = sum(weights.values())
-    if not found or total <= 0:
-        return 0.0
     # Being short speaks for a chunk up to a point: below it there is little to read.
     length = max(len(body) / max(corpus.average_length, 1.0), SHORTEST)
     norm = K1 * (1 - B + B * length)
-    return sum(weights[term] * tf / (tf + norm) for term, tf in found.items()) / total
+    return {term: weights[term] * tf / (tf + norm) for term, tf in found.items()}

@@ -7,7 +7,7 @@ import itertools
 import os
 import sqlite3
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from unified_flow.retrieval import Passage
@@ -21,6 +21,21 @@ _CANDIDATES = 48  # chunks that FTS5 proposes for each question
 _QUERY_TERMS = 32  # of a long question only the rarest select candidates
 _POSTINGS = 30_000  # chunks that FTS5 is made to weigh for a question, about 15 ms
 _REMEMBERED = 50_000  # document frequencies, about 5 MB
+
+
+Weights = dict[str, dict[str, float]]
+"""Language to the terms of a question in it, each with its inverse document frequency."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A chunk that FTS5 proposes; `rank` is its bm25(), the lower the better."""
+
+    id: int
+    heading: list[str]
+    body: list[str]
+    language: str
+    rank: float
 
 
 @dataclass
@@ -48,30 +63,45 @@ class Reader:
         self.frequencies.clear()
 
     def search(self, query: str, limit: int) -> list[Passage]:
-        if len(self.frequencies) > _REMEMBERED:
-            self.frequencies.clear()
-        weights = {language: self._weights(terms(query, language)) for language in self.languages}
-        selecting = self._selective({t for each in weights.values() for t in each})
+        weights = self.weights(query)
+        selecting = self.selective(weights)
         if not selecting or limit < 1:
             return []
+        ordered = self.ordered(self.proposed(selecting, limit), weights)
+        return [passage for passage, _ in self.passages(ordered, limit)]
+
+    def weights(self, query: str) -> Weights:
+        if len(self.frequencies) > _REMEMBERED:
+            self.frequencies.clear()
+        return {language: self._weights(terms(query, language)) for language in self.languages}
+
+    def proposed(self, selecting: list[str], limit: int) -> list[Candidate]:
+        """The chunks that FTS5 thinks best, best first."""
         rows = self.connection.execute(
-            "SELECT term.rowid, term.heading, term.body, file.language FROM "
+            "SELECT term.rowid, term.heading, term.body, file.language, best.rank FROM "
             f"(SELECT term.rowid AS id, bm25(term, {HEADING_WEIGHT}, 1.0) AS rank "
             f"FROM term {joining(self.scope)} WHERE term MATCH ? {restricting(self.scope)} "
             "ORDER BY rank LIMIT ?) AS best "
             "CROSS JOIN term ON term.rowid = best.id CROSS JOIN chunk ON chunk.id = best.id "
             "CROSS JOIN file ON file.id = chunk.file_id",
-            (" OR ".join(map(_quoted, selecting)), max(_CANDIDATES, 3 * limit)),
-        ).fetchall()
-        scored = [
-            (score(weights[language], heading.split(), body.split(), self.corpus), rowid)
-            for rowid, heading, body, language in rows
+            (matching(selecting), max(_CANDIDATES, 3 * limit)),
+        )
+        return [
+            Candidate(rowid, heading.split(), body.split(), language, rank)
+            for rowid, heading, body, language, rank in rows
         ]
-        scored.sort(key=lambda each: (-each[0], each[1]))
-        return self._passages(scored, limit)
 
-    def _passages(self, scored: list[tuple[float, int]], limit: int) -> list[Passage]:
-        found: list[Passage] = []
+    def ordered(self, found: list[Candidate], weights: Weights) -> list[tuple[float, int]]:
+        """(score, id of the chunk), best first."""
+        scored = [
+            (score(weights[each.language], each.heading, each.body, self.corpus), each.id)
+            for each in found
+        ]
+        return sorted(scored, key=lambda each: (-each[0], each[1]))
+
+    def passages(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[Passage, int]]:
+        """Each with the id of its chunk; a text that was there already is left out."""
+        found: list[tuple[Passage, int]] = []
         texts: set[str] = set()
         for value, rowid in scored:
             line, end_line, page, heading, text, checksum, file_id, path = self.connection.execute(
@@ -92,18 +122,17 @@ class Reader:
                     (file_id,),
                 ).fetchone()[0]
             name = f"{shown}\0{line}\0{text}".encode()
-            found.append(
-                Passage(
-                    chunk_id=hashlib.blake2b(name, digest_size=8).hexdigest(),
-                    path=shown,
-                    line=line,
-                    end_line=end_line,
-                    heading=heading,
-                    text=text,
-                    score=round(value, 6),
-                    page=page,
-                )
+            passage = Passage(
+                chunk_id=hashlib.blake2b(name, digest_size=8).hexdigest(),
+                path=shown,
+                line=line,
+                end_line=end_line,
+                heading=heading,
+                text=text,
+                score=round(value, 6),
+                page=page,
             )
+            found.append((passage, rowid))
             if len(found) == limit:
                 break
         return found
@@ -128,15 +157,21 @@ class Reader:
         )
         return int(row.fetchone()[0])
 
-    def _selective(self, wanted: Collection[str]) -> list[str]:
+    def selective(self, weights: Weights) -> list[str]:
         """The terms that are to select candidates: the rarest, up to a bound on the work.
 
         The commoner ones still count when the candidates are put in order.
         """
+        wanted = {term for each in weights.values() for term in each}
         known = sorted((self.frequencies[term], term) for term in wanted if self.frequencies[term])
         work = itertools.accumulate(frequency for frequency, _ in known)
         enough = sum(each <= _POSTINGS for each in work)
         return [term for _, term in known[: max(2, min(enough, _QUERY_TERMS))]]
+
+
+def matching(selecting: list[str]) -> str:
+    """A question to FTS5 for any of the terms."""
+    return " OR ".join(map(_quoted, selecting))
 
 
 def _quoted(term: str) -> str:

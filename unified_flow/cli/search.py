@@ -1,0 +1,187 @@
+"""`unified-flow search`: what retrieval sees for a question, and why."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from interventions.cli.screen import paint, say, say_painted
+from interventions.plaintext import clean, one_line
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+
+if TYPE_CHECKING:
+    from unified_flow.retrieval.explain import Explanation, Hit, Why
+
+EXCERPT = 320  # characters of a passage that are shown
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="What you would ask.", show_default=False)],
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many passages.")] = 8,
+    why: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Say where this file's best passage stands.", show_default=False
+        ),
+    ] = None,
+    docs: options.Docs = None,
+    collection: options.CollectionName = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Show the passages that a question finds, and what each got its score for.
+
+    \b
+    unified-flow search "How do topics differ from services?"
+    unified-flow search "battery life" --docs report.pdf --limit 3
+    unified-flow search "battery life" --why manual/power.md     why is it not there?
+
+    A score is the share of the question's weight that a passage holds (0 to 1); a rare word
+    weighs more. `ask` answers from the same passages, in the same order.
+    """
+    with exits():
+        from unified_flow.cli.progress import bar
+        from unified_flow.documents import open_documents
+        from unified_flow.question import checked_question
+
+        question = checked_question(query)
+        documents = open_documents(home, docs, collection)
+        try:
+            with bar("indexing", show=sys.stderr.isatty()) as progress:
+                documents.ensure_fresh(progress)
+            found = documents.explain(question, limit, why)
+        finally:
+            documents.close()
+        if as_json:
+            say(json.dumps(of_explanation(question, found), ensure_ascii=False))
+        else:
+            _show(found)
+
+
+def of_explanation(question: str, found: Explanation) -> dict[str, Any]:
+    return {
+        "query": question,
+        "chunks": found.chunks,
+        "candidates": found.candidates,
+        "languages": found.languages,
+        "words": [
+            {
+                "word": each.word,
+                "terms": each.terms,
+                "stop_word": not each.terms,
+                "document_frequency": each.frequency,
+                "weight": round(each.weight, 4),
+            }
+            for each in found.words
+        ],
+        "passages": [
+            {"rank": rank, **_of_hit(hit)} for rank, hit in enumerate(found.hits, start=1)
+        ],
+        "why": [
+            {
+                "path": each.path,
+                "rank": each.rank,
+                "reason": each.reason,
+                "best": None if each.hit is None else _of_hit(each.hit),
+            }
+            for each in found.why
+        ],
+    }
+
+
+def _of_hit(hit: Hit) -> dict[str, Any]:
+    return {
+        **hit.passage.model_dump(mode="json"),
+        "source": hit.passage.source(),
+        "parts": {term: round(part, 6) for term, part in hit.parts.items()},
+        "proposed": hit.proposed,
+        "bm25": None if hit.bm25 is None else round(hit.bm25, 4),
+    }
+
+
+def _show(found: Explanation) -> None:
+    _show_words(found)
+    if not found.hits:
+        say("nothing found: no passage holds any of these words")
+    for rank, hit in enumerate(found.hits, start=1):
+        _show_hit(rank, hit, found.languages)
+    for each in found.why:
+        _show_why(each, found.languages)
+
+
+def _show_words(found: Explanation) -> None:
+    """How the question was read; what matches nothing stands out."""
+    for each in found.words:
+        if not each.terms:
+            continue
+        named = one_line(each.word)
+        as_terms = f" ({', '.join(each.terms)})" if each.terms != (each.word,) else ""
+        if each.frequency:
+            where = f"in {each.frequency} of {found.chunks} chunks, weight {each.weight:.2f}"
+            say(f"  {named}{as_terms}: {where}")
+        else:
+            say_painted(paint(f"  {named}{as_terms}: in no document", "bad"))
+    ignored = [one_line(each.word) for each in found.words if not each.terms]
+    if ignored:
+        say_painted(paint(f"  not searched for, too common: {', '.join(ignored)}", "dim"))
+
+
+def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
+    passage = hit.passage
+    source = paint(one_line(passage.source()), "bold")
+    heading = paint(one_line(passage.heading), "dim") if passage.heading else ""
+    say_painted(f"\n{rank:2}  {passage.score:.3f}  {source}  {heading}".rstrip())
+    parts = ", ".join(f"{t} {part:.3f}" for t, part in sorted(hit.parts.items(), key=_largest))
+    proposed = f"no. {hit.proposed} of FTS5" if hit.proposed else "not proposed by FTS5"
+    bm25 = "" if hit.bm25 is None else f", bm25 {hit.bm25:.2f}"
+    say_painted(paint(f"    {parts}  ({proposed}{bm25})", "dim"))
+    for line in _excerpt(passage.text, _spans(passage.text, hit.parts, languages)):
+        say_painted(f"    {line}")
+
+
+def _show_why(each: Why, languages: Collection[str]) -> None:
+    say("")
+    rank = f", rank {each.rank}" if each.rank else ""
+    say(f"why {one_line(each.path)}: {each.reason}{rank}")
+    if each.hit is not None:
+        _show_hit(each.rank or 0, each.hit, languages)
+
+
+def _largest(part: tuple[str, float]) -> float:
+    return -part[1]
+
+
+def _spans(text: str, wanted: Collection[str], languages: Collection[str]) -> list[tuple[int, int]]:
+    """Where words stand that gave the passage its score."""
+    from unified_flow.text import terms_of_word
+
+    return [
+        match.span()
+        for match in re.finditer(r"\w+", text)
+        if any(
+            not set(terms_of_word(match.group(), language)).isdisjoint(wanted)
+            for language in languages
+        )
+    ]
+
+
+def _excerpt(text: str, spans: list[tuple[int, int]]) -> list[str]:
+    """The stretch of the passage with the most of these words, each of them in bold."""
+    starts = [start for start, _ in spans] or [0]
+    densest = max(starts, key=lambda at: sum(at <= other < at + EXCERPT for other in starts))
+    line = text.rfind("\n", 0, densest) + 1
+    begin = line if densest - line < EXCERPT // 4 else densest
+    end = min(len(text), begin + EXCERPT)
+    pieces, at = [], begin
+    for start, stop in spans:
+        if begin <= start and stop <= end:
+            pieces += [clean(text[at:start]), paint(text[start:stop], "bold")]
+            at = stop
+    shown = "".join([*pieces, clean(text[at:end])]) + ("…" if end < len(text) else "")
+    return [line for line in shown.split("\n") if line.strip()]
