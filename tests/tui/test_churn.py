@@ -46,6 +46,8 @@ async def test_twenty_changes_a_second(
 ) -> None:
     fill(queue, 20)
     async with monitor().run_test(size=(130, 40)) as pilot:
+        await _key_to_paint_s(pilot, "j")  # the first waits for the first paint
+        await _key_to_paint_s(pilot, "k")
         churning = asyncio.create_task(asyncio.to_thread(other.churn, home, SECONDS, 20))
         waits, memory, key = [], [], "j"
         while not churning.done():
