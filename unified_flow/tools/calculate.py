@@ -155,6 +155,8 @@ _FUNCTIONS: dict[str, Any] = {
     "sqrt": math.sqrt,
     "tan": math.tan,
 }
+_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau}
+NAMES = frozenset({*_FUNCTIONS, *_CONSTANTS})
 _OPERATORS: dict[type[ast.AST], Any] = {
     ast.Add: _binary(operator.add),
     ast.Sub: _binary(operator.sub),
@@ -175,6 +177,6 @@ def _evaluator() -> SimpleEval:
     return SimpleEval(
         operators=dict(_OPERATORS),
         functions=dict(_FUNCTIONS),
-        names={"pi": math.pi, "e": math.e, "tau": math.tau},
+        names=dict(_CONSTANTS),
         allowed_attrs={},
     )

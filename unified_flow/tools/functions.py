@@ -110,7 +110,7 @@ def output_of(name: str, returned: Any) -> ToolOutput:
             hint="Return text, numbers, lists, dicts, dataclasses or pydantic models.",
         ) from exc
     if result is None:
-        return ToolOutput(None)
+        return ToolOutput(None, claims_of(name, [f"{name} has run."]))
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     return ToolOutput(result, claims_of(name, [text]))
 

@@ -13,6 +13,7 @@ from unified_flow.models.embedded.quotes import LONGEST, MOST, Found, quotes_for
 from unified_flow.results import Citation, Draft, ToolResult
 from unified_flow.sections import Sections
 from unified_flow.text import language_of
+from unified_flow.tools.calculate import NAME as CALCULATE
 
 _LINES_SHOWN = 20
 _LISTED = 20
@@ -31,7 +32,7 @@ def extract(query: str, sections: Sections) -> Draft:
     answered = [
         draft
         for result in sections.coordinator
-        if (draft := _from_files(result, phrases)) is not None
+        if (draft := _from_tool(result, phrases)) is not None
     ]
     if any(result.tool == SEARCH for result in sections.coordinator):
         answered.append(_from_search(query, sections, phrases))
@@ -113,17 +114,32 @@ def _refused(sections: Sections) -> frozenset[str]:
     return frozenset(c.quote for c in draft.citations if shown(c.quote) in said)
 
 
-def _from_files(result: ToolResult, phrases: Phrases) -> Draft | None:
-    if not isinstance(result.result, dict):
+def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
+    match result.tool, result.result:
+        case "doc.search", _:
+            return None
+        case "file.read", dict(found):
+            return _read(found, phrases)
+        case "file.grep", dict(found):
+            return _grepped(found, phrases)
+        case "file.glob", dict(found):
+            return _globbed(found, phrases)
+    return _told(result, phrases)
+
+
+def _told(result: ToolResult, phrases: Phrases) -> Draft | None:
+    """What any other tool claims, as it says it; a calculation speaks for itself."""
+    citations = [
+        Citation(source=claim.source, quote=claim.claim.strip()[:LONGEST], score=claim.confidence)
+        for claim in result.claims[:_LISTED]
+        if claim.claim.strip()
+    ]
+    if not citations:
         return None
-    match result.tool:
-        case "file.read":
-            return _read(result.result, phrases)
-        case "file.grep":
-            return _grepped(result.result, phrases)
-        case "file.glob":
-            return _globbed(result.result, phrases)
-    return None
+    said = [citation.quote for citation in citations]
+    if result.tool != CALCULATE:
+        said.insert(0, phrases.lines.format(source=result.tool))
+    return _answer("\n".join(said), citations)
 
 
 def _read(found: dict[str, Any], phrases: Phrases) -> Draft:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
+from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.intents import file_intent, talk_of
 from unified_flow.models.embedded.lexicon import lexicon_of, said
 from unified_flow.models.embedded.passages import SEARCH
+from unified_flow.models.embedded.tool_calls import tool_call
 from unified_flow.results import Goal, Plan, ToolRequest, ToolResult
 from unified_flow.sections import Sections
 from unified_flow.text import language_of, terms, words
+from unified_flow.tools.calculate import NAME as CALCULATE
 
 _LIMIT = 8
 _BROAD_LIMIT = 24
@@ -30,9 +34,10 @@ def plan(query: str, sections: Sections) -> Plan:
     if talk_of(query):
         return _complete("nothing needs to be looked up")
     tools = {tool.name for tool in sections.tools}
-    parts = questions_in(asked)
+    call = tool_call(asked, sections.tools)
+    parts = [asked] if call is not None else questions_in(asked)
     goals = [Goal(id=f"g{n}", description=part) for n, part in enumerate(parts, 1)]
-    requests = [r for goal in goals if (r := _request(goal, tools)) is not None]
+    requests = [r for goal in goals if (r := call or _request(goal, tools)) is not None]
     verdict = sections.validation
     if verdict is not None and verdict.decision == "RETRY" and SEARCH in tools:
         requests += _broader(asked, verdict.hints)
@@ -78,6 +83,9 @@ def search_query(question: str) -> str:
 
 
 def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:
+    if CALCULATE in tools and (expression := arithmetic(goal.description)) is not None:
+        args: dict[str, Any] = {"expression": expression}
+        return ToolRequest(tool=CALCULATE, args=args, goal_id=goal.id)
     intent = file_intent(goal.description)
     if intent is not None and intent.tool in tools:
         return ToolRequest(tool=intent.tool, args=intent.args, goal_id=goal.id)

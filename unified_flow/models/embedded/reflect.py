@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.intents import file_intent, talk_of
 from unified_flow.models.embedded.lexicon import lexicon_of
 from unified_flow.models.embedded.phrases import phrases_of
+from unified_flow.models.embedded.tool_calls import tool_call
 from unified_flow.results import Reflection
 from unified_flow.sections import Sections
 from unified_flow.text import language_of, terms, words
@@ -32,8 +34,8 @@ def reflect(query: str, sections: Sections) -> Reflection:
             "a reference to an earlier turn could not be resolved",
         )
     asked = analysis.resolved_query if analysis is not None else query
-    if file_intent(asked):
-        return Reflection(decision="PROCEED", confidence=0.95, reasoning="it names what to read")
+    if file_intent(asked) or arithmetic(asked) or tool_call(asked, sections.tools):
+        return Reflection(decision="PROCEED", confidence=0.95, reasoning="it names what to do")
     content = [word for word in _content(asked) if word]
     if not content:
         return _clarify(phrases.no_content, "no word of the question says what it is about")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.matching import closest, matching_terms
-from unified_flow.models.embedded.passages import analysed, passages_of, read_passages
+from unified_flow.models.embedded.passages import SEARCH, analysed, passages_of, read_passages
 from unified_flow.models.embedded.phrases import ALL
 from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.quotes import shown
@@ -174,7 +174,7 @@ def _invented(draft: Draft, texts: list[str], query: str) -> list[str]:
 
 def _is_addressed(query: str, draft: Draft, sections: Sections) -> bool:
     """The question's terms in the answer, or in the passages that it was taken from."""
-    if any(result.tool.startswith("file.") for result in sections.coordinator):
+    if any(result.tool != SEARCH for result in sections.coordinator):
         return True
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
     cited = {path_of(citation.source) for citation in draft.citations}

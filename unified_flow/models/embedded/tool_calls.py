@@ -1,0 +1,39 @@
+"""A question that names a tool and its arguments: "use time.now timezone=Europe/Oslo"."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+from unified_flow.results import ToolRequest
+from unified_flow.sections import ToolDescription
+from unified_flow.tools.given import from_json, from_pairs
+
+_CALL = re.compile(
+    r"^\W{0,3}(?:please\s+)?(?:use|call|run|använd|kör|utilise[rz]?|appelle[rz]?)\s+"
+    r"(?:the\s+tool\s+)?(?P<tool>[\w-]+(?:\.[\w-]+)*)(?:\s+(?:with\s+|med\s+|avec\s+)?(?P<rest>\S.*?))?[\s.!?]*$",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def tool_call(query: str, tools: Iterable[ToolDescription]) -> ToolRequest | None:
+    """Only for a tool that there is, by its whole name, with arguments that can be read."""
+    match = _CALL.match(query)
+    if match is None:
+        return None
+    tool = next((each for each in tools if each.name == match["tool"]), None)
+    if tool is None:
+        return None
+    try:
+        args = _arguments(match["rest"] or "", tool)
+    except ValueError:
+        return None
+    return ToolRequest(tool=tool.name, args=args, goal_id="g1")
+
+
+def _arguments(rest: str, tool: ToolDescription) -> dict[str, Any]:
+    if rest.startswith("{"):
+        return from_json(rest)
+    return from_pairs(shlex.split(rest), tool.parameters)
