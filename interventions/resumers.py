@@ -6,12 +6,11 @@ so that a failure of the resumed turn can name the entry it is a retry of (`retr
 person wrote, for a turn that asked one; `grant` (once, session or always) lets a tool run that was
 refused; `from_phase` starts earlier; `started(phase, changed)` is told where the turn goes on and
 what has changed since it stopped, before anything runs; `edit(name, text)` lets a person change the
-phase's input;
-`rerun_tools`, `tools_done` and `ask(call)` say what becomes of a call that may have written
-(BegunCall). It raises when the turn fails again, or answers a mapping whose `status` is `failed`,
-unless that says `passed`: the phase that had failed has completed, and a later one failed. Any
-other answer is success. A QueueError means that the turn cannot be resumed, and nothing has
-happened.
+phase's input; `rerun_tools`, `tools_done` and `ask(call)` say what becomes of a call that may have
+written (BegunCall). It raises when the turn fails again, or answers a mapping whose `status` is
+`failed`, unless that says `passed`: the phase that had failed has completed, and a later one
+failed. Any other answer is success. A QueueError means that the turn cannot be resumed, and nothing
+has happened.
 """
 
 from __future__ import annotations

@@ -336,6 +336,56 @@ def test_a_tool_that_failed_is_called_for_real_by_its_test(
     assert mended.returncode == 0, mended.stdout
 
 
+OWN_TOOL = """
+from pathlib import Path
+from unified_flow.tools.functions import tool
+
+@tool(name="weather", access="ACCESS")
+def weather(city: str) -> str:
+    \"\"\"The weather of a city.\"\"\"
+    station = Path(__file__).parent / "station"
+    if not station.exists():
+        raise LookupError("the station is silent")
+    return station.read_text()
+"""
+
+
+def of_its_own(folder: Path, access: str) -> Path:
+    """A folder whose configuration names a tool that fails as long as its station is silent."""
+    folder.mkdir(exist_ok=True)
+    (folder / "own.py").write_text(OWN_TOOL.replace("ACCESS", access))
+    (folder / "unified_flow.toml").write_text(
+        '[tools]\nmodules = ["own.py"]\nallow = ["weather"]\n'
+    )
+    return folder
+
+
+@pytest.mark.parametrize("access", ["network", "writes"])
+def test_a_tool_of_ones_own_is_called_if_it_only_looks(
+    access: str, home: Path, tmp_path: Path, model_server: ModelServer
+) -> None:
+    request = ToolRequest(tool="weather", args={"city": "Lund"})
+    plan = SEARCH.model_copy(update={"tool_requests": [request]})
+    model_server.script = script(planner=[plan, COMPLETE])
+    served = ("--model", "m", "--base-url", model_server.url)
+    of_its_own(home, access)
+    assert cli(home, "unified_flow", "ask", QUESTION, *served).returncode == 1
+    (entry,) = open_entries(home)
+    if access == "writes":
+        refused = cli(home, "interventions", "export", entry["id"], "--as", "pytest")
+        assert refused.returncode == 5
+        assert "weather writes, and a test must not" in refused.stderr
+        return
+    test = exported(home, tmp_path / "elsewhere")
+    of_its_own(test.parent, access)
+    failing = run_alone(test)
+    assert failing.returncode == 1, failing.stdout
+    assert "the station is silent" in failing.stdout
+    (test.parent / "station").write_text("rain")
+    mended = run_alone(test)
+    assert mended.returncode == 0, mended.stdout
+
+
 def test_a_store_that_failed_is_no_test(home: Path, docs: Path) -> None:
     (home / "shared_state/memory/default.jsonl").mkdir(parents=True)
     ran(home, docs)

@@ -133,6 +133,7 @@ def _services(
             real.toolbox.describe() if real is not None else (),
             real.toolbox if real is not None and live else None,
         ),
+        gate=real.gate if real is not None and live else services.gate,
         documents=None,
         sessions=RecordedSessions(recording, real.sessions if real is not None else None),
         memory=RecordedMemory(recording),

@@ -111,9 +111,16 @@ class RecordedTools(Toolbox):
     def describe(self) -> tuple[ToolDescription, ...]:
         return self._described
 
+    async def open(self, name: str | None = None) -> None:
+        if self._live is not None and name is not None and self._is_live():
+            await self._live.open(name)
+
+    def _is_live(self) -> bool:
+        """Whether the next call is made for real: all that were answered have been."""
+        return self._live is not None and (not self._calls or self._calls[0].output is None)
+
     def check(self, request: ToolRequest) -> tuple[Tool, BaseModel]:
-        left = self._calls[0] if self._calls else None
-        if self._live is not None and (left is None or left.output is None):
+        if self._live is not None and self._is_live():
             tool, checked = self._live.check(request)
             if Access.WRITES in tool.access:
                 raise NotForATestError(f"{tool.name} writes, and a test calls no tool that does")
