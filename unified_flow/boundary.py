@@ -52,8 +52,11 @@ async def run_phase(step: Step, ledger: Ledger, services: Services) -> None:
             meaning = classify(exc, where.stage)
             failure = Failure(step.phase, where.tool, attempt, meaning, exc)
             action = services.policy.decide(failure)
+            if isinstance(action, Retry) and any(not write.done for write in ledger.turn.writes):
+                action = Stop()  # a call that may have written is a person's to repeat
             told = None
             if isinstance(action, Stop):
+                _flush(ledger)
                 told = await asyncio.to_thread(tell, failure, kit, ledger.turn, services)
             _record_failure(failure, visit, told, action, elapsed_ms(started), ledger)
             if told is not None:
@@ -66,17 +69,29 @@ async def run_phase(step: Step, ledger: Ledger, services: Services) -> None:
 def _enter(step: Step, visit: int, attempt: int, ledger: Ledger, services: Services) -> Kit:
     recipe = services.recipe(step.phase)
     kit = Kit(step.phase, recipe, ledger, services)
+    model = services.models.name_of(recipe)
     ledger.record(
         PhaseStarted(
             phase=step.phase,
             visit=visit,
             attempt=attempt,
             input_digest=digest([ledger.turn.question, kit.sections]),
-            model=services.models.name_of(recipe),
+            model=model,
             recipe_digest=recipe.digest,
         )
     )
+    if model is None:
+        ledger.flush()  # the others do before they ask theirs
     return kit
+
+
+def _flush(ledger: Ledger) -> None:
+    """Telling may wait for the queue's lock; what the phase has done is on disk by then, should
+    the process not live to say how it ended."""
+    try:
+        ledger.flush()
+    except OSError as exc:
+        logger.critical("the journal in %s cannot be written: %s", ledger.folder, exc)
 
 
 def _record_failure(

@@ -32,8 +32,6 @@ from unified_flow.events import (
 from unified_flow.records import changed
 from unified_flow.turn import Counters, Failure, Retry, Status, Turn, Visit, Write
 
-OUTCOME_UNKNOWN = {"tool_timeout", "http_error"}
-
 OUTPUT: dict[str, TypeAdapter[Any]] = {
     "query_analyzer": TypeAdapter(results.QueryAnalysis),
     "reflection": TypeAdapter(results.Reflection),
@@ -113,11 +111,10 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
                 environment=event.environment,
             )
             visits = _ended(turn, event, "failed")
-            # A tool that raises says that it did not write; a call that was cut off says nothing.
-            told = event.category not in OUTCOME_UNKNOWN
-            writes = tuple(w for w in turn.writes if w.done) if told else turn.writes
+            # Whatever a tool that writes has raised, it may have had its effect before; so may
+            # one whose result found no room in the journal. Its call stays begun.
             status: Status = "running" if event.action == "retry" else "failed"
-            return changed(turn, visits=visits, status=status, failure=failure, writes=writes)
+            return changed(turn, visits=visits, status=status, failure=failure)
         case TurnInterrupted():
             return changed(turn, status="interrupted")
         case TurnCompleted():
@@ -165,7 +162,8 @@ def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
 
 
 def _all_done(writes: tuple[Write, ...]) -> tuple[Write, ...]:
-    """Tools run one after another, so whatever had begun is done when a result comes."""
+    """Tools run one after another, and a turn with a call whose effect is unknown goes on only by
+    a person's word, so whatever had begun is done, or settled, when a result comes."""
     return tuple(w if w.done else changed(w, done=True) for w in writes)
 
 
@@ -181,13 +179,14 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         dropped = (changed(v, status="dropped") for v in visits[place:])
         history = history if place else None
         visits = (*visits[:place], *dropped)
-    done = {**done, **_taken_as_done(turn, event)}
+    done = _taken_as_done(turn, event, done)
     edited = dict(event.edited)
     question = edited.pop("question", turn.question)
     if edited:
         replaced = {name: OUTPUT[name].validate_python(value) for name, value in edited.items()}
         before, sections = sections.planner, changed(sections, **replaced)
-        done = {n: r for n, r in done.items() if _same_request(n, before, sections.planner)}
+        if "planner" in edited:
+            done = _moved(done, before, sections.planner)
     retry = None
     if event.retry_of is not None and event.retry_phase is not None:
         old = turn.retry if not event.rewound else None
@@ -219,25 +218,41 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
     )
 
 
-def _taken_as_done(turn: Turn, event: TurnResumed) -> dict[int, results.ToolResult]:
+def _taken_as_done(
+    turn: Turn, event: TurnResumed, done: dict[int, results.ToolResult]
+) -> dict[int, results.ToolResult]:
     """What a person says was done has a result that says so: what the tool answered is lost."""
     plan = turn.sections.planner
-    if plan is None:
+    taken = dict(done)
+    for write in turn.writes:
+        if plan is None or write.done or write.call not in event.tools_done:
+            continue
+        for place, asked in enumerate(plan.tool_requests):
+            if place not in taken and (asked.tool, asked.args) == (write.tool, write.args):
+                taken[place] = results.ToolResult(
+                    tool=asked.tool,
+                    goal_id=asked.goal_id,
+                    success=True,
+                    result=f"done, as {event.by} says; what the tool answered is not known",
+                    duration_ms=0.0,
+                )
+                break
+    return taken
+
+
+def _moved(
+    done: dict[int, results.ToolResult], old: results.Plan | None, new: results.Plan | None
+) -> dict[int, results.ToolResult]:
+    """Every result at the place where the edited plan makes the very request that it answered,
+    so that no call is made again for standing elsewhere."""
+    if old is None or new is None:
         return {}
-    return {
-        place: results.ToolResult(
-            tool=plan.tool_requests[place].tool,
-            goal_id=plan.tool_requests[place].goal_id,
-            success=True,
-            result=f"done, as {event.by} says; what the tool answered is not known",
-            duration_ms=0.0,
-        )
-        for place in event.tools_done
-    }
-
-
-def _same_request(place: int, old: results.Plan | None, new: results.Plan | None) -> bool:
-    """A result stands only for the very request that it answered."""
-    if old is None or new is None or place >= len(new.tool_requests):
-        return False
-    return old.tool_requests[place] == new.tool_requests[place]
+    left = [(old.tool_requests[place], result) for place, result in sorted(done.items())]
+    moved: dict[int, results.ToolResult] = {}
+    for place, asked in enumerate(new.tool_requests):
+        for known, result in left:
+            if (known.tool, known.args) == (asked.tool, asked.args):
+                moved[place] = result.model_copy(update={"goal_id": asked.goal_id})
+                left.remove((known, result))
+                break
+    return moved

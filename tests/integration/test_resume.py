@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interventions import InterventionQueue
+from interventions import Admission, InterventionQueue, InterventionRequest
 from tests.answers import (
     APPROVE,
     COMPLETE,
@@ -27,10 +30,8 @@ from unified_flow.archive import TurnArchive
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
-from unified_flow.results import Plan, ToolRequest
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.resuming.run import Resumed, Resumption, resume_turn
-from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turn import Turn
 from unified_flow.wiring import wire
 
@@ -235,59 +236,54 @@ def test_two_people(home: Path, docs: Path) -> None:
     asyncio.run(both())
 
 
-class Text(Arguments):
-    text: str
+def test_a_failure_that_the_queue_knows_and_the_journal_does_not_is_the_same_one(
+    home: Path, docs: Path
+) -> None:
+    """Killed between the two: the next failure is an occurrence, and passing it resolves it."""
+    ask(make(home, docs, synthesis=BROKEN))
+    path = home / "shared_state/turns/turn_000001/journal.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if b'"phase_failed"' not in line))
+    resume(make(home, docs, synthesis=BROKEN), note="n")
+    (entry,) = open_entries(home)
+    assert entry["occurrences"] == 2
+    assert resume(make(home, docs), note="mended").closed == entry["id"]
+    assert open_entries(home)[0]["resolutions"][0]["verified"]
 
 
-def writer(path: Path, then: BaseException | None = None) -> Tool:
-    """A tool that writes, and may be cut off when it has."""
+def test_what_a_phase_did_is_on_disk_before_anybody_is_told(home: Path, docs: Path) -> None:
+    """Telling waits for the queue's lock; who dies then has lost no reply of a model."""
+    seen: list[bytes] = []
 
-    async def run(args: Text) -> ToolOutput:
-        with path.open("a") as file:
-            file.write(args.text)
-        if then is not None:
-            raise then
-        return ToolOutput("written")
+    class Looking(InterventionQueue):
+        def put(self, request: InterventionRequest) -> Admission:
+            seen.append((home / "shared_state/turns/turn_000001/journal.jsonl").read_bytes())
+            return super().put(request)
 
-    access = frozenset({Access.WRITES})
-    return Tool("note.write", "writes", Text, access, run)
-
-
-WRITE = Plan(
-    decision="EXECUTE",
-    route="coordinator",
-    tool_requests=[ToolRequest(tool="note.write", args={"text": "once "})],
-)
+    flow = make(home, docs, synthesis="this is no JSON")
+    ask(UnifiedFlow(replace(flow.services, queue=Looking(home))))
+    (line,) = [json.loads(line) for line in seen[0].splitlines()][-1:]
+    assert (line["event"], line["reply"]) == ("model_called", "this is no JSON")
 
 
-def test_a_write_that_was_cut_off_is_asked_about(home: Path, tmp_path: Path) -> None:
-    written = tmp_path / "written"
-    cut = make(home, None, planner=WRITE, tools=[writer(written, asyncio.CancelledError())])
-    with pytest.raises(asyncio.CancelledError):
-        ask(cut)
-    flow = make(home, None, planner=COMPLETE, tools=[writer(written)])
-    with pytest.raises(NotResumableError, match=r"note\.write had begun to write"):
-        resume(flow)
-    assert written.read_text() == "once "
-    assert resume(flow, rerun_tools=True).turn.status == "answered"
-    assert written.read_text() == "once once "
+def test_another_turn_s_intervention_is_not_closed(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    ask(make(home, docs, synthesis=ValueError("another")))
+    first, second = open_entries(home)
+    resumed = resume(make(home, docs), note="n", intervention_id=second["id"])
+    assert (resumed.turn.status, resumed.closed) == ("answered", None)
+    assert all(entry["resolved_at"] is None for entry in open_entries(home))
+    assert first["turn_id"] == 1
 
 
-def test_a_write_that_is_done_is_not_done_again(home: Path, tmp_path: Path) -> None:
-    written = tmp_path / "written"
-    ask(make(home, None, planner=[WRITE, BROKEN], tools=[writer(written)]))
-    flow = make(home, None, planner=COMPLETE, tools=[writer(written)])
-    with pytest.raises(NotResumableError, match=r"note\.write has written in turn 1"):
-        resume(flow, from_phase="planner")
-    assert resume(flow).turn.status == "answered"
-    assert written.read_text() == "once "
-
-
-def test_a_write_that_says_it_failed_is_tried_again(home: Path, tmp_path: Path) -> None:
-    written = tmp_path / "written"
-    ask(make(home, None, planner=WRITE, tools=[writer(written, OSError("read-only"))]))
-    flow = make(home, None, planner=COMPLETE, tools=[writer(written)])
-    assert resume(flow).turn.status == "answered"
+def test_a_number_that_was_given_again_is_another_turn(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    (old,) = open_entries(home)
+    shutil.rmtree(home / "shared_state/turns/turn_000001")
+    ask(make(home, docs, synthesis=ValueError("another")))
+    resumed = resume(make(home, docs), note="n", intervention_id=old["id"])
+    assert resumed.closed is None
+    assert InterventionQueue(home).find(old["id"])["resolved_at"] is None
 
 
 def test_what_changed_since_is_told_before_anything_runs(home: Path, docs: Path) -> None:

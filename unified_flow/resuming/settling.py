@@ -5,6 +5,7 @@ from __future__ import annotations
 from interventions import InterventionQueue
 from interventions.entry import Entry, is_open
 from interventions.errors import ConflictError, QueueError
+from interventions.redaction import redact_text
 from unified_flow.turn import Turn
 
 
@@ -18,17 +19,35 @@ def own_intervention(
     failed = turn.failure.intervention_id if turn.failure else None
     before = turn.retry.intervention_id if turn.retry else None
     wanted = named or failed or before
-    if wanted is None:
-        return None
     try:
-        entry = queue.find(wanted)
+        entry = queue.find(wanted) if wanted is not None else _put_before_it_died(turn, queue)
     except QueueError:
         return None  # the queue's own trouble is no reason to leave the turn where it is
-    if not is_open(entry) or entry["turn_id"] != turn.turn_id:
+    if entry is None or not _about(entry, turn):
         return None
     if turn.failure is not None and turn.failure.phase != entry["phase"]:
         return None
     return entry["id"], entry["phase"]
+
+
+def _about(entry: Entry, turn: Turn) -> bool:
+    """The number alone may be another turn's, whose folder somebody has removed."""
+    known_as = (None, "", turn.request_id, redact_text(turn.request_id))
+    return (
+        is_open(entry) and entry["turn_id"] == turn.turn_id and entry.get("request_id") in known_as
+    )
+
+
+def _put_before_it_died(turn: Turn, queue: InterventionQueue) -> Entry | None:
+    """The process may die when a failure is in the queue and not yet in the journal."""
+    return next(
+        (
+            entry
+            for entry in queue.entries()
+            if entry["phase"] == turn.running and _about(entry, turn)
+        ),
+        None,
+    )
 
 
 def settle(turn: Turn, queue: InterventionQueue, *, outcome: str) -> Entry | None:

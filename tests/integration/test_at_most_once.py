@@ -1,0 +1,185 @@
+"""What writes is done at most once: a call whose effect is unknown is a person's to repeat."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.answers import COMPLETE
+from tests.integration.test_resume import BROKEN, ask, make, resume
+from unified_flow import errors
+from unified_flow.flow import UnifiedFlow
+from unified_flow.policies import Action, Failure, Retry, Stop
+from unified_flow.results import Plan, ToolRequest
+from unified_flow.resuming.errors import NotResumableError
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+
+
+class Text(Arguments):
+    text: str
+
+
+def writer(path: Path, then: BaseException | None = None) -> Tool:
+    """A tool that writes, and may be cut off when it has."""
+
+    async def run(args: Text) -> ToolOutput:
+        with path.open("a") as file:
+            file.write(args.text)
+        if then is not None:
+            raise then
+        return ToolOutput("written")
+
+    access = frozenset({Access.WRITES})
+    return Tool("note.write", "writes", Text, access, run)
+
+
+WRITE = Plan(
+    decision="EXECUTE",
+    route="coordinator",
+    tool_requests=[ToolRequest(tool="note.write", args={"text": "once "})],
+)
+
+
+def test_a_write_that_was_cut_off_is_asked_about(home: Path, tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    cut = make(home, None, planner=WRITE, tools=[writer(written, asyncio.CancelledError())])
+    with pytest.raises(asyncio.CancelledError):
+        ask(cut)
+    flow = make(home, None, planner=COMPLETE, tools=[writer(written)])
+    with pytest.raises(NotResumableError, match=r"note\.write had begun to write"):
+        resume(flow)
+    assert written.read_text() == "once "
+    assert resume(flow, rerun_tools=True).turn.status == "answered"
+    assert written.read_text() == "once once "
+
+
+def test_a_write_that_is_done_is_not_done_again(home: Path, tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    ask(make(home, None, planner=[WRITE, BROKEN], tools=[writer(written)]))
+    flow = make(home, None, planner=COMPLETE, tools=[writer(written)])
+    with pytest.raises(NotResumableError, match=r"note\.write has written in turn 1"):
+        resume(flow, from_phase="planner")
+    assert resume(flow).turn.status == "answered"
+    assert written.read_text() == "once "
+
+
+@pytest.mark.parametrize(
+    "error", [OSError, RuntimeError, ConnectionResetError, TimeoutError, ValueError]
+)
+def test_a_write_that_raised_anything_may_have_written(
+    error: type[Exception], home: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "written"
+    ask(make(home, None, planner=WRITE, tools=[writer(written, error("no reply"))]))
+    flow = make(home, None, planner=COMPLETE, tools=[writer(written)])
+    with pytest.raises(NotResumableError, match=r"note\.write had begun to write"):
+        resume(flow)
+    assert written.read_text() == "once "
+    assert resume(flow, tools_done=True).turn.status == "answered"
+    assert written.read_text() == "once "
+
+
+@pytest.fixture
+def little_room() -> Iterator[Callable[[], None]]:
+    """From the call on, no file of this process gets longer than 100 kB: a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_write_whose_result_finds_no_room_has_still_written(
+    little_room: Callable[[], None], home: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "written"
+
+    async def run(args: Text) -> ToolOutput:
+        written.write_text(args.text)
+        little_room()
+        return ToolOutput("x" * 200_000)
+
+    tool = Tool("note.write", "writes", Text, frozenset({Access.WRITES}), run)
+    failed = ask(make(home, None, planner=WRITE, tools=[tool]))
+    assert isinstance(failed, errors.CoordinatorError)
+    with pytest.raises(NotResumableError, match=r"note\.write had begun to write"):
+        resume(make(home, None, planner=COMPLETE, tools=[writer(written)]))
+    assert written.read_text() == "once "
+
+
+def test_a_policy_that_tries_again_does_not_repeat_a_write(home: Path, tmp_path: Path) -> None:
+    class Again:
+        name = "again"
+
+        def decide(self, failure: Failure) -> Action:
+            return Retry(0.0) if failure.attempt < 3 else Stop()
+
+    written = tmp_path / "written"
+    flow = make(home, None, planner=WRITE, tools=[writer(written, OSError("no reply"))])
+    ask(UnifiedFlow(replace(flow.services, policy=Again())))
+    assert written.read_text() == "once "
+
+
+def look(then: BaseException | None = None) -> Tool:
+    async def run(args: Text) -> ToolOutput:
+        if then is not None:
+            raise then
+        return ToolOutput("seen")
+
+    return Tool("look", "reads", Text, frozenset({Access.READS}), run)
+
+
+def planned(*words: str) -> Plan:
+    """A request for each word: `look` reads, all others are written."""
+    requests = [
+        ToolRequest(tool="look" if word == "look" else "note.write", args={"text": f"{word} "})
+        for word in words
+    ]
+    return Plan(decision="EXECUTE", route="coordinator", tool_requests=requests)
+
+
+@given(
+    before=st.lists(st.sampled_from(["a", "b", "c"]), max_size=3),
+    after=st.lists(st.sampled_from(["a", "b", "c", "look"]), min_size=1, max_size=4),
+)
+@settings(max_examples=25, deadline=None)
+def test_an_edited_plan_repeats_no_finished_write(before: list[str], after: list[str]) -> None:
+    """Wherever the edited plan makes the request: one before it, another order, less of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        home, written = Path(folder) / "home", Path(folder) / "written"
+        written.touch()
+        plan = planned(*before, "look")
+        ask(make(home, None, planner=plan, tools=[writer(written), look(BROKEN)]))
+        assert written.read_text().split() == before
+        edited = {"planner": planned(*after).model_dump(mode="json")}
+        flow = make(home, None, planner=COMPLETE, tools=[writer(written), look()])
+        resumed = resume(flow, edited=edited, edited_for="coordinator")
+        assert resumed.turn.status == "answered"
+        wanted = Counter(word for word in after if word != "look")
+        assert Counter(written.read_text().split()) == Counter(before) | wanted
+        goals = [result.tool for result in resumed.turn.sections.coordinator]
+        assert goals == [request.tool for request in planned(*after).tool_requests]
+
+
+def test_what_a_person_says_was_done_is_done_wherever_it_is_asked_for(
+    home: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "written"
+    cut = writer(written, asyncio.CancelledError())
+    with pytest.raises(asyncio.CancelledError):
+        ask(make(home, None, planner=planned("once"), tools=[cut, look()]))
+    edited = {"planner": planned("look", "once").model_dump(mode="json")}
+    flow = make(home, None, planner=COMPLETE, tools=[writer(written), look()])
+    resumed = resume(flow, tools_done=True, edited=edited, edited_for="coordinator")
+    assert resumed.turn.status == "answered"
+    assert written.read_text() == "once "
+    first, second = resumed.turn.sections.coordinator
+    assert first.result == "seen"
+    assert str(second.result).startswith("done, as ")
