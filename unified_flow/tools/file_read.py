@@ -1,4 +1,5 @@
-"""`file.read`: lines of one text file inside the allowed folders."""
+"""`file.read`: lines of one file inside the allowed folders; of a document that needs a converter,
+lines of its text."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from pydantic import Field, model_validator
 
 from unified_flow.errors import FileUnusableError, ToolArgumentError
 from unified_flow.results import Claim
+from unified_flow.retrieval import source_of
 from unified_flow.retrieval.decode import UndecodableError, decode
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.tools.place import Converted, Place, converted, is_converted, locate
 from unified_flow.tools.roots import Located, Roots
 
 NAME = "file.read"
@@ -39,7 +42,7 @@ def file_read(roots: Roots) -> Tool:
 
     return Tool(
         name=NAME,
-        description="Read a text file, or some lines of it.",
+        description="Read a file, or some lines or a page (report.pdf:p3) of it.",
         arguments=ReadArguments,
         access=frozenset({Access.READS}),
         run=run,
@@ -63,26 +66,45 @@ def read_text(roots: Roots, located: Located) -> str:
 
 
 def _read(roots: Roots, args: ReadArguments) -> ToolOutput:
-    located = roots.locate(args.path)
-    lines = read_text(roots, located).removesuffix("\n").split("\n")
-    if args.start_line > len(lines):
-        raise ToolArgumentError(
-            f"{located.shown} has {len(lines)} lines, so none from {args.start_line} on"
-        )
-    wanted = lines[args.start_line - 1 : args.end_line]
+    place = locate(roots, args.path)
+    located = place.located
+    if is_converted(located):
+        document = converted(roots, located)
+    else:
+        text = read_text(roots, located)
+        document = Converted(text.removesuffix("\n").split("\n"), {})
+    lines = document.lines
+    start, end = _range(args, place, document)
+    if start > len(lines):
+        raise ToolArgumentError(f"{located.shown} has {len(lines)} lines, so none from {start} on")
+    wanted = lines[start - 1 : end]
     shown = _bounded(wanted)
-    last = args.start_line + len(shown) - 1
+    last = start + len(shown) - 1
+    page = {} if place.page is None else {"page": place.page}
     return ToolOutput(
         result={
             "path": located.shown,
-            "start_line": args.start_line,
+            **page,
+            "start_line": start,
             "end_line": last,
             "total_lines": len(lines),
             "truncated": len(shown) < len(wanted) or shown[-1] != wanted[len(shown) - 1],
             "text": "\n".join(shown),
         },
-        claims=list(_claims(located.shown, args.start_line, shown)),
+        claims=list(_claims(located.shown, start, shown, document)),
     )
+
+
+def _range(args: ReadArguments, place: Place, document: Converted) -> tuple[int, int | None]:
+    """(first line, last line) of what is asked for; a page that the path names decides."""
+    if place.page is None:
+        asked = args.start_line if "start_line" in args.model_fields_set else place.line
+        return asked or 1, args.end_line
+    if place.page not in document.pages:
+        raise ToolArgumentError(
+            f"{place.located.shown} has {len(document.pages)} pages, so no page {place.page}"
+        )
+    return document.pages[place.page]
 
 
 def _bounded(lines: list[str]) -> list[str]:
@@ -95,20 +117,23 @@ def _bounded(lines: list[str]) -> list[str]:
     return lines
 
 
-def _claims(shown: str, first: int, lines: list[str]) -> Iterator[Claim]:
+def _claims(shown: str, first: int, lines: list[str], document: Converted) -> Iterator[Claim]:
     """Pieces short enough that a source says where; blank ones say nothing."""
+    begins = {start for start, _ in document.pages.values()}
     piece: list[str] = []
     for number, line in enumerate(lines, first):
         size = sum(map(len, piece)) + len(piece) + len(line)
-        if piece and (len(piece) == CLAIM_LINES or size > CLAIM_CHARS):
-            yield from _claim(shown, number - len(piece), piece)
+        if piece and (len(piece) == CLAIM_LINES or size > CLAIM_CHARS or number in begins):
+            yield from _claim(shown, number - len(piece), piece, document)
             piece = []
         piece.append(line)
-    yield from _claim(shown, first + len(lines) - len(piece), piece)
+    yield from _claim(shown, first + len(lines) - len(piece), piece, document)
 
 
-def _claim(shown: str, first: int, piece: list[str]) -> Iterator[Claim]:
+def _claim(shown: str, first: int, piece: list[str], document: Converted) -> Iterator[Claim]:
     text = "\n".join(piece)
     if text.strip():
         text = text if len(text) <= CLAIM_CHARS else text[: CLAIM_CHARS - 1] + "…"
-        yield Claim(claim=text, confidence=1.0, source=f"{shown}:{first}")
+        yield Claim(
+            claim=text, confidence=1.0, source=source_of(shown, first, document.page_of(first))
+        )

@@ -11,6 +11,7 @@ from unified_flow.models.embedded.phrases import Phrases, phrases_of
 from unified_flow.models.embedded.plan import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, Found, quotes_for, shown
 from unified_flow.results import Citation, Draft, ToolResult
+from unified_flow.retrieval import source_of
 from unified_flow.sections import Sections
 from unified_flow.text import language_of
 from unified_flow.tools.calculate import NAME as CALCULATE
@@ -144,7 +145,7 @@ def _told(result: ToolResult, phrases: Phrases) -> Draft | None:
 
 def _read(found: dict[str, Any], phrases: Phrases) -> Draft:
     lines = str(found["text"]).split("\n")[:_LINES_SHOWN]
-    source = f"{found['path']}:{found['start_line']}"
+    source = source_of(found["path"], found["start_line"], found.get("page"))
     text = "\n".join(lines)[:LONGEST]
     response = "\n".join(
         [phrases.lines.format(source=source), *(f"    {li}" for li in text.split("\n"))]
