@@ -249,7 +249,7 @@ class InterventionQueue:
             intervention_id,
             lambda entry, now: transitions.snooze(
                 entry,
-                until=now + duration if duration is not None else until,
+                until=_after(now, duration) if duration is not None else until,
                 until_n_more=until_n_more,
                 now=now,
             ),
@@ -381,6 +381,13 @@ def _file_store(home: Path) -> Store:
     from interventions.file_store import FileStore
 
     return FileStore(home)
+
+
+def _after(now: datetime, duration: timedelta) -> datetime:
+    try:
+        return now + duration
+    except OverflowError as error:
+        raise ValueError(f"{duration.days} days from now is after the year 9999") from error
 
 
 def _note(note: str, *, needed: bool) -> str:

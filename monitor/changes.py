@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from interventions.entry import Entry, short_id
-from interventions.errors import QueueError
+from interventions.entry import Entry, is_open, short_id, state_of
+from interventions.errors import ConflictError, QueueError, StorageError
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.redaction import redact_text
 from interventions.resumers import RetryFailedError
+from interventions.timestamps import utc_now
+from monitor.listing import names
 
 VIA = "monitor"
 Change = Callable[[Entry], Entry]
@@ -18,41 +20,95 @@ Change = Callable[[Entry], Entry]
 
 @dataclass(frozen=True)
 class Refused:
+    """`passing`: the same may go well in a moment. `now` is the entry that somebody else made of
+    it, if it is still open."""
+
     entry: Entry
     why: str
+    passing: bool = False
+    now: Entry | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`done` are the entries as they are after the change."""
+    """`done` are the entries as they are after the change; `left` were not tried."""
 
     action: str
     done: tuple[Entry, ...] = ()
     refused: tuple[Refused, ...] = ()
+    left: tuple[Entry, ...] = ()
 
     def told(self) -> str:
         """`resolved 2: a1b2c3, d4e5f6`"""
-        names = ", ".join(short_id(entry["id"]) for entry in self.done[:5])
-        more = f" and {len(self.done) - 5} more" if len(self.done) > 5 else ""
-        return f"{self.action} {len(self.done)}: {names}{more}"
+        return f"{self.action} {len(self.done)}: {names(self.done)}"
+
+    def why_not(self, most: int) -> list[str]:
+        """A line for each that was refused, and one for those that were not tried."""
+        lines = [f"{short_id(one.entry['id'])}: {one.why}" for one in self.refused[:most]]
+        if len(self.refused) > most:
+            lines.append(f"and {len(self.refused) - most} more")
+        if self.left:
+            lines.append(f"not tried: {names(self.left)}")
+        return lines
 
 
-def apply(action: str, targets: Sequence[Entry], change: Change) -> Outcome:
-    """Each in turn; a refusal of one does not stop the others."""
-    done, refused = [], []
-    for entry in targets:
+def apply(
+    action: str,
+    targets: Sequence[Entry],
+    change: Change,
+    *,
+    go_on: Callable[[int], bool] = lambda done: True,
+) -> Outcome:
+    """Each in turn; a refusal of one does not stop the others, unless it would be theirs too.
+
+    `go_on` is asked before each, with how many were tried.
+    """
+    done: list[Entry] = []
+    refused: list[Refused] = []
+    for number, entry in enumerate(targets):
+        if not go_on(number):
+            return Outcome(action, tuple(done), tuple(refused), tuple(targets[number:]))
         try:
             done.append(change(entry))
+        except StorageError as error:
+            refused.append(Refused(entry, _why(error), passing=True))
+            # Each of the others would wait as long for the same lock, or find the same full disk.
+            return Outcome(action, tuple(done), tuple(refused), tuple(targets[number + 1 :]))
         except QueueError as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            refused.append(Refused(entry, one_line(f"{error}{hint}")))
+            refused.append(Refused(entry, _why(error)))
         except RetryFailedError as error:
             # Whether the fix did anything: the error before and the one now.
             why = "; ".join(error.difference) or str(error)
             refused.append(Refused(entry, one_line(f"failed again: {redact_text(why)}")))
         except ValueError as error:
             refused.append(Refused(entry, one_line(str(error))))
+        except Exception as error:  # noqa: BLE001 - one entry must not end what one sees of the rest
+            why = redact_text(f"{type(error).__name__}: {error}")
+            refused.append(Refused(entry, one_line(why)))
     return Outcome(action, tuple(done), tuple(refused))
+
+
+def look_again(queue: InterventionQueue, outcome: Outcome) -> Outcome:
+    """What became of those that were refused because somebody else was first."""
+    return replace(outcome, refused=tuple(_as_it_is(queue, one) for one in outcome.refused))
+
+
+def _as_it_is(queue: InterventionQueue, refused: Refused) -> Refused:
+    try:
+        now = queue.find(refused.entry["id"])
+    except QueueError:
+        return refused
+    if now["version"] == refused.entry["version"]:
+        return refused
+    note = f": {now['resolution']}" if now.get("resolution") else ""
+    why = one_line(f"{refused.why}; it is {state_of(now, utc_now())} now{note}")
+    return replace(refused, why=why, now=now if is_open(now) else None)
+
+
+def _why(error: QueueError) -> str:
+    # A hint to look again names a command; here it has just been looked at.
+    hint = f" ({error.hint})" if error.hint and not isinstance(error, ConflictError) else ""
+    return one_line(f"{error}{hint}")
 
 
 def undo(queue: InterventionQueue, outcome: Outcome) -> Outcome:
@@ -62,3 +118,11 @@ def undo(queue: InterventionQueue, outcome: Outcome) -> Outcome:
         return queue.undo(entry["id"], expected_version=entry["version"], via=VIA)[1]
 
     return apply(f"undid: {outcome.action}", outcome.done, back)
+
+
+def to_try_again(outcome: Outcome, undone: Outcome) -> Outcome | None:
+    """What is still to be undone after an undo that was kept from it for a passing reason."""
+    left = {one.entry["id"] for one in undone.refused if one.passing}
+    left |= {entry["id"] for entry in undone.left}
+    rest = tuple(entry for entry in outcome.done if entry["id"] in left)
+    return replace(outcome, done=rest) if rest else None

@@ -46,7 +46,7 @@ def detail(entry: Entry, others: Sequence[Entry], background: Background, now: d
 
 def _header(entry: Entry, head: Section, phases: list[ribbon.Phase]) -> Content:
     style = _SEVERITY.get(entry["severity"], "bold")
-    lines = [Content.assemble((entry["error_type"], style), ("  " + head.title, "dim"))]
+    lines = [Content.assemble((one_line(entry["error_type"]), style), ("  " + head.title, "dim"))]
     if phases:
         lines.append(Content.assemble(ribbon.marks(phases), "  ", (ribbon.summary(phases), "dim")))
     return Content("\n").join([*lines, *map(_head_line, head.lines)])

@@ -6,8 +6,7 @@ refused when somebody else was first (compare and swap on the entry's version).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import on, work
@@ -15,15 +14,15 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.message import Message
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Button, Footer, Input, Static
 
 from interventions.entry import Entry, short_id, state_of
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.timestamps import utc_now
-from monitor.changes import Change, Outcome, apply
+from monitor.changes import Change, Outcome, apply, look_again
 from monitor.keys import key
 from monitor.listing import names
 
@@ -42,11 +41,15 @@ class Form(ModalScreen[Outcome | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         key("escape", "cancel", "Cancel", "Change nothing", id="form.cancel", show=True),
         key("ctrl+s", "submit", "Do it", "Do it", id="form.submit", show=True),
+        key(
+            "ctrl+o",
+            "go_on",
+            "All the same",
+            "Go on with the entry as somebody else has changed it",
+            id="form.go-on",
+            show=True,
+        ),
     ]
-
-    @dataclass
-    class Applied(Message):
-        outcome: Outcome
 
     def __init__(
         self, queue: InterventionQueue, targets: Sequence[Entry], remark: str = ""
@@ -55,15 +58,20 @@ class Form(ModalScreen[Outcome | None]):
         self.queue = queue
         self.entries = list(targets)
         self.remark = remark
+        self.when_left: Callable[[Outcome], None] = lambda outcome: None
         self._done: tuple[Entry, ...] = ()
+        self._newer: dict[str, Entry] = {}
         self._working = False
         self._refused = False
+        self._stopping = False
+        self._left = False
+        self._focused: Widget | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form", classes="box") as box:
             box.border_title = self.title_text()
             with VerticalScroll(id="form-what"):
-                yield Static(self.what(), markup=False)
+                yield Static(self.what(), id="form-entries", markup=False)
             yield from self.fields()
             problem = Static(id="form-problem", markup=False)
             problem.display = False
@@ -73,10 +81,11 @@ class Form(ModalScreen[Outcome | None]):
                 yield Button(self.DEED, id="confirm", variant="primary", compact=True)
         yield Footer(compact=True, show_command_palette=False)
 
-    def title_text(self) -> str:
+    def title_text(self) -> Content:
+        """Not a string, which would be markup, and the ids in it come from outside."""
         count = len(self.entries)
         which = "1 intervention" if count == 1 else f"{count} interventions"
-        return f"{self.DEED} {which}: {names(self.entries)}"
+        return Content(f"{self.DEED} {which}: {names(self.entries)}")
 
     def what(self) -> Content:
         """Which they are, in words."""
@@ -110,29 +119,65 @@ class Form(ModalScreen[Outcome | None]):
         except InputError as error:
             self.say(str(error))
             return
-        self._working = True
-        self.say("working ...")
+        self._begin()
         self._apply(change)
+
+    def action_go_on(self) -> None:
+        """With what somebody else has made of them, which the form has told."""
+        self.entries = [self._newer.get(entry["id"], entry) for entry in self.entries]
+        self._newer = {}
+        self.action_submit()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return bool(self._newer) if action == "go_on" else True
 
     @work(thread=True, group="apply")
     def _apply(self, change: Change) -> None:
-        self.post_message(self.Applied(apply(self.DONE, self.entries, change)))
+        app, total = self.app, len(self.entries)
 
-    @on(Applied)
-    def _applied(self, message: Applied) -> None:
-        self._working = False
-        outcome = message.outcome
+        def go_on(tried: int) -> bool:
+            if total > 1 and not self._stopping:
+                app.call_from_thread(self.say, f"working ... {tried}/{total}")
+            return not self._stopping
+
+        outcome = apply(self.DONE, self.entries, change, go_on=go_on)
+        app.call_from_thread(self._came, look_again(self.queue, outcome))
+
+    def _came(self, outcome: Outcome) -> None:
+        if self._left:
+            self.when_left(outcome)
+            return
+        self._end()
         self._done += outcome.done
-        if not outcome.refused:
+        if not outcome.refused and not outcome.left:
             self.dismiss(Outcome(self.DONE, self._done))
             return
         self._refused = True
         # What was done is done; the form now stands for the rest.
-        self.entries = [refused.entry for refused in outcome.refused]
+        self.entries = [*(refused.entry for refused in outcome.refused), *outcome.left]
+        self._newer = {one.entry["id"]: one.now for one in outcome.refused if one.now is not None}
         lines = [f"{self.DONE} {len(self._done)}"] if self._done else []
-        lines += [f"{short_id(r.entry['id'])}: {r.why}" for r in outcome.refused[:_MOST_TOLD]]
+        lines += outcome.why_not(_MOST_TOLD)
+        if self._newer:
+            lines.append("ctrl+o goes on all the same")
         self.query_one("#form", Vertical).border_title = self.title_text()
+        self.query_one("#form-entries", Static).update(self.what())
+        self.refresh_bindings()
         self.say("\n".join(lines))
+
+    def _begin(self) -> None:
+        """What is typed from here on would not count, so nothing can be."""
+        self._working, self._stopping = True, False
+        self._focused = self.focused
+        for field in self.query(Input):
+            field.disabled = True
+        self.say("working ...")
+
+    def _end(self) -> None:
+        self._working = False
+        for field in self.query(Input):
+            field.disabled = False
+        self.set_focus(self._focused)
 
     def saw(self, entries: Sequence[Entry]) -> None:
         """The queue changed while the form is open."""
@@ -157,8 +202,13 @@ class Form(ModalScreen[Outcome | None]):
         self.action_submit()
 
     def action_cancel(self) -> None:
-        if not self._working:
-            self.dismiss(Outcome(self.DONE, self._done) if self._done else None)
+        """While it works: begin no further one; once more: leave it to end by itself."""
+        if self._working and not self._stopping:
+            self._stopping = True
+            self.say("no further one is begun; esc again leaves this to end by itself")
+            return
+        self._left = self._working
+        self.dismiss(Outcome(self.DONE, self._done) if self._done else None)
 
     @on(Button.Pressed, "#cancel")
     def _cancel_pressed(self) -> None:

@@ -81,7 +81,9 @@ class RetryForm(Form):
         self._look_for_alike()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return bool(self._alike) or None if action == "all_alike" else True
+        if action == "all_alike":
+            return bool(self._alike) or None
+        return super().check_action(action, parameters)
 
     # -- the chosen ones -------------------------------------------------------------------------
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from textual import work
 from textual.app import SuspendNotSupported
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from interventions.entry import Entry, is_open
 from interventions.errors import NoResumerError, QueueError
 from interventions.export import as_markdown
+from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
-from interventions.resumers import find_resumer
+from interventions.resumers import find_resumer, has_resumer
 from interventions.timestamps import utc_now
 from monitor import changes, clipboard, editor
 from monitor.changes import Outcome
@@ -50,6 +51,10 @@ class ActingScreen(Screen[None]):
 
     def targets(self) -> list[Entry]:
         """What a key acts on now: the marked ones, else the one under the cursor."""
+        raise NotImplementedError
+
+    def current(self) -> Entry | None:
+        """The entry under the cursor."""
         raise NotImplementedError
 
     def remark(self) -> str:
@@ -103,20 +108,29 @@ class ActingScreen(Screen[None]):
     def action_reopen(self) -> None:
         self._open(ReopenForm, want_open=False)
 
-    @work(group="retry")
-    async def action_retry(self) -> None:
+    def action_retry(self) -> None:
+        """At once, for what is under the cursor now: to load what resumes takes a while."""
+        if has_resumer():
+            self._open(RetryForm, want_open=True)
+            return
         try:
-            await asyncio.to_thread(find_resumer)
+            find_resumer()
         except NoResumerError as error:
             self.tell(f"{error}. {error.hint}", severity="warning")
-        else:
-            self._open(RetryForm, want_open=True)
 
     def _open(self, form: type[Form], *, want_open: bool) -> None:
         queue = self.source.queue
         fitting = [entry for entry in self.targets() if is_open(entry) is want_open]
         if queue is not None and fitting:
-            self.app.push_screen(form(queue, fitting, self.remark()), self._acted)
+            opened = form(queue, fitting, self.remark())
+            opened.when_left = self._ended_alone
+            self.app.push_screen(opened, self._acted)
+
+    def _ended_alone(self, outcome: Outcome) -> None:
+        """What a form was left with has come to its end."""
+        self._acted(outcome)
+        if outcome.refused or outcome.left:
+            self.tell("\n".join(outcome.why_not(3)), severity="error")
 
     def _acted(self, outcome: Outcome | None) -> None:
         if outcome is None or not outcome.done:
@@ -134,18 +148,24 @@ class ActingScreen(Screen[None]):
         if self.monitor.changes:
             outcome = self.monitor.changes.pop()
             undone = await asyncio.to_thread(changes.undo, queue, outcome)
+            if again := changes.to_try_again(outcome, undone):
+                self.monitor.changes.append(again)
             self.patched(undone.done)
             if undone.done:
                 self.tell(undone.told())
-            for refused in undone.refused:
-                self.tell(refused.why, severity="error")
+            if undone.refused:
+                self.tell("\n".join(undone.why_not(3)), severity="error")
             return
-        targets = self.targets()[:1]
-        if targets:
-            await self._ask_to_undo(queue, targets)
+        entry = self.current()
+        if entry is not None:
+            await self._ask_to_undo(queue, [entry])
 
     async def _ask_to_undo(self, queue: InterventionQueue, targets: list[Entry]) -> None:
-        journal = await asyncio.to_thread(queue.journal, targets[0]["id"])
+        try:
+            journal = await asyncio.to_thread(queue.journal, targets[0]["id"])
+        except QueueError as error:
+            self.tell(f"{error}. {error.hint}", severity="error")
+            return
         if not journal:
             self.tell("nothing was changed from here, and this entry never was")
             return
@@ -202,21 +222,22 @@ class ActingScreen(Screen[None]):
         if not file.is_file():
             self.tell(f"{file} is not on this machine", severity="warning")
             return
+        problem = ""
         try:
             with self.app.suspend():
-                subprocess.run(editor.command(file, line), check=False)
+                problem = editor.edit(file, line)
         except SuspendNotSupported:
             self.tell("no editor can be opened from here", severity="warning")
-        except (OSError, ValueError) as error:
-            self.tell(f"the editor did not start: {error}", severity="error")
+        if problem:
+            self.tell(problem, severity="error")
         self.refresh(layout=True)
 
     # -- the rest --------------------------------------------------------------------------------
 
-    def tell(self, text: str, severity: str = "information") -> None:
-        kind = severity if severity in ("warning", "error") else "information"
+    def tell(self, text: str, severity: SeverityLevel = "information") -> None:
+        told = "\n".join(map(one_line, text.split("\n")))
         self.app.clear_notifications()
-        self.notify(text, severity=kind, timeout=4, markup=False)  # type: ignore[arg-type]
+        self.app.notify(told, severity=severity, timeout=4, markup=False)
 
     def action_help(self) -> None:
         self.app.push_screen(HelpScreen(list(self.active_bindings.values())))

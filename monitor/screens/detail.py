@@ -55,6 +55,9 @@ class DetailScreen(ActingScreen):
     def targets(self) -> list[Entry]:
         return [self.view.entry] if self.view.entry is not None else []
 
+    def current(self) -> Entry | None:
+        return self.view.entry
+
     def patched(self, entries: Sequence[Entry]) -> None:
         self._below.patched(entries)
 

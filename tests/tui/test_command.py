@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
 import subprocess
 import sys
+import termios
 from pathlib import Path
+
+import pytest
 
 from interventions import InterventionQueue
 from tests.tui.scene import fill, put
@@ -64,6 +68,12 @@ def test_a_setting_that_is_wrong(home: Path) -> None:
     assert "max_size" in done.stderr
 
 
+def _as_a_terminal_would(inner: int) -> None:
+    """A session of its own, of which this is the terminal: Ctrl-C reaches all that runs in it."""
+    os.setsid()
+    fcntl.ioctl(inner, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """A real terminal 100 columns wide with the monitor in it."""
 
@@ -71,7 +81,12 @@ class Terminal:
         self._end, inner = pty.openpty()
         env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30", **over}
         self._process = subprocess.Popen(
-            [*MONITOR, "--home", str(home)], stdin=inner, stdout=inner, stderr=inner, env=env
+            [*MONITOR, "--home", str(home)],
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            env=env,
+            preexec_fn=lambda: _as_a_terminal_would(inner),
         )
         os.close(inner)
         self._seen = b""
@@ -114,5 +129,44 @@ def test_the_editor_opens_and_the_screen_comes_back(
     terminal.read_until(b"EDITING")
     terminal.read_until(b"look at me")
     assert asked.read_text() == f"+7 {source}\n"
+    terminal.press(b"q")
+    assert terminal.code() == 0
+
+
+@pytest.mark.parametrize(
+    ("editor", "said"),
+    [("nosuch-editor", b"did not start"), (" ", b"+7"), ("false", b"ended with code 1")],
+)
+def test_an_editor_that_fails_gives_the_screen_back(
+    queue: InterventionQueue, tmp_path: Path, editor: str, said: bytes
+) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text("x = 1\n")
+    put(queue, location=f"{source}:7", error_message="look at me")
+    vi = tmp_path / "vi"
+    vi.write_text("#!/bin/sh\necho $1\n")
+    vi.chmod(0o700)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    terminal = Terminal(queue.home, VISUAL=editor, EDITOR="", PATH=path)
+    terminal.read_until(b"look at me")
+    terminal.press(b"e")
+    terminal.read_until(said)
+    terminal.press(b"q")
+    assert terminal.code() == 0
+
+
+def test_ctrl_c_in_an_editor_is_the_editors(queue: InterventionQueue, tmp_path: Path) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text("x = 1\n")
+    put(queue, location=f"{source}:7", error_message="look at me")
+    editor = tmp_path / "editor.sh"
+    editor.write_text("#!/bin/sh\necho EDITING\nexec sleep 60\n")
+    editor.chmod(0o700)
+    terminal = Terminal(queue.home, VISUAL=str(editor))
+    terminal.read_until(b"look at me")
+    terminal.press(b"e")
+    terminal.read_until(b"EDITING")
+    terminal.press(b"\x03")
+    terminal.read_until(b"look at me")
     terminal.press(b"q")
     assert terminal.code() == 0
