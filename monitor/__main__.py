@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from interventions.errors import QueueError
-from monitor.arguments import parser
+from monitor.arguments import parse
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from pathlib import Path
 
     from monitor.app import Monitor
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser().parse_args(arguments)
+    options = parse(arguments)
     if options.version:
         from importlib.metadata import version
 
@@ -33,14 +34,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except QueueError as error:
         _end(f"{error} ({error.hint})" if error.hint else str(error))
     if options.once or options.picture:
-        from monitor.once import first_screen, screen_svg, screen_text
+        _first_screen(app, options.picture)
+    else:
+        app.run()
+    raise SystemExit(app.return_code or 0)
 
-        if options.once:
-            print(first_screen(app, screen_text))
-        else:
-            options.picture.write_text(first_screen(app, screen_svg), encoding="utf-8")
+
+def _first_screen(app: Monitor, picture: Path | None) -> None:
+    """On stdout, or as a picture into the file. What went wrong is told by the application."""
+    from monitor.once import first_screen, screen_svg, screen_text
+
+    shown = first_screen(app, screen_text if picture is None else screen_svg)
+    if shown is None:
         return
-    app.run()
+    if picture is None:
+        print(shown)
+        return
+    try:
+        picture.write_text(shown, encoding="utf-8")
+    except OSError as error:
+        _end(f"cannot write {picture}: {error.strerror}")
 
 
 def _application(options: Namespace) -> Monitor:
@@ -67,7 +80,7 @@ def _serve(options: Namespace) -> None:
     except ImportError as error:
         _end(f"--web needs the extra web ({error}): pip install 'unified-flow[web]'")
     try:
-        serve(arguments, options.port)
+        serve(arguments, options.port or 0)
     except OSError as error:
         _end(f"cannot listen on port {options.port}: {error.strerror}")
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gc
 import sys
+import traceback
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, ClassVar
 
+from rich.text import Text
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
+from interventions.plaintext import clean
+from interventions.redaction import redact_text
 from interventions.timestamps import utc_now
 from monitor.changes import Outcome
 from monitor.keys import key
@@ -24,7 +28,7 @@ class Monitor(App[None]):
     TITLE = "monitor"
     CSS_PATH = "monitor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("ctrl+c", "quit", "Quit", "Quit at once", id="leave.now"),
+        key("ctrl+c", "quit", "Quit", "Quit at once", id="leave.now", priority=True),
     ]
 
     def __init__(self, source: Source, first: Snapshot, clock: Clock = utc_now) -> None:
@@ -52,6 +56,13 @@ class Monitor(App[None]):
                 title = f"{binding.description} ({self.get_key_display(binding)})"
                 yield SystemCommand(title, binding.tooltip, run)
         yield from super().get_system_commands(screen)
+
+    def _fatal_error(self) -> None:
+        # Textual's own prints every local variable: the environment, and entries as they are.
+        told = clean(redact_text(traceback.format_exc()))
+        why = "The monitor failed; the queue is as it was. This is a mistake in the monitor."
+        self._exit_renderables.append(Text(f"{told}\n{why}"))
+        self._close_messages_no_wait()
 
     def get_default_screen(self) -> Screen[None]:
         return TriageScreen(self.source, self._first, self._clock)

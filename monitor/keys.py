@@ -5,8 +5,18 @@ from __future__ import annotations
 from textual.binding import Binding
 
 
-def key(keys: str, action: str, name: str, tooltip: str, *, id: str, show: bool = False) -> Binding:
-    return Binding(keys, action, name, show=show, tooltip=tooltip, id=id)
+def key(
+    keys: str,
+    action: str,
+    name: str,
+    tooltip: str,
+    *,
+    id: str,
+    show: bool = False,
+    priority: bool = False,
+) -> Binding:
+    """`priority`: also where something is typed."""
+    return Binding(keys, action, name, show=show, tooltip=tooltip, id=id, priority=priority)
 
 
 MOVES = (

@@ -13,18 +13,22 @@ from textual.pilot import Pilot
 _WEB_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
-def first_screen(app: App[Any], render: Callable[[App[Any]], str]) -> str:
-    """As wide and high as the terminal, or as COLUMNS and LINES say; 100 by 30 in a pipe."""
+def first_screen(app: App[Any], render: Callable[[App[Any]], str]) -> str | None:
+    """As wide and high as the terminal, or as COLUMNS and LINES say; 100 by 30 in a pipe.
+
+    None when the application failed; it has said so, and its `return_code` is not 0.
+    """
     columns, lines = shutil.get_terminal_size((100, 30))
     taken: list[str] = []
 
     async def take(pilot: Pilot[Any]) -> None:
         await pilot.pause()
-        taken.append(render(app))
-        app.exit()
+        if app.return_code is None:  # to end what has failed would make it a success
+            taken.append(render(app))
+            app.exit()
 
     app.run(headless=True, size=(columns, lines), auto_pilot=take)
-    return "\n".join(taken)
+    return taken[0] if taken and not app.return_code else None
 
 
 def screen_text(app: App[Any]) -> str:

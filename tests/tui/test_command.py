@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import select
@@ -72,6 +73,66 @@ def _as_a_terminal_would(inner: int) -> None:
     """A session of its own, of which this is the terminal: Ctrl-C reaches all that runs in it."""
     os.setsid()
     fcntl.ioctl(inner, termios.TIOCSCTTY, 0)
+
+
+CRASH = """
+import sys
+from monitor.panes import tabs
+def fail(self, now):
+    secret = 'sk-' + 'verysecret'
+    raise RuntimeError('a mistake [red]')
+tabs.OpenTab.rows = fail
+from monitor.__main__ import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("face", ["--once", "--picture"])
+def test_a_mistake_ends_with_its_own_code_and_tells_no_secrets(
+    queue: InterventionQueue, tmp_path: Path, face: str
+) -> None:
+    put(queue)
+    picture = [str(tmp_path / "x.svg")] if face == "--picture" else []
+    done = subprocess.run(
+        [sys.executable, "-c", CRASH, "--home", str(queue.home), face, *picture],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a mistake [red]" in done.stderr
+    assert "verysecret" not in done.stderr
+    assert "the queue is as it was" in done.stderr
+    assert not list(tmp_path.glob("*.svg"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--picture", "/nonexistent/x.svg"), "cannot write /nonexistent/x.svg"),
+        (("--web", "--port", "99999"), "99999 is no port"),
+        (("--once", "--port", "80"), "--port is for --web"),
+        (("--once", "--web"), "not allowed with"),
+        (("--once", "--picture", "x.svg"), "not allowed with"),
+        (("--once", "--from", "x.json"), "not allowed with"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(
+    home: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = _run("--home", str(home), *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr.splitlines()[-1]
+
+
+def test_a_bundle_of_odd_values_is_one_line(tmp_path: Path) -> None:
+    entry = {"id": "int_1_a", "created_at": "2026-01-01T00:00:00Z", "occurrences": "x"}
+    bundle = tmp_path / "b.json"
+    bundle.write_text(json.dumps({"intervention": entry}))
+    done = _run("--once", "--from", str(bundle))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "occurrences is not a number" in done.stderr.splitlines()[-1]
 
 
 class Terminal:
