@@ -10,7 +10,13 @@ from pathlib import Path
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
 from unified_flow.config import EMBEDDED
-from unified_flow.errors import ConfigError, InputError, RecipeError, RetrievalError
+from unified_flow.errors import (
+    ConfigError,
+    InputError,
+    RecipeError,
+    RetrievalError,
+    ToolError,
+)
 from unified_flow.phases import NAMES
 from unified_flow.services import Services
 
@@ -33,6 +39,8 @@ async def check_all(services: Services) -> list[Finding]:
         *_folders(services.home),
         *_recipes(services),
         _documents(services),
+        _tools(services),
+        *[await _server(name, services) for name in services.toolbox.servers],
         _sessions(services),
         _queue(services),
         *[await _model(name, services) for name in sorted(_models(services))],
@@ -77,6 +85,29 @@ def _documents(services: Services) -> Finding:
         return Finding("documents", False, str(exc), exc.hint)
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
     return Finding("documents", True, f"{report.files} files, {report.chunks} chunks{left_out}")
+
+
+def _tools(services: Services) -> Finding:
+    """Modules and entry points have been imported when the services were made."""
+    tools = list(services.toolbox)
+    try:
+        waiting = [t.name for t in tools if services.gate.decide(t).verdict != "allowed"]
+    except ConfigError as exc:
+        return Finding("tools", False, str(exc), exc.hint)
+    own = sorted({tool.source for tool in tools if tool.source != "built in"})
+    where = f", {len(own)} of your own sources: {', '.join(own)}" if own else ""
+    gated = f"; nobody has allowed {', '.join(waiting)}" if waiting else ""
+    return Finding("tools", True, f"{len(tools)}{where}{gated}")
+
+
+async def _server(name: str, services: Services) -> Finding:
+    before = {tool.name for tool in services.toolbox}
+    try:
+        await services.toolbox.open(f"{name}.")
+    except (ConfigError, ToolError) as exc:
+        return Finding(f"mcp {name}", False, str(exc), exc.hint)
+    found = sorted({tool.name for tool in services.toolbox} - before)
+    return Finding(f"mcp {name}", True, f"{len(found)} tools: {', '.join(found) or 'none'}")
 
 
 def _sessions(services: Services) -> Finding:

@@ -33,7 +33,7 @@ from unified_flow.tools import Tool
 from unified_flow.tools.calculate import CALCULATE
 from unified_flow.tools.doc_search import doc_search
 from unified_flow.tools.files import file_tools
-from unified_flow.tools.grants import GrantStore
+from unified_flow.tools.grants import grants_of
 from unified_flow.tools.human_ask import HUMAN_ASK
 from unified_flow.tools.loading import installed_tools, located, named_tools
 from unified_flow.tools.mcp import servers_of
@@ -84,7 +84,7 @@ def wire(
         models=ModelRegistry(settings, extra_models),
         toolbox=Toolbox(tools, servers),
         gate=Gate(
-            GrantStore(state_folder(root) / "grants.json"),
+            grants_of(root),
             allow=(*settings.tools.allow, *(allow_tools or ())),
             deny=tuple(settings.tools.deny),
             asker=asker,

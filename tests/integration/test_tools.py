@@ -86,7 +86,7 @@ def test_a_denied_tool_never_ran_and_the_way_on_is_said(asked: Asked, tmp_path: 
     target = tmp_path / "target"
     done = asked("append", path=str(target), text="hello")
     assert done.returncode == 1
-    assert "append writes and may not run" in done.stderr
+    assert "append may not run: it writes" in done.stderr
     assert "--grant once" in done.stderr
     assert not target.exists()
     [entry] = open_entries(asked.home)
@@ -99,8 +99,9 @@ def test_a_denied_tool_never_ran_and_the_way_on_is_said(asked: Asked, tmp_path: 
     assert "tool_started" not in {line["event"] for line in journal_lines(asked.home)}
 
 
-@pytest.mark.parametrize("scope", ["once", "session", "always"])
-@pytest.mark.parametrize("way", ["resolve", "retry", "resume"])
+@pytest.mark.parametrize(
+    ("way", "scope"), [("resolve", "once"), ("retry", "session"), ("resume", "always")]
+)
 def test_its_resolution_may_grant_it_and_the_turn_goes_on(
     asked: Asked, tmp_path: Path, way: str, scope: str
 ) -> None:
@@ -317,8 +318,13 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize("source", ["document", "tool", "mcp"])
-@pytest.mark.parametrize(("tool", "args", "error"), PLANTED)
+@pytest.mark.parametrize(
+    ("source", "tool", "args", "error"),
+    [
+        *(("document", *each) for each in PLANTED),
+        *((source, *each) for source in ("tool", "mcp") for each in PLANTED[:3]),
+    ],
+)
 def test_a_model_that_obeys_what_was_planted_reaches_nothing(
     served_home: Path,
     tmp_path: Path,
@@ -340,9 +346,10 @@ def test_a_model_that_obeys_what_was_planted_reaches_nothing(
         "    return append(path, text)\n"
     )
     config = served_home / "unified_flow.toml"
-    config.write_text(
-        config.read_text().replace('"test.die"]', '"test.die", "test.say"]\nmodules = ["mine.py"]')
-    )
+    text = config.read_text()
+    if source != "mcp" and not tool.startswith("test."):
+        text = text.partition("[mcp.test]")[0]  # starting a server takes a second
+    config.write_text(text.replace('"test.die"]', '"test.die", "test.say"]\nmodules = ["mine.py"]'))
     first = {
         "document": plan("doc.search", query="topic"),
         "tool": plan("look"),

@@ -16,6 +16,7 @@ from unified_flow.cli import (
     resume,
     search,
     sessions,
+    tools,
     turns,
 )
 
@@ -58,6 +59,7 @@ app.add_typer(collections.app, name="collections")
 turns.app.command("abandon")(keeping.abandon)
 turns.app.command("prune")(keeping.prune)
 app.add_typer(turns.app, name="turns")
+app.add_typer(tools.app, name="tools")
 app.add_typer(sessions.app, name="sessions")
 app.command("init")(config.init)
 app.add_typer(config.app, name="config")

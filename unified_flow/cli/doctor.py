@@ -15,6 +15,7 @@ from unified_flow.cli.exits import exits
 
 def doctor(
     docs: options.Docs = None,
+    tool_modules: options.ToolModules = None,
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     api_key_env: options.ApiKeyEnv = None,
@@ -43,6 +44,7 @@ def doctor(
                 services = wire(
                     home,
                     docs=docs,
+                    tool_modules=tool_modules,
                     model=model,
                     base_url=base_url,
                     api_key_env=api_key_env,

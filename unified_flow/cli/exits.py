@@ -15,12 +15,14 @@ from unified_flow.errors import (
     InputError,
     QueueFullError,
     RetrievalError,
+    ToolArgumentError,
     UnifiedFlowError,
 )
 
 CODES: tuple[tuple[type[UnifiedFlowError], Code], ...] = (
     (InputError, Code.USAGE),
     (ConfigError, Code.USAGE),
+    (ToolArgumentError, Code.USAGE),
     (QueueFullError, Code.QUEUE),
     (RetrievalError, Code.FAILED),
 )

@@ -13,7 +13,7 @@ from typing import Literal
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from interventions.home import PRIVATE_FILE_MODE, make_private_folder, open_private
+from interventions.home import PRIVATE_FILE_MODE, make_private_folder, open_private, state_folder
 from unified_flow.errors import ConfigError
 
 Scope = Literal["once", "session", "always"]
@@ -40,6 +40,10 @@ class _File(BaseModel):
 
     version: int = 1
     grants: tuple[Grant, ...] = ()
+
+
+def grants_of(home: Path) -> GrantStore:
+    return GrantStore(state_folder(home) / "grants.json")
 
 
 class GrantStore:

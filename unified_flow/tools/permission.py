@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from unified_flow.errors import ToolDeniedError
 from unified_flow.tools import Access, Tool
-from unified_flow.tools.gates import Decision, decide, does
+from unified_flow.tools.gates import Decision, decide
 from unified_flow.tools.grants import GrantStore, Scope
 
 
@@ -88,10 +88,10 @@ def _denied(tool: Tool, decision: Decision) -> ToolDeniedError:
             hint="the setting tools.deny in unified_flow.toml decides; nobody can allow it here",
         )
     return ToolDeniedError(
-        f"{tool.name} {does(tool.access)} and may not run: {decision.why}",
+        f"{tool.name} may not run: {decision.why}",
         hint=(
-            'allow it and go on with: interventions resolve ID --note "allowed" --retry'
-            " --grant once (or session, or always); for every turn:"
-            f' allow = ["{tool.name}"] under [tools] in unified_flow.toml'
+            f'for every turn: --allow-tool {tool.name}, or allow = ["{tool.name}"] under [tools] in'
+            " unified_flow.toml; for the turn that waits: interventions resolve ID"
+            ' --note "allowed" --retry --grant once (or session, or always)'
         ),
     )

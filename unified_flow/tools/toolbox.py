@@ -65,6 +65,10 @@ class Toolbox:
             self._tools = _by_name((*self._own, *rest))
             self.__dict__.pop("_described", None)
 
+    @property
+    def servers(self) -> tuple[str, ...]:
+        return tuple(server.name for server in self._servers)
+
     async def aclose(self) -> None:
         for server in self._servers:
             await server.aclose()

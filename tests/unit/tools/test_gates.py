@@ -81,7 +81,7 @@ def store(tmp_path: Path) -> GrantStore:
 def test_without_anybody_to_ask_it_is_refused_with_the_commands_that_allow_it(
     store: GrantStore,
 ) -> None:
-    with pytest.raises(ToolDeniedError, match=r"file\.write writes and may not run") as caught:
+    with pytest.raises(ToolDeniedError, match=r"file\.write may not run: it writes") as caught:
         admit(Gate(store))
     assert "--grant once" in str(caught.value.hint)
     assert 'allow = ["file.write"]' in str(caught.value.hint)

@@ -1,0 +1,225 @@
+"""`unified-flow tools` and the question at the terminal, as processes and on a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.answers import COMPLETE, open_entries, script
+from tests.servers import mcp_server
+from tests.servers.model_server import ModelServer
+from unified_flow.results import Plan, ToolRequest
+
+BIN = Path(sys.executable).parent / "unified-flow"
+MINE = '''
+def append(path: str, text: str) -> str:
+    """Append a line to a file."""
+    with open(path, "a") as file:
+        file.write(text)
+    return "key sk-proj-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
+
+def fails(n: int = 1) -> int:
+    return 1 // (n - n)
+'''
+
+
+def run(*args: object, home: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [BIN, *map(str, args), "--home", str(home)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+@pytest.fixture
+def own(home: Path) -> Path:
+    (home / "mine.py").write_text(MINE)
+    (home / "unified_flow.toml").write_text('[tools]\nmodules = ["mine.py"]\n')
+    return home
+
+
+def test_the_list_says_what_each_does_and_whether_it_may(own: Path, docs: Path) -> None:
+    done = run("tools", "list", "--docs", docs, "--json", home=own)
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row for row in json.loads(done.stdout)["tools"]}
+    assert {"doc.search", "file.read", "calculate", "human.ask", "append"} <= set(rows)
+    assert rows["doc.search"]["allowed"]
+    assert rows["doc.search"]["source"] == "built in"
+    assert (rows["append"]["allowed"], rows["append"]["access"]) == (False, ["writes"])
+    assert "nobody has allowed it" in rows["append"]["why"]
+    assert rows["append"]["source"].endswith("mine.py")
+    assert set(rows["append"]["parameters"]["properties"]) == {"path", "text"}
+    plain = run("tools", "list", home=own)
+    assert "✗ append(path, text)" in plain.stdout
+    assert "may not run: it writes, and nobody has allowed it" in plain.stdout
+
+
+def test_a_server_that_does_not_start_hides_no_other_tool(own: Path) -> None:
+    config = own / "unified_flow.toml"
+    config.write_text(config.read_text() + '[mcp.lost]\ncommand = "no-such-program"\n')
+    done = run("tools", "list", home=own)
+    assert done.returncode == 1
+    assert "calculate" in done.stdout
+    assert "the MCP server lost cannot be started" in done.stderr
+    doctor = run("doctor", "--json", home=own)
+    checks = {c["name"]: c for c in json.loads(doctor.stdout)["checks"]}
+    assert not checks["mcp lost"]["ok"]
+    assert "no-such-program" in checks["mcp lost"]["message"]
+    assert checks["tools"]["ok"]
+    assert "append" in checks["tools"]["message"]
+
+
+def test_doctor_starts_servers_and_imports_modules(own: Path) -> None:
+    config = own / "unified_flow.toml"
+    server = f'[mcp.test]\ncommand = "{sys.executable}"\nargs = ["{mcp_server.__file__}"]\n'
+    config.write_text(config.read_text() + server)
+    checks = json.loads(run("doctor", "--json", home=own).stdout)["checks"]
+    [found] = [check for check in checks if check["name"] == "mcp test"]
+    assert found["ok"]
+    assert "test.add" in found["message"]
+    (own / "mine.py").write_text("import no_such_thing\n")
+    done = run("doctor", home=own)
+    assert done.returncode == 1
+    assert "No module named 'no_such_thing'" in done.stdout
+
+
+def test_a_call_by_hand_goes_through_the_same_gate_and_checks(own: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    refused = run("tools", "call", "append", f"path={target}", "text=1", home=own)
+    assert refused.returncode == 1
+    assert "append may not run" in refused.stderr
+    assert "--allow-tool append" in refused.stderr
+    assert not target.exists()
+    allowed = run(
+        "tools", "call", "append", f"path={target}", "text=1", "--allow-tool", "app*", home=own
+    )
+    assert allowed.returncode == 0, allowed.stderr
+    assert target.read_text() == "1", "text as the schema says, though it looks like a number"
+    assert "9f8e7d6c5b4a" not in allowed.stdout
+    assert open_entries(own) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["calculate", "expression=17 * 3"], 0, '"value": 51'),
+        (["calculate", "--args", '{"expression": "17 * 3"}'], 0, '"value": 51'),
+        (["calculate", "expr=3"], 2, "unknown argument 'expr'"),
+        (["calculate", "17"], 2, "not key=value"),
+        (["calculate", "--args", "[1]"], 2, "no JSON object"),
+        (["calculat", "expression=1"], 2, "Did you mean calculate?"),
+        (["fails", "--allow-tool", "fails"], 1, "fails failed: ZeroDivisionError"),
+        (["human.ask", "question=Who?"], 1, "Who?"),
+    ],
+)
+def test_what_comes_of_a_call(own: Path, args: list[str], code: int, said: str) -> None:
+    done = run("tools", "call", *args, home=own)
+    assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+class Terminal:
+    """A command on a terminal of its own; `expect` reads until it says something."""
+
+    def __init__(self, *command: object) -> None:
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            list(map(str, command)), stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        )
+        os.close(slave)
+        self.seen = ""
+
+    def expect(self, text: str, timeout_s: float = 30.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while text not in self.seen:
+            assert time.monotonic() < deadline, self.seen
+            if select.select([self.master], [], [], 0.1)[0]:
+                try:
+                    self.seen += os.read(self.master, 65536).decode(errors="replace")
+                except OSError:
+                    assert text in self.seen, self.seen
+
+    def type(self, text: str) -> None:
+        self.seen = ""
+        os.write(self.master, text.encode())
+
+    def end(self) -> int:
+        try:
+            while select.select([self.master], [], [], 30)[0]:
+                try:
+                    data = os.read(self.master, 65536)
+                except OSError:
+                    break
+                self.seen += data.decode(errors="replace")
+            return self.process.wait(30)
+        finally:
+            os.close(self.master)
+
+
+QUESTION = "allow it [o]nce, for this [s]ession, [a]lways, or [n]ot?"
+
+
+def test_the_person_at_the_terminal_is_asked(
+    own: Path, tmp_path: Path, model_server: ModelServer
+) -> None:
+    target = tmp_path / "target"
+    args = {"path": str(target), "text": "x"}
+    request = ToolRequest(tool="append", args=args, goal_id="g1")
+    plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[request])
+    model_server.script = script(planner=[plan, COMPLETE] * 3)
+    command = (BIN, "ask", "What?", "--model", "m", "--base-url", model_server.url, "--home", own)
+
+    terminal = Terminal(*command, "--session", "s1")
+    terminal.expect(QUESTION)
+    assert "the tool append writes: Append a line to a file." in terminal.seen
+    assert '"text": "x"' in terminal.seen
+    assert not target.exists(), "it waits"
+    terminal.type("what\n")
+    terminal.expect(QUESTION)
+    terminal.type("s\n")
+    assert terminal.end() == 0
+    assert target.read_text() == "x"
+
+    terminal = Terminal(*command, "--session", "s1")
+    assert terminal.end() == 0, "allowed for the session: not asked again"
+    assert QUESTION not in terminal.seen
+    assert target.read_text() == "xx"
+    listed = run("tools", "grants", "--json", home=own)
+    assert [g["tool"] for g in json.loads(listed.stdout)["grants"]] == ["append"]
+    assert run("tools", "revoke", "append", home=own).returncode == 0
+    assert run("tools", "revoke", "append", home=own).returncode == 3
+
+    terminal = Terminal(*command, "--session", "s1")
+    terminal.expect(QUESTION)
+    terminal.type("n\n")
+    assert terminal.end() == 1
+    assert "said no" in terminal.seen.replace("\r\n", " ")
+    assert target.read_text() == "xx"
+
+
+def test_an_interrupt_at_the_question_leaves_the_turn_to_be_resumed(
+    own: Path, tmp_path: Path, model_server: ModelServer
+) -> None:
+    request = ToolRequest(tool="append", args={"path": str(tmp_path / "t"), "text": "x"})
+    plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[request])
+    model_server.script = script(planner=[plan, COMPLETE])
+    url = model_server.url
+    terminal = Terminal(BIN, "ask", "What?", "--model", "m", "--base-url", url, "--home", own)
+    terminal.expect(QUESTION)
+    terminal.process.send_signal(2)
+    assert terminal.end() == 130
+    assert not (tmp_path / "t").exists()
+    assert open_entries(own) == []
+    done = run("resume", 1, "--allow-tool", "append", home=own)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "t").read_text() == "x"

@@ -1,0 +1,232 @@
+"""`unified-flow tools`: which tools there are, what each may do, and calling one by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import note, say
+from interventions.plaintext import clean, one_line
+from interventions.redaction import redact, redact_text
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from unified_flow.services import Services
+    from unified_flow.tools import Tool, ToolOutput
+    from unified_flow.tools.grants import GrantStore
+
+BY_HAND = "by hand"
+
+app = typer.Typer(
+    help="The tools of a turn: built in, your own, and those of MCP servers.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+Session = Annotated[
+    str | None, typer.Option(help="As in this session, for what was allowed in it.")
+]
+
+
+@app.command("list")
+def list_tools(
+    docs: options.Docs = None,
+    tool_modules: options.ToolModules = None,
+    allow_tools: options.AllowTools = None,
+    session: Session = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Every tool, what it does, whether it may run, and where it comes from.
+
+    \b
+    unified-flow tools list
+    unified-flow tools list --tools mytools.py --json
+
+    Exit code 0, or 1 if an MCP server does not answer; the others' tools are shown all the same.
+    """
+    with exits():
+        import asyncio
+
+        from unified_flow.wiring import wire
+
+        services = wire(home, docs=docs, tool_modules=tool_modules, allow_tools=allow_tools)
+        rows, broken = asyncio.run(_listed(services, session or ""))
+        if as_json:
+            say(json.dumps({"tools": rows, "errors": broken}, ensure_ascii=False))
+        else:
+            for row in rows:
+                _show(row)
+        for problem in broken:
+            note(f"error: {one_line(problem)}")
+    if broken:
+        raise typer.Exit(Code.FAILED)
+
+
+@app.command("call")
+def call_tool(
+    name: Annotated[str, typer.Argument(help="The tool's whole name.")],
+    pairs: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Its arguments.")
+    ] = None,
+    args_json: Annotated[
+        str | None, typer.Option("--args", metavar="JSON", help="Its arguments as one object.")
+    ] = None,
+    docs: options.Docs = None,
+    tool_modules: options.ToolModules = None,
+    allow_tools: options.AllowTools = None,
+    session: Session = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Call one tool, through the same gate and the same checks as in a turn.
+
+    \b
+    unified-flow tools call calculate expression="17 * 3"
+    unified-flow tools call time.get_current_time timezone=Europe/Oslo
+    unified-flow tools call file.read --args '{"path": "docs/a.md", "end_line": 5}'
+
+    Exit codes: 0 done, 1 refused or failed, 2 no such tool or wrong arguments.
+    """
+    with exits():
+        import asyncio
+
+        from unified_flow.cli.permission import terminal_asker
+        from unified_flow.wiring import wire
+
+        if args_json is not None and pairs:
+            raise typer.BadParameter("give --args, or key=value, not both")
+        services = wire(
+            home,
+            docs=docs,
+            tool_modules=tool_modules,
+            allow_tools=allow_tools,
+            asker=None if as_json else terminal_asker(),
+        )
+        if services.documents is not None:
+            services.documents.ensure_fresh()
+        output = asyncio.run(_called(services, name, pairs or [], args_json, session or BY_HAND))
+        claims = [claim.model_dump(mode="json") for claim in output.claims]
+        if as_json:
+            whole = {"tool": name, "result": redact(output.result), "claims": redact(claims)}
+            say(json.dumps(whole, ensure_ascii=False))
+        else:
+            _say_output(output)
+
+
+@app.command("grants")
+def list_grants(as_json: options.AsJson = False, home: options.Home = None) -> None:
+    """What people have allowed tools to do, for always or for a session."""
+    with exits():
+        rows = [grant.model_dump(mode="json") for grant in _store(home).all()]
+        if as_json:
+            say(json.dumps({"grants": rows}, ensure_ascii=False))
+        elif not rows:
+            note("nothing was allowed on a terminal or by a resolution")
+        for row in rows if not as_json else []:
+            scope = f"session {row['session_id']}" if row["session_id"] else "always"
+            say(clean(f"{row['tool']}  {scope}  by {row['by']}, {row['at'][:10]}"))
+
+
+@app.command("revoke")
+def revoke(
+    name: Annotated[str, typer.Argument(help="The tool's whole name.")],
+    session: Annotated[str | None, typer.Option(help="Only what holds in this session.")] = None,
+    home: options.Home = None,
+) -> None:
+    """Take back what was allowed; the setting tools.allow is not touched."""
+    with exits():
+        gone = _store(home).revoke(name, session_id=session)
+        if not gone:
+            note(f"nothing was allowed to {one_line(name)}: unified-flow tools grants")
+            raise typer.Exit(Code.NOT_FOUND)
+        say(f"revoked {gone}")
+
+
+def _store(home: Path | None) -> GrantStore:
+    from interventions.home import find_home
+    from unified_flow.tools.grants import grants_of
+
+    return grants_of(find_home(home))
+
+
+async def _listed(services: Services, session: str) -> tuple[list[dict[str, Any]], list[str]]:
+    from unified_flow.errors import ConfigError, ToolError
+
+    broken = []
+    try:
+        for server in services.toolbox.servers:
+            try:
+                await services.toolbox.open(f"{server}.")
+            except (ConfigError, ToolError) as exc:
+                broken.append(redact_text(str(exc)))
+        return [_row(services, tool, session) for tool in services.toolbox], broken
+    finally:
+        await services.aclose()
+
+
+def _row(services: Services, tool: Tool, session: str) -> dict[str, Any]:
+    decision = services.gate.decide(tool, session)
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "access": sorted(tool.access),
+        "allowed": decision.verdict == "allowed",
+        "why": decision.why,
+        "source": tool.source,
+        "parameters": tool.arguments.model_json_schema(),
+    }
+
+
+def _show(row: dict[str, Any]) -> None:
+    from unified_flow.cli.screen import beginning
+
+    mark = "✓" if row["allowed"] else "✗"
+    takes = ", ".join(row["parameters"].get("properties", {})) or "nothing"
+    say(clean(f"{mark} {row['name']}({takes})  {row['source']}"))
+    say(clean(f"    {beginning(row['description'], 100)}"))
+    if not row["allowed"] or row["access"] not in ([], ["reads"]):
+        say(clean(f"    {'may run' if row['allowed'] else 'may not run'}: {row['why']}"))
+
+
+async def _called(
+    services: Services, name: str, pairs: list[str], args_json: str | None, session: str
+) -> ToolOutput:
+    from unified_flow.errors import InputError, ToolError, UnifiedFlowError
+    from unified_flow.results import ToolRequest
+    from unified_flow.tools.caller import Caller
+    from unified_flow.tools.given import from_json, from_pairs
+
+    try:
+        await services.toolbox.open(name)
+        found = (tool for tool in services.toolbox if tool.name == name)
+        schema = next((tool.arguments.model_json_schema() for tool in found), {})
+        try:
+            args = from_json(args_json) if args_json is not None else from_pairs(pairs, schema)
+        except ValueError as exc:
+            raise InputError(f"the arguments of {name}: {exc}", field="args") from exc
+        tool, checked = services.toolbox.check(ToolRequest(tool=name, args=args))
+        await services.gate.admit(tool, args, session_id=session)
+        try:
+            return await services.toolbox.call(tool, checked, Caller(session_id=session))
+        except (UnifiedFlowError, OSError):
+            raise
+        except Exception as exc:  # somebody's own function may raise anything
+            raise ToolError(f"{name} failed: {type(exc).__name__}: {exc}") from exc
+    finally:
+        await services.aclose()
+
+
+def _say_output(output: ToolOutput) -> None:
+    from unified_flow.shown import shown
+
+    if isinstance(output.result, str):
+        say(clean(shown(output.result)))
+    else:
+        say(clean(json.dumps(redact(output.result), ensure_ascii=False, indent=2)))
