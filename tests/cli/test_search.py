@@ -64,6 +64,13 @@ def test_a_page_is_a_place(home: Path, docs: Path) -> None:
     assert json.loads(answer.stdout)["citations"][0]["source"] == "docs/rover.pdf:p2"
 
 
+@pytest.mark.parametrize("name", ["Annual Report (Final) 2024.pdf", "B7.pdf"])
+def test_an_answer_may_cite_any_name(name: str, home: Path, docs: Path) -> None:
+    write_pdf(docs / name, [["Cover"], ["The gyroscope of the rover hums at night."]])
+    answer = run("ask", "What does the gyroscope do?", "--docs", docs, "--json", home=home)
+    assert json.loads(answer.stdout)["citations"][0]["source"] == f"docs/{name}:p2"
+
+
 def test_stats_count_what_there_is(home: Path, docs: Path) -> None:
     (docs / ".env").write_text("KEY=1\n")
     (docs / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))

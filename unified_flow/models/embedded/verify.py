@@ -18,7 +18,7 @@ from unified_flow.sections import Sections
 from unified_flow.text import language_of, sentences, terms, words
 
 _QUOTED = re.compile(r"“([^“”]+)”")
-_SOURCE = re.compile(r"\(?[^\s()]+:\d+\)?:?")
+_SOURCE = re.compile(r"\(?[^\s()]+(?::p?|#L)\d+\)?:?")
 _CHECKED = re.compile(r"\b(?:[A-ZÅÄÖ][\w-]*|\d[\d.,]*\w*)\b")
 _SUPPORTED = 0.6  # share of a statement's terms that its sources have
 _ADDRESSED = 0.3  # share of the question's terms that answer and sources have
@@ -130,6 +130,8 @@ def _statements(draft: Draft, texts: list[str]) -> list[str]:
             rest = rest.replace(match.group(), " ")
     for citation in draft.citations:
         rest = rest.replace(citation.quote, " ")
+        if path_of(citation.source) in texts:  # also one with spaces or parentheses in it
+            rest = rest.replace(citation.source, " ")
     rest = _SOURCE.sub(" ", rest)
     own = tuple(beginning for phrases in ALL for beginning in phrases.own() if beginning)
     return [
