@@ -32,8 +32,8 @@ def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> Non
     show_sources(turn, response)
     if turn.failure is not None:
         waits = turn.failure.intervention_id
-        where = f"interventions show {short_id(waits)}{home_flag(home)}"
-        news = where if waits else "nobody was told"
+        show = f"interventions show {short_id(waits)}{home_flag(home)}" if waits else ""
+        news = show or "nobody was told"
         note(f"not saved: {turn.failure.error_message} ({news})")
 
 

@@ -19,6 +19,7 @@ from unified_flow.cli import (
     tools,
     turns,
 )
+from unified_flow.cli.chat import command as chat
 
 app = typer.Typer(
     name="unified-flow",
@@ -51,6 +52,7 @@ def _main(
 
 
 app.command("ask")(ask.ask)
+app.command("chat")(chat.chat)
 app.command("resume")(resume.resume)
 app.command("replay")(replay.replay)
 app.command("index")(index.index)

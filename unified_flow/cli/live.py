@@ -13,10 +13,22 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from unified_flow.events import AnyEvent, PhaseCompleted, PhaseFailed, PhaseStarted, ToolStarted
+from unified_flow.events import (
+    AnyEvent,
+    PhaseCompleted,
+    PhaseFailed,
+    PhaseStarted,
+    ToolStarted,
+    TurnResumed,
+)
 from unified_flow.phases import NAMES
 
-MARK = {"completed": ("✓", "green"), "failed": ("✗", "bold red"), "waiting": ("·", "dim")}
+MARK = {
+    "completed": ("✓", "green"),
+    "failed": ("✗", "bold red"),
+    "waiting": ("·", "dim"),
+    "kept": ("✓", "dim"),
+}
 
 
 _shown: list[LivePhases] = []
@@ -69,6 +81,9 @@ class LivePhases:
 
     def __call__(self, event: AnyEvent) -> None:
         match event:
+            case TurnResumed():
+                before = NAMES[: NAMES.index(event.phase)]
+                self._status |= dict.fromkeys(before, "kept")
             case PhaseStarted():
                 self._status[event.phase] = "running"
                 self._visits[event.phase] = event.visit
@@ -92,7 +107,7 @@ class LivePhases:
             again = f"x{self._visits[name]}" if self._visits[name] > 1 else ""
             table.add_row(
                 self._spinner if status == "running" else Text(symbol, style),
-                Text(name, style if status in {"failed", "waiting"} else ""),
+                Text(name, style if status in {"failed", "waiting", "kept"} else ""),
                 Text(_took(self._took[name]) if status in {"completed", "failed"} else "", "dim"),
                 Text(self._doing if status == "running" else again, "dim"),
             )

@@ -12,6 +12,7 @@ from unified_flow.cli.live import LivePhases
 from unified_flow.errors import PhaseError, RetrievalError
 from unified_flow.events import AnyEvent
 from unified_flow.folding import apply
+from unified_flow.ledger import Observer
 from unified_flow.turn import Turn
 
 if TYPE_CHECKING:
@@ -23,16 +24,24 @@ def new_session_id() -> str:
 
 
 async def run_turn(
-    flow: UnifiedFlow, session: str | None, question: str, *, live: bool
+    flow: UnifiedFlow,
+    session: str | None,
+    question: str,
+    *,
+    live: bool,
+    again: bool = False,
+    observer: Observer | None = None,
 ) -> tuple[Turn, PhaseError | None]:
-    """The turn as it ended, and the error that halted it."""
-    refresh_documents(flow, show=live)
+    """The turn as it ended, and the error that halted it. `again` as in `refresh_documents`."""
+    refresh_documents(flow, show=live, again=again)
     turn = Turn()
     with LivePhases(Console(stderr=True)) if live else nullcontext() as view:
 
         def follow(event: AnyEvent) -> None:
             nonlocal turn
             turn = apply(turn, event)
+            if observer is not None:
+                observer(event)
             if view is not None:
                 view(event)
 
@@ -42,8 +51,11 @@ async def run_turn(
             return turn, exc
 
 
-def refresh_documents(flow: UnifiedFlow, *, show: bool) -> None:
-    """Index what is new or changed, with a progress bar for whoever watches."""
+def refresh_documents(flow: UnifiedFlow, *, show: bool, again: bool = False) -> None:
+    """Index what is new or changed, with a progress bar for whoever watches.
+
+    Once for each process, unless `again`.
+    """
     documents = flow.services.documents
     if documents is None:
         return
@@ -51,7 +63,7 @@ def refresh_documents(flow: UnifiedFlow, *, show: bool) -> None:
 
     try:
         with bar("indexing", show=show) as progress:
-            documents.ensure_fresh(progress)
+            (documents.refresh if again else documents.ensure_fresh)(progress)
     except RetrievalError:
         # The turn meets the same trouble in doc.search, where it becomes an intervention.
         return

@@ -1,0 +1,146 @@
+"""`unified-flow chat`, through a pipe and at a real terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from interventions import InterventionQueue
+from tests.answers import COMPLETE, DRAFT, script
+from tests.servers.model_server import ModelServer, hang, status
+
+CHAT = [sys.executable, "-m", "unified_flow", "chat"]
+TEXT = """# Robots
+
+A topic is a named bus over which nodes exchange messages.
+
+A service is a call from one node to another, with an answer.
+"""
+
+
+@pytest.fixture
+def folder(home: Path, tmp_path: Path) -> Path:
+    docs = tmp_path / "manual"
+    docs.mkdir()
+    (docs / "robots.md").write_text(TEXT)
+    return docs
+
+
+def piped(home: Path, *args: str, say: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*CHAT, "--home", str(home), *args],
+        input=say,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def served(server: ModelServer) -> list[str]:
+    return ["--model", "test-model", "--base-url", server.url]
+
+
+def test_a_conversation_from_a_pipe_understands_what_it_refers_to(home: Path, folder: Path) -> None:
+    say = "What is a topic?\nWho exchanges messages over it?\n/sources\n/phases\n/session\n"
+    done = piped(home, "--docs", str(folder), "--session", "ros", say=say)
+    assert done.stdout.count("named bus") >= 2
+    assert "manual/robots.md:3" in done.stdout
+    assert re.search(r"save +completed", done.stdout)
+    assert "session ros" in done.stderr
+    after = piped(home, "--continue", say="/export\n").stdout
+    assert after.startswith("# Session ros\n")
+    assert "## Who exchanges messages over it?" in after
+
+
+def test_a_failure_is_mended_and_retried_without_leaving(home: Path, folder: Path) -> None:
+    with ModelServer(script(synthesis=[status(500), DRAFT])) as server:
+        args = ["--docs", str(folder), *served(server)]
+        done = piped(home, *args, say="What is a topic?\n/show\n/retry mended\n/retry\n")
+    assert "synthesis failed: llm_error" in done.stderr
+    assert "resolve" in done.stdout, "/show tells how to go on"
+    assert "A topic is a named bus." in done.stdout
+    assert "resolved, verified" in done.stderr
+    assert "nothing to retry" in done.stderr
+    assert InterventionQueue(home).open_count() == 0
+
+
+def test_a_pipe_that_ends_with_a_failure_says_so_in_the_exit_code(home: Path) -> None:
+    with ModelServer(script(synthesis=status(500))) as server:
+        done = piped(home, *served(server), say="What is a topic?\n", code=1)
+    assert "/retry" in done.stderr
+
+
+def test_mistakes_are_answered_and_the_chat_goes_on(home: Path, folder: Path) -> None:
+    say = f"/serch topic\n{'x' * 3000}\n/allow sometimes\n/search service\n/quit\nnot asked\n"
+    done = piped(home, "--docs", str(folder), say=say)
+    assert "try /search" in done.stderr
+    assert "2,000 at most" in done.stderr
+    assert "/allow session" in done.stderr
+    assert "manual/robots.md:" in done.stdout
+    assert "not asked" not in done.stdout
+
+
+def test_a_retry_reads_the_settings_again(home: Path) -> None:
+    """The server that failed is replaced by another one, in the file, while the chat is open."""
+    settings = home / "unified_flow.toml"
+    with (
+        ModelServer(script(synthesis=status(500), planner=COMPLETE)) as broken,
+        ModelServer(script(synthesis=DRAFT, planner=COMPLETE)) as sound,
+    ):
+        settings.write_text(f'model = "m"\nbase_url = "{broken.url}"\n')
+        chat = subprocess.Popen(
+            [*CHAT, "--home", str(home)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert chat.stdin is not None
+        assert chat.stderr is not None
+        chat.stdin.write("What is a topic?\n")
+        chat.stdin.flush()
+        while "mended?" not in chat.stderr.readline():
+            assert chat.poll() is None
+        settings.write_text("model = \n")
+        chat.stdin.write("/retry\n")
+        chat.stdin.flush()
+        assert "cannot be read" in chat.stderr.readline()
+        settings.write_text(f'model = "m"\nbase_url = "{sound.url}"\n')
+        out, _ = chat.communicate("/retry\n", timeout=60)
+    assert chat.returncode == 0
+    assert "A topic is a named bus." in out
+
+
+def test_ctrl_c_stops_the_turn_and_not_the_chat(home: Path) -> None:
+    with ModelServer(script(planner=COMPLETE, synthesis=[hang(), DRAFT])) as server:
+        args = [*CHAT[1:], "--home", str(home), *served(server)]
+        env = os.environ | {"PROMPT_TOOLKIT_NO_CPR": "1"}  # this terminal answers no questions
+        chat = pexpect.spawn(sys.executable, args, env=env, dimensions=(40, 100), timeout=30)
+        chat.expect("/help lists")
+        chat.send("/ret")
+        chat.expect("let the turn go on")
+        chat.sendcontrol("u")
+        chat.sendline("What is a topic?")
+        chat.expect(r"synthesis.*test-model")
+        chat.sendcontrol("c")
+        chat.expect("interrupted; /retry goes on with it")
+        chat.expect(">")
+        chat.sendline("/retry")
+        chat.expect("A topic is a named bus")
+        chat.expect(">")
+        chat.sendcontrol("d")
+        chat.expect(pexpect.EOF)
+        chat.close()
+    assert chat.exitstatus == 0
+    history = home / "shared_state" / "chat_history"
+    assert "What is a topic?" in history.read_text()
+    assert history.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,168 @@
+"""`unified-flow chat` itself: the options, the welcome, and the loop over the lines."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import note
+from interventions.plaintext import one_line
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+from unified_flow.cli.screen import on_terminal
+
+if TYPE_CHECKING:
+    from unified_flow.cli.chat.conversation import Conversation
+    from unified_flow.flow import UnifiedFlow
+
+HISTORY = "chat_history"
+
+
+def chat(
+    docs: options.Docs = None,
+    model: options.ModelName = None,
+    base_url: options.BaseUrl = None,
+    api_key_env: options.ApiKeyEnv = None,
+    api_key_file: options.ApiKeyFile = None,
+    tool_modules: options.ToolModules = None,
+    allow_tools: options.AllowTools = None,
+    session: Annotated[
+        str | None, typer.Option(help="Go on with this session, or name a new one.")
+    ] = None,
+    latest: Annotated[
+        bool, typer.Option("--continue", "-c", help="Go on with the session used last.")
+    ] = False,
+    home: options.Home = None,
+) -> None:
+    """Talk with your documents; a failure is met, mended and retried inside the chat.
+
+    \b
+    unified-flow chat --docs docs/
+    unified-flow chat --continue
+    printf 'What is a topic?\\nAnd a service?\\n' | unified-flow chat --docs docs/
+
+    /help lists the commands of the chat; Ctrl-C stops a turn, Ctrl-D leaves.
+
+    Exit codes: 0, or 1 if the last turn of a chat from a pipe failed.
+    """
+    with exits():
+        import asyncio
+
+        from unified_flow.cli.chat.conversation import Conversation
+        from unified_flow.cli.permission import terminal_asker
+        from unified_flow.cli.running import new_session_id
+        from unified_flow.flow import UnifiedFlow
+
+        if session is not None and latest:
+            raise typer.BadParameter("give --session or --continue")
+
+        def open_flow() -> UnifiedFlow:
+            return UnifiedFlow.from_config(
+                home,
+                docs=docs,
+                model=model,
+                base_url=base_url,
+                api_key_env=api_key_env,
+                api_key_file=api_key_file,
+                tool_modules=tool_modules,
+                allow_tools=allow_tools,
+                asker=terminal_asker(),
+            )
+
+        flow = open_flow()
+        named = _latest(flow.services.home) if latest else session
+        conversation = Conversation(
+            open_flow, flow, named or new_session_id(), home, live=on_terminal()
+        )
+        code = asyncio.run(_talk(conversation))
+    raise typer.Exit(code)
+
+
+def _latest(home: Path) -> str | None:
+    from interventions.home import state_folder
+    from unified_flow.sessions.book import SessionBook
+
+    book = SessionBook(state_folder(home) / "sessions.sqlite3")
+    try:
+        found = book.sessions(limit=1)
+    finally:
+        book.close()
+    return found[0].session_id if found else None
+
+
+async def _talk(chat: Conversation) -> Code:
+    from interventions.home import state_folder
+    from unified_flow.cli.chat.commands import LeaveChat
+    from unified_flow.cli.chat.lines import edited, piped
+    from unified_flow.cli.running import refresh_documents
+
+    typed = sys.stdin.isatty() and on_terminal()
+    try:
+        refresh_documents(chat.flow, show=chat.live)
+        if typed:
+            _welcome(chat)
+        history = state_folder(chat.flow.services.home) / HISTORY
+        source = edited(history, lambda: _status(chat)) if typed else piped()
+        async with aclosing(source) as lines:
+            async for line in lines:
+                await _one(chat, line.strip())
+    except LeaveChat:
+        pass
+    finally:
+        await chat.flow.aclose()
+    return Code.FAILED if not typed and chat.unfinished is not None else Code.DONE
+
+
+async def _one(chat: Conversation, line: str) -> None:
+    """A question or a command. What is wrong with it is said, and the chat goes on."""
+    from interventions.errors import QueueError
+    from unified_flow.cli.answer import show_outcome
+    from unified_flow.cli.chat.commands import run_command
+    from unified_flow.errors import UnifiedFlowError
+
+    if not line:
+        return
+    try:
+        if line.startswith("/"):
+            await run_command(chat, line)
+            return
+        await chat.ask(line)
+        if chat.last is not None and chat.last.status == "interrupted":
+            note("interrupted; /retry goes on with it")
+        elif chat.last is not None:
+            show_outcome(chat.last, chat.error, chat.home)
+            if chat.error is not None:
+                note("mended? /retry goes on from there; /show tells all")
+    except typer.Exit:
+        return  # a command that is shared with the shell has said what was wrong
+    except (UnifiedFlowError, QueueError, OSError) as exc:
+        note(f"error: {one_line(str(exc))}")
+        if hint := getattr(exc, "hint", None):
+            note(f"  hint: {one_line(hint)}")
+
+
+def _welcome(chat: Conversation) -> None:
+    services = chat.flow.services
+    known = "no documents: name some with --docs"
+    if services.documents is not None:
+        known = f"{services.documents.index.size()} passages"
+    note(f"{known} · model {services.settings.model} · session {chat.session}")
+    note("ask away; /help lists the commands, Ctrl-D leaves")
+
+
+def _status(chat: Conversation) -> str:
+    """Below the line that is being typed."""
+    from interventions.errors import QueueError
+
+    try:
+        waiting = chat.flow.services.queue.open_count()
+    except QueueError:
+        return f" {chat.session} · the queue cannot be read: interventions doctor"
+    failed = " · the last turn failed: /retry" if chat.unfinished is not None else ""
+    news = f" · {waiting} open interventions" if waiting else ""
+    return f" {chat.session}{news}{failed}"

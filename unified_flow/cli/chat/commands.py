@@ -1,0 +1,190 @@
+"""The slash commands: one table, from which the help, the completion and the calls come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from interventions.cli.screen import note, say
+from interventions.entry import short_id
+from interventions.plaintext import clean, one_line
+from interventions.redaction import redact
+from unified_flow.cli.answer import show_outcome, show_sources
+from unified_flow.cli.chat.conversation import Conversation
+from unified_flow.cli.running import new_session_id
+from unified_flow.cli.screen import beginning
+from unified_flow.tools.grants import SCOPES
+
+ARGS_SHOWN = 70
+
+
+class LeaveChat(Exception):  # noqa: N818 - no error: the person has had enough
+    pass
+
+
+@dataclass(frozen=True)
+class Command:
+    """`wants` names what may follow, for the help."""
+
+    name: str
+    wants: str
+    help: str
+    run: Callable[[Conversation, str], Awaitable[None]]
+
+
+async def run_command(chat: Conversation, line: str) -> None:
+    """`/name words`. A name that nobody knows is answered with the nearest ones."""
+    name, _, words = line[1:].strip().partition(" ")
+    command = COMMANDS.get(name)
+    if command is None:
+        close = get_close_matches(name, COMMANDS, n=2, cutoff=0.5)
+        guess = " or ".join(f"/{each}" for each in close) or "/help"
+        note(f"there is no /{one_line(name)}; try {guess}")
+        return
+    await command.run(chat, words.strip())
+
+
+async def _help(chat: Conversation, words: str) -> None:
+    for command in COMMANDS.values():
+        say(f"  {f'/{command.name} {command.wants}':<30} {command.help}")
+    say("  anything else is a question; Ctrl-C stops a turn, Ctrl-D leaves")
+
+
+async def _retry(chat: Conversation, words: str) -> None:
+    await _go_on(chat, note=words or "retried in the chat", answer=words or None)
+
+
+async def _allow(chat: Conversation, words: str) -> None:
+    if words and words not in SCOPES:
+        note(f"say /allow {', /allow '.join(SCOPES)}")
+        return
+    await _go_on(chat, note="allowed in the chat", grant=words or "once")
+
+
+async def _go_on(chat: Conversation, **wanted: str | None) -> None:
+    if chat.unfinished is None:
+        note("there is nothing to retry: the last turn came to its end")
+        return
+    resumed = await chat.retry(**wanted)
+    if resumed is None:
+        note("interrupted; /retry goes on with it")
+        return
+    show_outcome(resumed.turn, resumed.error, chat.home)
+    if resumed.closed:
+        note(f"resolved, verified: {short_id(resumed.closed)}")
+    if resumed.trouble:
+        note(f"warning: the intervention could not be resolved: {one_line(resumed.trouble)}")
+
+
+async def _show(chat: Conversation, words: str) -> None:
+    """The intervention of the last failure, whole."""
+    failure = chat.last.failure if chat.last else None
+    if chat.last is None or failure is None:
+        note("nothing has failed")
+    elif failure.intervention_id is None:
+        show_outcome(chat.last, chat.error, chat.home)
+    else:
+        from interventions.cli.showing import show
+
+        show(failure.intervention_id, chat.home)
+
+
+async def _sources(chat: Conversation, words: str) -> None:
+    if chat.last is None or not chat.last.citations:
+        note("the last answer cites nothing")
+    else:
+        show_sources(chat.last)
+
+
+async def _phases(chat: Conversation, words: str) -> None:
+    if chat.last is None:
+        note("no turn yet")
+        return
+    for visit in chat.last.visits:
+        model = visit.model or ""
+        say(f"  {visit.phase:<17} {visit.status:<12} {visit.duration_ms:>9.1f} ms  {clean(model)}")
+
+
+async def _tools(chat: Conversation, words: str) -> None:
+    services = chat.flow.services
+    for tool in services.toolbox:
+        decision = services.gate.decide(tool, chat.session)
+        head = f"  {tool.name:<20} {decision.verdict:<8} {decision.why}"
+        say(beginning(head, ARGS_SHOWN + 30))
+
+
+async def _search(chat: Conversation, words: str) -> None:
+    documents = chat.flow.services.documents
+    if documents is None or not words:
+        note("there are no documents" if documents is None else "search for what? /search WORDS")
+        return
+    for passage in documents.search(words, 5):
+        where = f"{passage.path}:{passage.line}"
+        say(f"  {passage.score:.2f}  {clean(where)}  {beginning(passage.text, ARGS_SHOWN)}")
+
+
+async def _session(chat: Conversation, words: str) -> None:
+    if words:
+        chat.session, chat.last, chat.error = words, None, None
+    note(f"session {one_line(chat.session)}")
+
+
+async def _new(chat: Conversation, words: str) -> None:
+    await _session(chat, new_session_id())
+
+
+async def _export(chat: Conversation, words: str) -> None:
+    from interventions.home import state_folder
+    from unified_flow.sessions.book import SessionBook
+    from unified_flow.sessions.page import markdown
+
+    book = SessionBook(state_folder(chat.flow.services.home) / "sessions.sqlite3")
+    text = markdown(chat.session, book.exchanges(chat.session), [])
+    book.close()
+    if not words:
+        say(clean(text).rstrip())
+        return
+    Path(words).expanduser().write_text(text, encoding="utf-8")
+    note(f"wrote {one_line(words)}")
+
+
+async def _args(chat: Conversation, words: str) -> None:
+    """Every tool call of the last turn, with what it was called with."""
+    plan = chat.last.sections.planner if chat.last else None
+    results = chat.last.sections.coordinator if chat.last else ()
+    for result in results:
+        took = f"{result.duration_ms:.1f} ms"
+        say(f"  {result.tool:<20} {took:>10}  {len(result.claims)} claims")
+    if plan is not None:
+        for request in plan.tool_requests:
+            args = json.dumps(redact(request.args), ensure_ascii=False)
+            say(f"  {request.tool:<20} {beginning(args, ARGS_SHOWN)}")
+    if not results and plan is None:
+        note("no tool was called")
+
+
+async def _quit(chat: Conversation, words: str) -> None:
+    raise LeaveChat
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command("help", "", "this list", _help),
+        Command("retry", "[note]", "mended? let the turn go on from where it failed", _retry),
+        Command("allow", f"[{'|'.join(SCOPES)}]", "let the refused tool run, and go on", _allow),
+        Command("show", "", "all that is known of the last failure", _show),
+        Command("sources", "", "what the last answer rests on", _sources),
+        Command("phases", "", "what each phase of the last turn took", _phases),
+        Command("calls", "", "the tool calls of the last turn", _args),
+        Command("tools", "", "which tools there are, and which may run", _tools),
+        Command("search", "words", "what retrieval finds for these words", _search),
+        Command("session", "[name]", "which session this is, or another one", _session),
+        Command("new", "", "begin a new session", _new),
+        Command("export", "[file]", "this session as Markdown", _export),
+        Command("quit", "", "leave; Ctrl-D does too", _quit),
+    )
+}

@@ -1,0 +1,100 @@
+"""What a chat knows while it lasts, and the turns it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+
+from unified_flow.cli.live import LivePhases
+from unified_flow.cli.running import run_turn
+from unified_flow.errors import PhaseError
+from unified_flow.events import AnyEvent
+from unified_flow.flow import UnifiedFlow
+from unified_flow.folding import apply
+from unified_flow.resuming.run import Resumed, Resumption, resume_turn
+from unified_flow.turn import Turn
+
+Ended = TypeVar("Ended")
+
+
+@dataclass
+class Conversation:
+    """`open_flow` makes a flow with the settings as they are now; `last` is the latest turn."""
+
+    open_flow: Callable[[], UnifiedFlow]
+    flow: UnifiedFlow
+    session: str
+    home: Path | None
+    live: bool
+    last: Turn | None = None
+    error: PhaseError | None = None
+
+    @property
+    def unfinished(self) -> Turn | None:
+        """The latest turn, if it failed or was interrupted."""
+        turn = self.last
+        return turn if turn is not None and turn.status in {"failed", "interrupted"} else None
+
+    async def ask(self, question: str) -> None:
+        """One turn; `last` and `error` say how it went. Ctrl-C interrupts it, and no more."""
+        follow = _Follower()
+        ended = await _interruptible(
+            run_turn(self.flow, self.session, question, live=self.live, again=True, observer=follow)
+        )
+        self.last, self.error = ended or (follow.turn, None)
+
+    async def retry(self, **wanted: Any) -> Resumed | None:
+        """Let the unfinished turn go on, with today's settings; None if it was interrupted.
+
+        Raises what `resume_turn` raises, and ConfigError for settings that are wrong.
+        """
+        turn = self.unfinished
+        assert turn is not None
+        await self.reload()
+        view = LivePhases(Console(stderr=True)) if self.live else nullcontext()
+        with view as shown:
+            resumed = await _interruptible(
+                resume_turn(
+                    self.flow, turn.turn_id, Resumption(via="chat", **wanted), observer=shown
+                )
+            )
+        if resumed is not None:
+            self.last, self.error = resumed.turn, resumed.error
+        return resumed
+
+    async def reload(self) -> None:
+        """Read the settings again. The flow stays as it is if they are wrong (ConfigError)."""
+        flow = self.open_flow()
+        await self.flow.aclose()
+        self.flow = flow
+
+
+class _Follower:
+    def __init__(self) -> None:
+        self.turn = Turn()
+
+    def __call__(self, event: AnyEvent) -> None:
+        self.turn = apply(self.turn, event)
+
+
+async def _interruptible(work: Coroutine[Any, Any, Ended]) -> Ended | None:
+    """None if Ctrl-C came: it ends the turn, which can go on later, and not the chat."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+    loop.add_signal_handler(signal.SIGINT, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            raise  # somebody cancels the chat itself
+        return None
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
