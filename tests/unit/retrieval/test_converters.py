@@ -52,6 +52,15 @@ def test_no_passage_goes_over_the_end_of_a_page(index: Index, shelf: Path) -> No
     assert index.search("gamma")[0].page == 3
 
 
+def test_what_repeats_on_every_page_is_left_out(index: Index, shelf: Path) -> None:
+    pages = [["Nordhavn Annual Report", f"Item {word} is sold.", f"page {n}"]
+             for n, word in enumerate(("alpha", "beta", "gamma", "delta"), 1)]  # fmt: skip
+    write_pdf(shelf / "report.pdf", pages)
+    index.update([shelf])
+    assert index.search("gamma")[0].text == "Item gamma is sold."
+    assert index.search("Nordhavn") == []
+
+
 def test_word_keeps_headings_lists_and_tables(index: Index, shelf: Path) -> None:
     write_word(shelf / "handbook.docx")
     index.update([shelf])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,10 @@ from unified_flow.retrieval.converters import ConversionLimitError, Part, Unusab
 MAX_PAGES = 5_000
 MAX_BOOKMARKS = 20_000
 _DEPTH = 6
+_FEWEST = 4  # pages of which it can be said what repeats
 _REASONS = {4: "encrypted: it needs a password", 5: "encrypted: its protection is not known"}
 _HYPHEN = re.compile("[\ufffe\u00ad\x02]\n?(\\S*)[ ]?\n?")  # what PDFium puts for a divided word
+_DIGITS = re.compile(r"\d+")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff]")
 
 Marks = dict[int, list[tuple[int, str]]]
@@ -31,13 +34,12 @@ def convert(data: bytes) -> Iterator[Part]:
         raise ConversionLimitError(f"{len(document):,} pages, {MAX_PAGES:,} at most")
     marks = _bookmarks(document)
     trail: list[tuple[int, str]] = []
-    something = False
-    for number in range(1, len(document) + 1):
-        lines = _lines(_text(document, number - 1, pypdfium2.PdfiumError))
-        something = something or any(lines)
-        yield from _page(lines, number, marks.get(number, []), trail)
-    if not something:
+    pages = [_lines(_text(document, at, pypdfium2.PdfiumError)) for at in range(len(document))]
+    if not any(map(any, pages)):
         raise UnusableError("no text in it: scanned pages would have to be recognised first")
+    _blank_repeated(pages)
+    for number, lines in enumerate(pages, 1):
+        yield from _page(lines, number, marks.get(number, []), trail)
 
 
 def _text(document: Any, index: int, broken: type[Exception]) -> str:
@@ -55,6 +57,22 @@ def _lines(text: str) -> list[str]:
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
     text = _HYPHEN.sub(r"\1\n", text)
     return [_CONTROL.sub("", line).strip() for line in text.split("\n")]
+
+
+def _blank_repeated(pages: list[list[str]]) -> None:
+    """Headers, footers and page numbers: what begins or ends most pages says nothing of any."""
+    if len(pages) < _FEWEST:
+        return
+    for edge in (1, -1):
+        places = [next((at for at in range(len(p))[::edge] if p[at]), None) for p in pages]
+        found = [
+            "" if at is None else _DIGITS.sub("0", lines[at])
+            for lines, at in zip(pages, places, strict=True)
+        ]
+        often = {text for text, count in Counter(found).items() if count > len(pages) / 2}
+        for lines, at, text in zip(pages, places, found, strict=True):
+            if at is not None and text in often:
+                lines[at] = ""
 
 
 def _bookmarks(document: Any) -> Marks:
