@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -26,6 +26,7 @@ from interventions.home import HOME_VARIABLE
 from unified_flow.config_file import FILE, NOT_OURS, read_file
 from unified_flow.errors import ConfigError
 from unified_flow.retrieval.roots import DEFAULT_COLLECTION, DocumentRoot
+from unified_flow.web.addresses import parse_allowed
 
 EMBEDDED = "embedded"
 PREFIX = "UNIFIED_FLOW_"
@@ -111,6 +112,30 @@ class McpSettings(Table):
         return self
 
 
+class ResearchSettings(Table):
+    """Fetching web pages: for internet.research, and as documents (architecture/web.md)."""
+
+    allow_private: list[str] = Field(
+        default=[],
+        description="`10.0.0.5`, `10.0.0.0/8`, `host:8080`: what may be fetched though not public",
+    )
+    ports: list[Annotated[int, Field(gt=0, lt=65536)]] = Field(
+        default=[80, 443], description="ports that may be asked of any public host"
+    )
+    timeout_s: float = Field(default=20.0, gt=0, description="seconds for one page as a whole")
+    max_bytes: int = Field(
+        default=5 * 1024 * 1024, gt=0, description="of one page, counted when unpacked"
+    )
+    max_redirects: int = Field(default=5, ge=0, description="redirects that one page may take")
+
+    @field_validator("allow_private")
+    @classmethod
+    def _entries(cls, entries: list[str]) -> list[str]:
+        for entry in entries:
+            parse_allowed(entry)
+        return entries
+
+
 ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
 
@@ -160,6 +185,7 @@ class Settings(BaseSettings):
     )
     limits: Limits = Limits()
     tools: ToolSettings = ToolSettings()
+    research: ResearchSettings = ResearchSettings()
     mcp: dict[ServerName, McpSettings] = Field(
         default={}, description="MCP servers, whose tools are called NAME.tool"
     )

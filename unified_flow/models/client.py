@@ -56,7 +56,7 @@ def new_client(base_url: httpx.URL | str) -> httpx.AsyncClient:
     """
     url = httpx.URL(base_url)
     return httpx.AsyncClient(
-        verify=_trusted_context() if url.scheme == "https" else _plain_context(),
+        verify=trusted_context() if url.scheme == "https" else _plain_context(),
         trust_env=not is_loopback(url.host),
         follow_redirects=False,
         timeout=None,
@@ -73,7 +73,8 @@ def is_loopback(host: str) -> bool:
 
 
 @cache
-def _trusted_context() -> ssl.SSLContext:
+def trusted_context() -> ssl.SSLContext:
+    """The certificates that this machine trusts; SSL_CERT_FILE names others."""
     return httpx.create_ssl_context()
 
 

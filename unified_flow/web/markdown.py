@@ -1,0 +1,75 @@
+"""HTML to Markdown: what a reader sees of the page itself, without what stands around it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
+
+_UNSEEN = (
+    "script", "style", "template", "noscript", "svg", "canvas", "iframe", "object", "embed",
+    "audio", "video", "dialog", "nav", "button", "select", "input", "textarea",
+)  # fmt: skip
+_AROUND = ("header", "footer", "aside")
+_ENOUGH = 200  # characters: less in a <main> means that the page is elsewhere
+_HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+_BLANK = re.compile(r"\n{3,}")
+_PERMALINK = re.compile(r"[¶#🔗]")
+
+
+def markdown(page: str) -> tuple[str, str]:
+    """(title, text). Raises RecursionError for elements that lie too deep in one another."""
+    from bs4 import BeautifulSoup
+    from markdownify import ATX, MarkdownConverter
+
+    soup = BeautifulSoup(page, "lxml")
+    title = " ".join(soup.title.get_text().split()) if soup.title else ""
+    _drop_unseen(soup)
+    converter = MarkdownConverter(
+        heading_style=ATX,
+        bullets="-",
+        strip=["a", "img", "b", "strong", "em", "i"],
+        escape_asterisks=False,
+        escape_underscores=False,
+        escape_misc=False,
+    )
+    text = converter.convert_soup(_body_of(soup))
+    lines = [line.rstrip() for line in text.replace("\xa0", " ").splitlines()]
+    return title, _BLANK.sub("\n\n", "\n".join(lines)).strip() + "\n"
+
+
+def _drop_unseen(soup: BeautifulSoup) -> None:
+    """What a reader does not see must not be read either: instructions are planted there."""
+    for element in soup.find_all(_UNSEEN):
+        element.decompose()
+    for element in soup.find_all(_is_hidden):
+        if not element.decomposed:
+            element.decompose()
+    for link in soup.find_all("a"):
+        if _PERMALINK.fullmatch(link.get_text().strip()):
+            link.decompose()
+
+
+def _is_hidden(element: Any) -> bool:
+    if element.name in ("html", "body"):
+        return False  # until a script has run
+    hidden = element.has_attr("hidden") or element.get("aria-hidden") == "true"
+    return hidden or bool(_HIDING.search(str(element.get("style", ""))))
+
+
+def _body_of(soup: BeautifulSoup) -> Tag:
+    """The element that holds the page itself, else all of it without what stands around."""
+    for found in (
+        soup.find_all("main"),
+        soup.find_all(role="main"),
+        soup.find_all("article"),
+    ):
+        if len(found) == 1 and len(found[0].get_text(strip=True)) >= _ENOUGH:
+            return found[0]
+    body = soup.body or soup
+    for element in body.find_all(_AROUND):
+        if not element.decomposed and element.find("h1") is None:
+            element.decompose()
+    return body
