@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import sys
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from enum import Enum
@@ -45,15 +46,33 @@ def redact_text(text: str, limit: int = MAX_TEXT) -> str:
     return f"{cut}[... {max(total - len(cut), 1)} more characters]"
 
 
-def redact(value: Any) -> Any:
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """How much of a value is let through; what is past a bound is replaced."""
+
+    depth: int = MAX_DEPTH
+    items: int = MAX_ITEMS
+    nodes: int = MAX_NODES
+    text: int = MAX_TEXT
+    total_text: int = MAX_TOTAL_TEXT
+
+
+OF_THE_QUEUE = Bounds()
+# For what was in memory as JSON already and must stay whole: only Python's recursion bounds it.
+_ALL = sys.maxsize // 2
+WHOLE = Bounds(depth=100, items=_ALL, nodes=_ALL, text=_ALL, total_text=_ALL)
+
+
+def redact(value: Any, bounds: Bounds = OF_THE_QUEUE) -> Any:
     """Plain JSON data for any value, with secrets replaced at every depth."""
-    return _Walk().visit(value, 0)
+    return _Walk(bounds).visit(value, 0)
 
 
 class _Walk:
-    def __init__(self) -> None:
-        self._nodes_left = MAX_NODES
-        self._text_left = MAX_TOTAL_TEXT
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._nodes_left = bounds.nodes
+        self._text_left = bounds.total_text
         self._open: set[int] = set()
 
     def visit(self, value: Any, depth: int) -> Any:
@@ -89,7 +108,7 @@ class _Walk:
     def _container(self, value: Any, depth: int) -> Any:
         if id(value) in self._open:
             return "[cycle]"
-        if depth >= MAX_DEPTH:
+        if depth >= self._bounds.depth:
             return "[redacted: too deep]"
         self._open.add(id(value))
         try:
@@ -105,8 +124,8 @@ class _Walk:
         clean: dict[str, Any] = {}
         named = _named(value)
         for number, (key, item) in enumerate(value.items()):
-            if number >= MAX_ITEMS:
-                clean["[...]"] = f"[{len(value) - MAX_ITEMS} more items]"
+            if number >= self._bounds.items:
+                clean["[...]"] = f"[{len(value) - self._bounds.items} more items]"
                 break
             written = _written(key)
             said = _said(key, written)
@@ -126,12 +145,13 @@ class _Walk:
         clean: list[Any] = []
         before: Any = None
         pair = len(items) == 2 and not isinstance(value, set | frozenset)
-        for item in items[:MAX_ITEMS]:
+        most = self._bounds.items
+        for item in items[:most]:
             said = _said_before(before, item, pair) if clean else Name.PLAIN
             clean.append(self._under(said, item, depth))
             before = item
-        if len(items) > MAX_ITEMS:
-            clean.append(f"[{len(items) - MAX_ITEMS} more items]")
+        if len(items) > most:
+            clean.append(f"[{len(items) - most} more items]")
         return clean
 
     def _object(self, value: Any, depth: int) -> Any:
@@ -152,10 +172,11 @@ class _Walk:
             return f"[{size} bytes]"
         return self._text(text) if size <= len(head) else f"[{size} bytes]"
 
-    def _text(self, text: str, limit: int = MAX_TEXT) -> str:
+    def _text(self, text: str, limit: int | None = None) -> str:
         if self._text_left <= 0:
             return "[redacted: too much text]"
-        clean = redact_text(text, min(limit, self._text_left))
+        most = self._bounds.text if limit is None else limit
+        clean = redact_text(text, min(most, self._text_left))
         self._text_left -= len(clean)
         return clean
 

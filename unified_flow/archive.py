@@ -79,8 +79,9 @@ class TurnArchive:
         return turns, damaged
 
     def page(self, turn_id: int) -> str:
-        """The turn for reading, from its journal: `context.md`, also of a turn that was killed."""
-        return "".join(map(markdown, read(self.folders.path(turn_id))))
+        """The turn for reading, from its journal: `context.md`, also of a turn that was killed,
+        but without the secrets that the structure of an output tells."""
+        return "".join(markdown(event, clean=True) for event in read(self.folders.path(turn_id)))
 
 
 def _read_back(folder: Path) -> Turn:

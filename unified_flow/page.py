@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from interventions.redaction import WHOLE, redact
 from unified_flow.events import (
     AnyEvent,
     PhaseCompleted,
@@ -20,7 +21,9 @@ from unified_flow.journal import encode
 NUMBER = {phase: number for number, phase in enumerate(OUTPUT)}
 
 
-def markdown(event: AnyEvent) -> str:
+def markdown(event: AnyEvent, *, clean: bool = False) -> str:
+    """`clean`: what a phase found without secrets, which only its structure may tell; as text
+    they are everywhere the reader's to redact."""
     match event:
         case TurnStarted():
             return (
@@ -32,7 +35,7 @@ def markdown(event: AnyEvent) -> str:
             head = (
                 f"\n## {NUMBER[event.phase]}. {event.phase}{again} ({event.duration_ms:.1f} ms)\n"
             )
-            return head + _body(event.output)
+            return head + _body(_structure(event.output, clean=clean))
         case PhaseFailed():
             waits = f"\nintervention {event.intervention_id}" if event.intervention_id else ""
             return (
@@ -40,7 +43,8 @@ def markdown(event: AnyEvent) -> str:
                 f"{_quoted(f'{event.error_type}: {event.error_message}')}\n{waits}\n"
             )
         case TurnResumed():
-            return f"\nResumed at {event.phase} by {event.by}, {event.at:%F %T} UTC\n"
+            head = f"\nResumed at {event.phase} by {event.by}, {event.at:%F %T} UTC\n"
+            return head + _edited(_structure(event.edited, clean=clean))
         case TurnAbandoned():
             return f"\nAbandoned by {event.by}: {event.reason}\n"
         case TurnInterrupted():
@@ -50,6 +54,19 @@ def markdown(event: AnyEvent) -> str:
             return f"\n{event.status.capitalize()}{kept} after {event.duration_ms:.0f} ms.\n"
         case _:
             return ""
+
+
+def _structure(value: Any, *, clean: bool) -> Any:
+    return redact(value, WHOLE) if clean else value
+
+
+def _edited(edited: dict[str, Any]) -> str:
+    """What a person put in the place of what stands above."""
+    text = ""
+    for name, value in edited.items():
+        now = f"\n{_quoted(value)}\n" if isinstance(value, str) else _body(value)
+        text += f"\nEdited, {name} is from here on:\n{now}"
+    return text
 
 
 def _quoted(text: str) -> str:

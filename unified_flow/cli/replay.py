@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,8 +18,9 @@ from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
     from unified_flow.replaying.recording import Recording
-    from unified_flow.replaying.replay import Replayed
+    from unified_flow.replaying.comparing import Replayed
     from unified_flow.services import Services
+    from unified_flow.turn import Turn
 
 
 def replay(
@@ -47,29 +51,50 @@ def replay(
     """
     with exits():
         from interventions.home import find_home
-        from unified_flow.journal import read
-        from unified_flow.replaying.recording import record
+        from unified_flow.archive import TurnArchive
+        from unified_flow.replaying.recording import recorded
         from unified_flow.replaying.replay import replay as play
         from unified_flow.resuming.errors import NotResumableError
         from unified_flow.resuming.naming import turn_named
-        from unified_flow.resuming.run import flow_of, load
+        from unified_flow.resuming.run import load
 
         place = find_home(home)
         turn_id, _ = turn_named(place, name)
-        services = flow_of(load(place, turn_id), place).services
-        recording = record(read(services.folders.path(turn_id)))
+        turn = load(place, turn_id)
+        recording = recorded(TurnArchive.of(place).folders.path(turn_id))
         if phase is not None and phase not in {visit.phase for visit in recording.visits}:
             raise NotResumableError(
                 f"turn {turn_id} did not run {phase}",
                 hint=f"it ran {', '.join(dict.fromkeys(v.phase for v in recording.visits))}",
             )
-        replayed = play(recording, phase=phase, real=services)
-        otherwise = _asked_otherwise(recording, phase, services)
+        with _services(turn, place) as services:
+            replayed = play(recording, phase=phase, real=services)
+            otherwise = _asked_otherwise(recording, phase, services) if services else []
         if as_json:
             say(json.dumps(_outcome(turn_id, replayed, otherwise), ensure_ascii=False))
         else:
             _show(turn_id, replayed, otherwise)
     raise typer.Exit(Code.DONE if replayed.same else Code.FAILED)
+
+
+@contextmanager
+def _services(turn: Turn, home: Path) -> Iterator[Services | None]:
+    """What the turn would run on today; a replay can do without what is gone since."""
+    import asyncio
+
+    from unified_flow.errors import ConfigError, InputError
+    from unified_flow.resuming.run import flow_of
+
+    try:
+        flow = flow_of(turn, home)
+    except (ConfigError, InputError) as exc:
+        note(f"not compared with what a model would be told today: {one_line(str(exc))}")
+        yield None
+        return
+    try:
+        yield flow.services
+    finally:
+        asyncio.run(flow.aclose())
 
 
 def _asked_otherwise(recording: Recording, phase: str | None, services: Services) -> list[str]:

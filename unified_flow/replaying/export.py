@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from interventions.redaction import redact
+from pydantic import ValidationError
+
+from interventions.redaction import WHOLE, redact
 from unified_flow.config import EMBEDDED
-from unified_flow.replaying.recording import Failed, Recording
+from unified_flow.replaying.recording import Failed, Recording, Reply
 from unified_flow.replaying.replay import replay
 
 WIDTH = 84
@@ -27,7 +29,7 @@ RECORDING = (
 
 def test_turn_{turn_id}_gets_past_{phase}():
     replayed = replay(Recording.model_validate_json(RECORDING){options})
-    assert not replayed.fails_in({phase!r}), replayed.failure
+    assert replayed.gets_past({phase!r}), replayed.failure
 '''
 PLAYED = """It plays what the models and tools answered then,
 without network, and fails until {phase} can deal with it."""
@@ -54,10 +56,18 @@ def as_test(recording: Recording, intervention_id: str) -> str:
         raise NotReplayableError(
             f"turn {recording.turn_id} has not failed since it was resumed, or never has"
         )
-    clean = Recording.model_validate(_redacted(recording.model_dump(mode="json")))
+    clean = _clean(recording)
     assert clean.failed is not None
     failed = clean.failed
-    live = replay(clean).from_outside
+    played = replay(clean)
+    live = played.from_outside
+    now = played.failure
+    same = now is not None and (live or now.error_type == failed.error_type)
+    if not (same and played.fails_in(failed.phase)):
+        what = f"{now.error_type} in {now.phase}: {now.message}" if now else "it passes"
+        raise NotReplayableError(
+            f"the failure of {failed.phase} cannot be repeated from what may be shown of it: {what}"
+        )
     if live:
         _must_be_callable(clean, failed)
     return TEMPLATE.format(
@@ -88,18 +98,35 @@ def _how(failed: Failed) -> str:
     return LIVE.format(what=_plain(str(what)), phase=failed.phase, variables=variables)
 
 
-def _redacted(value: Any) -> Any:
-    """Leaf by leaf: the limits of what the queue may hold are not a recording's."""
-    if isinstance(value, dict):
-        return {
-            name: _redacted(item)
-            if isinstance(item, dict | list)
-            else redact({name: item}).popitem()[1]
-            for name, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_redacted(item) for item in value]
-    return redact(value)
+def _clean(recording: Recording) -> Recording:
+    """Without secrets. Whole: a test plays it, and what is cut plays otherwise. Raises
+    NotReplayableError where nothing playable is left."""
+    visits = tuple(
+        visit.model_copy(update={"replies": tuple(map(_clean_reply, visit.replies))})
+        for visit in recording.visits
+    )
+    plain = recording.model_copy(update={"visits": visits}).model_dump(mode="json")
+    try:
+        return Recording.model_validate(redact(plain, WHOLE))
+    except ValidationError as exc:
+        raise NotReplayableError("what may be shown of the recording cannot be played") from exc
+
+
+def _clean_reply(reply: Reply) -> Reply:
+    """As the calls that a model asks for are cleaned, so that they still are the same calls."""
+    try:
+        said = json.loads(reply.text, object_pairs_hook=_each_once)
+    except (ValueError, RecursionError):
+        return reply
+    return reply.model_copy(update={"text": json.dumps(redact(said, WHOLE), ensure_ascii=False)})
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key with two values is a failure of its own, which must stay."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key with two values")
+    return found
 
 
 def _literal(text: str) -> str:

@@ -6,12 +6,15 @@ ones that were resumed, are left out, but for the tool calls that they had done.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from unified_flow import results
+from unified_flow.errors import RetrievalError
 from unified_flow.events import (
     AnyEvent,
     ModelCalled,
@@ -25,8 +28,12 @@ from unified_flow.events import (
     TurnStarted,
 )
 from unified_flow.folding import OUTPUT, apply
+from unified_flow.journal import first_line, read
 from unified_flow.sections import written
 from unified_flow.turn import Turn
+
+LIMIT_REACHED = "LimitReachedError"
+LIMIT = re.compile(r"(?P<loop>\w+) reached its limit of (?P<limit>\d{1,9}) ")
 
 
 class Plain(BaseModel):
@@ -72,7 +79,7 @@ class Failed(Plain):
     @property
     def limit(self) -> bool:
         """A loop limit: nothing was asked or called, so that there is nothing to play."""
-        return self.error_type == "LimitReachedError"
+        return self.error_type == LIMIT_REACHED
 
 
 class Resumption(Plain):
@@ -88,7 +95,8 @@ class Resumption(Plain):
 
 class Recording(Plain):
     """`question` is the one that was asked first. `history` is what the first phase was told of
-    the session; None if it did not come so far."""
+    the session; None if it did not come so far. `unfinished`: no phase failed, it was stopped.
+    `limits` are those that it ran into, of its own configuration."""
 
     turn_id: int = 0
     session_id: str = "replay"
@@ -98,6 +106,20 @@ class Recording(Plain):
     failed: Failed | None = None
     resumptions: tuple[Resumption, ...] = ()
     history: tuple[results.PriorTurn, ...] | None = None
+    unfinished: bool = False
+    limits: dict[str, int] = {}
+
+
+def recorded(folder: Path) -> Recording:
+    """The recording of the turn in `folder`. Raises FileNotFoundError, and RetrievalError for
+    lines that are whole and that no turn can have written in this order."""
+    try:
+        return record(read(folder))
+    except (ValueError, LookupError, AssertionError, TypeError) as exc:
+        raise RetrievalError(
+            f"the turn in {folder} cannot be played: {first_line(exc)}",
+            hint="its journal is damaged; ask the question again",
+        ) from exc
 
 
 def record(events: Iterable[AnyEvent]) -> Recording:
@@ -146,7 +168,16 @@ def record(events: Iterable[AnyEvent]) -> Recording:
         failed=_failed(turn, model_failed=model_failed),
         resumptions=tuple(resumptions),
         history=turn.history,
+        unfinished=turn.failure is None and turn.status not in ("answered", "clarify"),
+        limits=_limits(turn),
     )
+
+
+def _limits(turn: Turn) -> dict[str, int]:
+    """The journal has them only in words: those of LimitReachedError."""
+    said = turn.failure.error_message if turn.failure else ""
+    found = LIMIT.match(said) if turn.failure and turn.failure.error_type == LIMIT_REACHED else None
+    return {found["loop"]: int(found["limit"])} if found else {}
 
 
 def _failed(turn: Turn, *, model_failed: bool) -> Failed | None:

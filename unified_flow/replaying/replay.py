@@ -6,25 +6,21 @@ import asyncio
 import logging
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from pydantic_core import to_jsonable_python
 
 from unified_flow.boundary import run_phase
 from unified_flow.errors import PhaseError
 from unified_flow.events import (
     AnyEvent,
-    ModelCalled,
     PhaseCompleted,
-    PhaseFailed,
     TurnResumed,
     TurnStarted,
 )
 from unified_flow.folding import OUTPUT
 from unified_flow.ledger import Ledger
-from unified_flow.replaying.recording import Failed, Recording, Visit
+from unified_flow.replaying.comparing import Replayed, compare
+from unified_flow.replaying.recording import Recording, Visit
 from unified_flow.replaying.stand_ins import (
     RecordedMemory,
     RecordedModel,
@@ -38,42 +34,6 @@ from unified_flow.services import Services
 from unified_flow.wiring import wire
 
 
-@dataclass(frozen=True)
-class Compared:
-    """One visit of a phase, then and now.
-
-    `asked_otherwise`: a model is told something else now. Only a replay of one phase can say so,
-    for how long a tool took is told too.
-    """
-
-    phase: str
-    same: bool
-    what: str
-    asked_otherwise: bool = False
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """`failure` is how it ends now, if a phase fails."""
-
-    visits: tuple[Compared, ...]
-    failure: Failed | None
-
-    @property
-    def same(self) -> bool:
-        return all(visit.same for visit in self.visits)
-
-    @property
-    def from_outside(self) -> bool:
-        """The failure came from a model, a tool or a store, and could only be repeated."""
-        return self.failure is not None and self.failure.error_type == "RecordedFailureError"
-
-    def fails_in(self, phase: str) -> bool:
-        """Still, and not for want of a recorded answer: the flow's own part is not mended."""
-        failed = self.failure
-        return failed is not None and failed.phase == phase and failed.error_type != "DivergedError"
-
-
 def replay(
     recording: Recording,
     *,
@@ -85,18 +45,17 @@ def replay(
     descriptions and the history, without which only the answers are the same. With `live` it makes
     the call that failed, to a model or a tool, for real, in a whole replay."""
     quiet = logging.getLogger("unified_flow")
-    level, disabled = quiet.level, quiet.disabled
+    disabled = quiet.disabled
     quiet.disabled = True  # the failures that are played are nobody's news
     try:
         with tempfile.TemporaryDirectory(prefix="replay-") as folder:
             if phase is None:
-                return _compare(
+                return compare(
                     recording, asyncio.run(_whole(Path(folder), recording, real, live=live))
                 )
             now = asyncio.run(_one_phase(Path(folder), recording, phase, real))
-            return _compare(_only(recording, phase), now, alone=real is not None)
+            return compare(_only(recording, phase), now, alone=real is not None)
     finally:
-        quiet.setLevel(level)
         quiet.disabled = disabled
 
 
@@ -124,6 +83,9 @@ def _services(
         recipes = real.recipes if real.recipes.is_dir() else None
         changed = {"recipes": recipes, "limits": real.settings.limits}
         settings = settings.model_copy(update=changed)
+    elif recording.limits:
+        limits = settings.limits.model_copy(update=recording.limits)
+        settings = settings.model_copy(update={"limits": limits})
     return replace(
         services,
         settings=settings,
@@ -218,63 +180,3 @@ def _go_on(ledger: Ledger, recording: Recording, done: int) -> None:
 def _completed(visit: Visit, number: int) -> PhaseCompleted:
     output = OUTPUT[visit.phase].validate_python(visit.output)
     return PhaseCompleted(phase=visit.phase, visit=number, output=output, duration_ms=0.0)
-
-
-def _compare(recording: Recording, events: list[AnyEvent], *, alone: bool = False) -> Replayed:
-    then = [visit for visit in recording.visits if visit.completed]
-    digests = [[r.request_digest for r in visit.replies] for visit in recording.visits]
-    now: list[tuple[PhaseCompleted, list[str]]] = []
-    asked: list[str] = []
-    failure: Failed | None = None
-    for event in events:
-        match event:
-            case ModelCalled():
-                asked.append(event.request_digest)
-            case PhaseCompleted():
-                now.append((event, asked))
-                asked = []
-            case PhaseFailed():
-                failure = Failed(
-                    phase=event.phase,
-                    error_type=event.error_type,
-                    message=event.error_message,
-                    tool=event.tool,
-                )
-    compared = []
-    for place in range(max(len(then), len(now))):
-        if place >= len(now):
-            compared.append(Compared(then[place].phase, same=False, what="not reached"))
-            continue
-        event, told = now[place]
-        if place >= len(then) or then[place].phase != event.phase:
-            compared.append(Compared(event.phase, same=False, what="did not run then"))
-            break
-        same = _comparable(then[place].output) == _comparable(event.output)
-        otherwise = alone and told != digests[recording.visits.index(then[place])]
-        what = "the same" if same else "different"
-        compared.append(Compared(event.phase, same, what, asked_otherwise=otherwise))
-    compared += _failures(recording.failed, failure)
-    return Replayed(tuple(compared), failure)
-
-
-def _failures(then: Failed | None, now: Failed | None) -> list[Compared]:
-    if then is None and now is None:
-        return []
-    if now is None:
-        assert then is not None
-        return [Compared(then.phase, same=False, what="failed then, and does not now")]
-    if then is None:
-        return [Compared(now.phase, same=False, what=f"fails now: {now.message}")]
-    recorded = now.error_type == "RecordedFailureError" and now.phase == then.phase
-    again = (then.phase, then.error_type, then.message) == (now.phase, now.error_type, now.message)
-    same = recorded or again
-    what = "fails the same way" if same else f"fails otherwise: {now.error_type}: {now.message}"
-    return [Compared(now.phase, same=same, what=what)]
-
-
-def _comparable(output: Any) -> Any:
-    """An output without what time alone decides."""
-    plain = to_jsonable_python(output)
-    if isinstance(plain, list):
-        return [{k: v for k, v in item.items() if k != "duration_ms"} for item in plain]
-    return plain

@@ -49,11 +49,11 @@ class JournalReader:
     def as_pytest(self, entry: Mapping[str, Any], home: Path) -> str:
         """The failure of the entry's turn as a test. Raises QueueError if it cannot be one."""
         from unified_flow.replaying.export import NotReplayableError, as_test
-        from unified_flow.replaying.recording import record
+        from unified_flow.replaying.recording import recorded
 
         folder = TurnArchive.of(home).folders.path(entry["turn_id"])
         try:
-            return as_test(record(read(folder)), entry["id"])
+            return as_test(recorded(folder), entry["id"])
         except FileNotFoundError as exc:
             raise NotFoundError(f"there is no turn {entry['turn_id']} in {folder.parent}") from exc
         except (NotReplayableError, RetrievalError) as exc:

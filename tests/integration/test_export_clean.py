@@ -1,0 +1,178 @@
+"""What leaves a turn as a test or as a page: no secret in it, and still the failure that it was."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.answers import APPROVE, COMPLETE, DRAFT, QUESTION, SEARCH
+from tests.integration.test_replay import cli, ran, recording_of, run_alone
+from tests.integration.test_resume import BROKEN, ask, make, resume
+from unified_flow.journal import NAME
+from unified_flow.replaying.export import NotReplayableError, as_test
+from unified_flow.replaying.replay import replay
+from unified_flow.results import Plan, ToolRequest
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+
+ARGS: dict[str, Any] = {
+    "headers": [{"name": "X-Api-Key", "value": "zzzhush456"}],
+    "credentials": {"user": "bob", "pass": "swordfish99"},
+}
+SECRETS = ("zzzhush456", "swordfish99", "hunter2hunter2", "opensesame1")
+
+
+class Anything(Arguments):
+    headers: list[dict[str, str]]
+    credentials: dict[str, str]
+
+
+def leaky_turn(home: Path) -> None:
+    async def run(args: Anything) -> ToolOutput:
+        return ToolOutput({"passwords": ["hunter2hunter2"], "pair": ["API_KEY", "opensesame1"]})
+
+    tool = Tool("web.get", "gets", Anything, frozenset({Access.READS}), run)
+    requests = [ToolRequest(tool="web.get", args=ARGS)]
+    plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=requests)
+    ask(make(home, None, planner=[plan, COMPLETE], validation="no JSON", tools=[tool]))
+
+
+def exported(home: Path, folder: Path) -> Path:
+    folder.mkdir()
+    test = folder / "test_regression.py"
+    test.write_text(as_test(recording_of(home), "x"))
+    return test
+
+
+def test_secrets_that_only_a_structure_tells_stay_here(home: Path, tmp_path: Path) -> None:
+    leaky_turn(home)
+    test = exported(home, tmp_path / "elsewhere")
+    recording = json.dumps(recording_of(home).model_dump(mode="json"))
+    assert all(secret in recording for secret in SECRETS), "else nothing is proven"
+    shown = cli(home, "unified_flow", "turns", "show", "1").stdout
+    assert "web.get" in shown
+    for secret in SECRETS:
+        assert secret not in test.read_text()
+        assert secret not in shown
+    failing = run_alone(test)
+    assert failing.returncode == 1, failing.stdout
+    assert "NotJSONError" in failing.stdout
+
+
+def test_a_long_reply_is_played_whole(home: Path, docs: Path, tmp_path: Path) -> None:
+    long = DRAFT.model_copy(update={"response": "A topic is a named bus. " * 400})
+    ran(home, docs, synthesis=long, validation='{"decision": "MAYBE"}')
+    failing = run_alone(exported(home, tmp_path / "elsewhere"))
+    assert failing.returncode == 1, failing.stdout
+    assert "phase='validation'" in failing.stdout
+
+
+def test_a_limit_of_its_own_configuration_is_reached(
+    home: Path, docs: Path, tmp_path: Path
+) -> None:
+    ask(make(home, docs, planner=SEARCH, limits={"planning_loop": 2}))
+    failing = run_alone(exported(home, tmp_path / "elsewhere"))
+    assert failing.returncode == 1, failing.stdout
+    assert "LimitReachedError" in failing.stdout
+
+
+def test_a_recording_that_does_not_fail_again_is_refused(home: Path, docs: Path) -> None:
+    _, recording = ran(home, docs, synthesis="no JSON")
+    replies = [
+        v.model_copy(update={"replies": ()}) if v.phase == "planner" else v
+        for v in recording.visits
+    ]
+    with pytest.raises(NotReplayableError, match=r"synthesis cannot be repeated .* in planner"):
+        as_test(recording.model_copy(update={"visits": tuple(replies)}), "x")
+
+
+def test_a_flow_that_asks_for_something_else_is_not_mended(
+    home: Path, docs: Path, tmp_path: Path
+) -> None:
+    """Not before the failure, where nothing was recorded for it."""
+    ran(home, docs, synthesis="no JSON")
+    test = exported(home, tmp_path / "elsewhere")
+    test.write_text(test.read_text().replace("topic", "robot", 1).replace("doc.search", "doc.find"))
+    assert "doc.find" in test.read_text()
+    clean = json.loads(_recording(test.read_text()))
+    (planned,) = [v for v in clean["visits"] if v["phase"] == "coordinator"]
+    planned["calls"][0]["tool"] = "doc.search"
+    head, _, tail = test.read_text().partition("RECORDING = (")
+    body = tail.partition("\n)\n")[2]
+    test.write_text(f"{head}RECORDING = {json.dumps(clean)!r}\n{body}")
+    diverged = run_alone(test)
+    assert diverged.returncode == 1, diverged.stdout
+    assert "DivergedError" in diverged.stdout
+
+
+def _recording(text: str) -> str:
+    found: dict[str, Any] = {}
+    exec(text.partition("\n\n\ndef test_")[0], found)
+    return str(found["RECORDING"])
+
+
+@pytest.mark.parametrize("phase", ["query_analyzer", "planner", "synthesis", "validation"])
+def test_a_turn_that_was_stopped_is_the_same_as_far_as_it_came(
+    phase: str, home: Path, docs: Path
+) -> None:
+    with suppress(asyncio.CancelledError):
+        ran(home, docs, **{phase: asyncio.CancelledError()})
+    replayed = replay(recording_of(home))
+    assert replayed.same, replayed
+    assert replayed.visits[-1].what.startswith("was stopped here")
+    done = cli(home, "unified_flow", "replay", "1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_turn_cut_anywhere_replays_the_same(home: Path, docs: Path) -> None:
+    ran(home, docs)
+    path = home / "shared_state/turns/turn_000001" / NAME
+    whole = path.read_bytes().splitlines(keepends=True)
+    for kept in range(1, len(whole)):
+        path.write_bytes(b"".join(whole[:kept]))
+        replayed = replay(recording_of(home))
+        assert replayed.same, (kept, replayed)
+
+
+def test_a_replay_needs_nothing_that_it_does_not_read(home: Path, docs: Path) -> None:
+    ran(home, docs)
+    asked_with = f'"docs":["{docs}"]'
+    assert asked_with in (home / "shared_state/turns/turn_000001" / NAME).read_text()
+    shutil.rmtree(docs)
+    done = cli(home, "unified_flow", "replay", "1")
+    assert done.returncode == 0, done.stderr
+    assert "not compared with what a model would be told today" in done.stderr
+
+
+def test_a_journal_with_a_line_missing_is_damaged(home: Path, docs: Path) -> None:
+    ran(home, docs)
+    path = home / "shared_state/turns/turn_000001" / NAME
+    whole = path.read_bytes().splitlines(keepends=True)
+    for missing in range(1, len(whole)):
+        path.write_bytes(b"".join(whole[:missing] + whole[missing + 1 :]))
+        with suppress(Exception):
+            recording_of(home)
+    (started,) = [n for n, line in enumerate(whole) if b'"tool_started"' in line]
+    path.write_bytes(b"".join(whole[:started] + whole[started + 1 :]))
+    done = cli(home, "unified_flow", "replay", "1")
+    assert "Traceback" not in done.stderr
+    assert "cannot be played" in done.stderr
+    assert done.returncode == 1
+
+
+def test_the_page_says_what_was_edited(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    resume(make(home, docs), edited={"question": "What is a bus?"}, edited_for="synthesis")
+    shown = cli(home, "unified_flow", "turns", "show", "1").stdout
+    assert shown.index(f"> {QUESTION}") < shown.index("Edited, question is from here on:")
+    assert "> What is a bus?" in shown
+    plan = SEARCH.model_dump(mode="json")
+    plan["tool_requests"][0]["args"]["query"] = "bus"
+    back = make(home, docs, planner=COMPLETE, validation=APPROVE)
+    resume(back, from_phase="coordinator", edited={"planner": plan}, edited_for="coordinator")
+    assert "Edited, planner is" in cli(home, "unified_flow", "turns", "show", "1").stdout
