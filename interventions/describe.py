@@ -201,7 +201,11 @@ def _commands(entry: Entry, home_flag: str, resumer: bool) -> list[str]:
             f"interventions reopen {short}{home_flag}",
             f"interventions similar {short}{home_flag}",
         ]
-    commands = [f'interventions resolve {short} --note "what you mended"{home_flag}']
+    if resumer and entry["type"] == "escalation":
+        answered = f'interventions resolve {short} --note "the answer" --retry{home_flag}'
+        commands = [answered]
+    else:
+        commands = [f'interventions resolve {short} --note "what you mended"{home_flag}']
     if entry["turn_id"] and resumer:
         commands.append(f"interventions retry {short}{home_flag}")
     commands.append(f"interventions snooze {short} --for 1d{home_flag}")

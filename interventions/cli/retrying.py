@@ -83,6 +83,7 @@ def retry(
         if everything:
             if edit:
                 raise UsageError("--edit changes one turn, and --all is about many")
+            options.pop("answer", None)  # each turn asked a question of its own
             _retry_all(queue, entry, options, jobs=jobs, as_json=as_json)
             return
         if edit:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -29,6 +29,7 @@ from monitor.forms.form import Form, InputError
 from monitor.keys import key
 from monitor.turns import LiveTurn, NoTurnsError, find_turn_reader
 
+UNSAID = "the retry went through"
 _POLL_S = 0.2
 _JOBS = 4
 
@@ -69,7 +70,7 @@ class RetryForm(Form):
     _stop = False
 
     def fields(self) -> ComposeResult:
-        yield Input("the retry went through", placeholder="what you mended", id="note")
+        yield Input(UNSAID, placeholder="what you mended", id="note")
         yield Static(
             "the turn goes on from the phase that failed; it is resolved only if that works",
             id="retry-progress",
@@ -95,7 +96,9 @@ class RetryForm(Form):
             watch = threading.Thread(target=self._watch, args=([entry["turn_id"]], over))
             watch.start()
             try:
-                retry(entry, self.queue.home, note=note, via=VIA)
+                # A turn that asked a person goes on with their answer, not with our words.
+                said: dict[str, Any] = {} if note == UNSAID else {"answer": note}
+                retry(entry, self.queue.home, note=note, via=VIA, **said)
             finally:
                 over.set()
                 watch.join()

@@ -69,12 +69,10 @@ class Asked:
     def __init__(self, home: Path, server: ModelServer) -> None:
         self.home, self.server = home, server
 
-    def __call__(
-        self, tool: str, *flags: object, question: str = "What?", **args: Any
-    ) -> subprocess.CompletedProcess[str]:
+    def __call__(self, tool: str, *flags: object, **args: Any) -> subprocess.CompletedProcess[str]:
         self.server.script = script(planner=[plan(tool, **args), *[COMPLETE] * 5])
         model = ("--model", "m", "--base-url", self.server.url)
-        return run("unified-flow", "ask", question, *model, *flags, home=self.home)
+        return run("unified-flow", "ask", "What?", *model, *flags, home=self.home)
 
 
 @pytest.fixture
@@ -87,7 +85,7 @@ def test_a_denied_tool_never_ran_and_the_way_on_is_said(asked: Asked, tmp_path: 
     done = asked("append", path=str(target), text="hello")
     assert done.returncode == 1
     assert "append may not run: it writes" in done.stderr
-    assert "--grant once" in done.stderr
+    assert '--note "it may run" --retry --grant once' in done.stderr
     assert not target.exists()
     [entry] = open_entries(asked.home)
     assert (entry["type"], entry["tool"], entry["error_type"]) == (
@@ -162,7 +160,11 @@ def test_a_tool_may_be_allowed_beforehand_and_a_resume_knows_the_flags(
 ) -> None:
     target = tmp_path / "target"
     other = tmp_path / "elsewhere.py"
-    other.write_text("def again(path: str) -> str:\n    return open(path).read()\n")
+    other.write_text(
+        "from unified_flow.tools.functions import tool\n"
+        "@tool(access='network')\n"
+        "def again(path: str) -> str:\n    return open(path).read()\n"
+    )
     flags: list[object] = ["--tools", other]
     if by == "flag":
         flags += ["--allow-tool", "app*", "--allow-tool", "again"]
@@ -189,15 +191,12 @@ def test_a_grant_without_a_refusal_is_a_mistake(asked: Asked) -> None:
 
 @pytest.mark.parametrize("way", ["resolve --retry", "resolve, then resume", "resume"])
 def test_a_person_s_answer_is_the_tool_s_result(asked: Asked, way: str) -> None:
-    assert asked("human.ask", question_="x", question="What?").returncode == 1
     asked_for = "Which harbour is meant?"
     home = asked.home
-    asked.server.script = script(planner=[plan("human.ask", question=asked_for), *[COMPLETE] * 3])
-    done = run(
-        "unified-flow", "ask", "Where?", "--model", "m", "--base-url", asked.server.url, home=home
-    )
+    done = asked("human.ask", question=asked_for)
     assert done.returncode == 1
-    entry = next(e for e in open_entries(home) if e["error_type"] == "HumanNeededError")
+    assert '--note "the answer" --retry' in done.stderr
+    [entry] = open_entries(home)
     assert entry["type"] == "escalation"
     assert asked_for in entry["error_message"]
 
@@ -206,16 +205,30 @@ def test_a_person_s_answer_is_the_tool_s_result(asked: Asked, way: str) -> None:
     assert f"waits for an answer to: {asked_for}" in without.stderr
     answer = ("--note", "The old one in Åbo.")
     if way == "resume":
-        done = run("unified-flow", "resume", 2, *answer, home=home)
+        done = run("unified-flow", "resume", 1, *answer, home=home)
     elif way == "resolve --retry":
         done = run("interventions", "resolve", entry["id"], *answer, "--retry", home=home)
     else:
         run("interventions", "resolve", entry["id"], *answer, home=home)
-        done = run("unified-flow", "resume", 2, home=home)
+        done = run("unified-flow", "resume", 1, home=home)
     assert done.returncode == 0, done.stderr
-    [completed] = [li for li in journal_lines(home, 2) if li["event"] == "tool_completed"]
+    [completed] = [li for li in journal_lines(home) if li["event"] == "tool_completed"]
     assert completed["output"]["result"] == {"question": asked_for, "answer": answer[1]}
     assert "The old one" in asked.server.requests[-1].text
+
+
+def test_a_note_to_another_failure_is_no_answer(asked: Asked) -> None:
+    """The session's limit merges the question into an open failure, which is then resolved."""
+    home = asked.home
+    config = home / "unified_flow.toml"
+    config.write_text(config.read_text() + "[queue]\nmax_per_session = 1\n")
+    assert asked("no.such.tool", "--session", "s").returncode == 1
+    assert asked("human.ask", "--session", "s", question="Which?").returncode == 1
+    [entry] = open_entries(home)
+    run("interventions", "resolve", entry["id"], "--note", "named it right", home=home)
+    done = run("unified-flow", "resume", 2, home=home)
+    assert done.returncode != 0
+    assert "waits for an answer to: Which?" in done.stderr
 
 
 def test_two_questions_to_a_person_are_two_answers(asked: Asked) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from interventions.entry import short_id
 from interventions.plaintext import clean
 from unified_flow.cli.screen import beginning
-from unified_flow.errors import PhaseError
+from unified_flow.errors import HumanNeededError, PhaseError, ToolDeniedError
 from unified_flow.evidence import ribbon
 from unified_flow.turn import Turn
 
@@ -55,6 +55,15 @@ def _next(error: PhaseError, home_flag: str) -> list[Text]:
     commands = [
         f"  interventions show {short}{home_flag}",
         f"  unified-flow turns show {error.turn_id}{home_flag}",
-        f'  interventions resolve {short} --note "what you mended" --retry{home_flag}',
+        f"  interventions resolve {short} {_mended(error)}{home_flag}",
     ]
     return [Text(command, "cyan") for command in commands]
+
+
+def _mended(error: PhaseError) -> str:
+    """How the intervention is resolved: by a fix, by an answer, or by leave to run."""
+    if isinstance(error.__cause__, HumanNeededError):
+        return '--note "the answer" --retry'
+    if isinstance(error.__cause__, ToolDeniedError):
+        return '--note "it may run" --retry --grant once'
+    return '--note "what you mended" --retry'

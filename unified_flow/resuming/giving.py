@@ -41,7 +41,7 @@ def given(
             f"{grant!r} is no way to grant", hint=f"it is {', '.join(SCOPES[:-1])} or {SCOPES[-1]}"
         )
     if failure is not None and failure.error_type == ASKED and request is not None:
-        said = answer or noted(services.queue, failure.intervention_id)
+        said = answer or noted(services.queue, turn, failure.intervention_id)
         if said is None and rewound:
             return None  # it may go another way, and ask again if it does not
         if said is None:
@@ -73,13 +73,16 @@ def waiting_call(turn: Turn, edited: Mapping[str, Any]) -> ToolRequest | None:
     return next((r for n, r in enumerate(plan.tool_requests) if n not in turn.tools_done), None)
 
 
-def noted(queue: InterventionQueue, intervention_id: str | None) -> str | None:
-    """The note of an intervention that somebody has resolved; a dismissal is no answer."""
+def noted(queue: InterventionQueue, turn: Turn, intervention_id: str | None) -> str | None:
+    """The note of the turn's own question that somebody has resolved; a dismissal is no answer,
+    nor is what was said to another failure with which the queue merged this one."""
     if intervention_id is None:
         return None
     try:
         entry = queue.find(intervention_id)
     except QueueError:
+        return None
+    if entry["type"] != "escalation" or entry["turn_id"] != turn.turn_id:
         return None
     last = (entry.get("resolutions") or [{}])[-1]
     if not entry.get("resolved_at") or last.get("kind") != "resolved":
