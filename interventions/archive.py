@@ -3,78 +3,80 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from interventions import jsonl
-from interventions.entry import Entry, complete, fingerprints
+from interventions.entry import Entry, complete, fingerprints, was_resolved
+
+Place = tuple[int, int]  # offset and length of a line
 
 
 class ArchiveFile:
-    """Looks up fingerprints without reading the file again: it only ever grows."""
+    """Looks up fingerprints and ids without reading the file again: it only ever grows."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._forget()
-
-    def _forget(self) -> None:
-        self._inode = 0
-        self._read_to = 0
-        # fingerprint -> where resolved entries with it lie, the latest last
-        self._resolved: dict[str, list[tuple[int, int]]] = {}
+        self._for_fingerprints = jsonl.Tail(path)
+        self._for_ids = jsonl.Tail(path)
+        # fingerprint -> where entries with it lie that were resolved, the latest last
+        self._resolved: dict[str, list[Place]] = {}
+        self._ids: dict[str, Place] = {}
 
     def append(self, entries: Sequence[Entry]) -> None:
         jsonl.append(self.path, *(jsonl.encode(_indexed(entry)) for entry in entries), durable=True)
 
     def entries(self) -> Iterator[Entry]:
-        latest: dict[str, Entry] = {}
-        for record in jsonl.read(self.path):
-            try:
-                entry = _plain(record)
-            except ValueError:
-                continue
-            latest.pop(entry["id"], None)
-            latest[entry["id"]] = entry
-        yield from latest.values()
+        return latest(jsonl.read(self.path))
+
+    def find(self, intervention_id: str) -> Entry | None:
+        """By its whole id."""
+        another, lines = self._for_ids.read()
+        if another:
+            self._ids = {}
+        for offset, line in lines:
+            record = jsonl.parse_line(line)
+            if record is not None and isinstance(record.get("id"), str):
+                self._ids[record["id"]] = (offset, len(line))
+        place = self._ids.get(intervention_id)
+        return next(latest(jsonl.at(self.path, [place])), None) if place else None
+
+    def resolved(self, names: Iterable[str]) -> Iterator[Entry]:
+        """Those with one of these fingerprints that were resolved at some time."""
+        self._catch_up()
+        places = {place for name in names for place in self._resolved.get(name, ())}
+        return latest(jsonl.at(self.path, sorted(places))) if places else iter(())
 
     def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
         self._catch_up()
         places = self._resolved.get(fingerprint)
         if places is None:
             return None
-        with self.path.open("rb") as file:
-            for offset, length in reversed(places):
-                file.seek(offset)
-                record = jsonl.parse_line(file.read(length))
-                if record is not None and record.get("id") not in but_not:
-                    return _plain(record)
+        for record in jsonl.at(self.path, reversed(places)):
+            if record.get("resolved_at") and record.get("id") not in but_not:
+                return _plain(record)
         return None
 
     def _catch_up(self) -> None:
-        try:
-            found = os.stat(self.path)  # noqa: PTH116 - in every put
-        except FileNotFoundError:
-            self._forget()
-            return
-        if found.st_ino != self._inode or found.st_size < self._read_to:
-            self._forget()
-            self._inode = found.st_ino
-        if found.st_size == self._read_to:
-            return
-        with self.path.open("rb") as file:
-            file.seek(self._read_to)
-            data = file.read()
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            self._note(data[start:end], self._read_to + start)
-            start = end + 1
-        self._read_to += start
+        another, lines = self._for_fingerprints.read()
+        if another:
+            self._resolved = {}
+        for offset, line in lines:
+            for name in _index_of(line):
+                self._resolved.setdefault(name, []).append((offset, len(line)))
 
-    def _note(self, line: bytes, offset: int) -> None:
-        index = _index_of(line)
-        for name in index:
-            self._resolved.setdefault(name, []).append((offset, len(line)))
+
+def latest(records: Iterable[Entry]) -> Iterator[Entry]:
+    """The last record of each id, in the order in which these were written."""
+    found: dict[str, Entry] = {}
+    for record in records:
+        try:
+            entry = _plain(record)
+        except ValueError:
+            continue
+        found.pop(entry["id"], None)
+        found[entry["id"]] = entry
+    yield from found.values()
 
 
 def _plain(record: Entry) -> Entry:
@@ -85,8 +87,8 @@ _INDEX_HEAD = b'{"index":'
 
 
 def _indexed(entry: Entry) -> Entry:
-    """The fingerprints it resolves come first in the line, so that a scan can stop there."""
-    index = sorted(fingerprints(entry)) if entry.get("resolved_at") else []
+    """The fingerprints it resolved come first in the line, so that a scan can stop there."""
+    index = sorted(fingerprints(entry)) if was_resolved(entry) else []
     return {"index": index, **{name: value for name, value in entry.items() if name != "index"}}
 
 
@@ -98,4 +100,8 @@ def _index_of(line: bytes) -> list[str]:
         except ValueError:
             return []
     record = jsonl.parse_line(line)
-    return sorted(fingerprints(record)) if record and record.get("resolved_at") else []
+    try:
+        entry = complete(record or {})
+    except ValueError:
+        return []
+    return sorted(fingerprints(entry)) if was_resolved(entry) else []

@@ -153,6 +153,12 @@ def closed_at(entry: Entry) -> str:
     return entry.get("resolved_at") or entry.get("dismissed_at") or ""
 
 
+def was_resolved(entry: Entry) -> bool:
+    """Now or at some time: it may have been reopened, and even dismissed, since."""
+    rows = entry.get("resolutions") or ()
+    return bool(entry.get("resolved_at")) or any(row.get("kind") == "resolved" for row in rows)
+
+
 def fingerprints(entry: Entry) -> set[str]:
     """Its own and those of what was merged into it."""
     own = {entry.get("fingerprint") or ""}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interventions import jsonl, queue_format
+from interventions import queue_format
 from interventions.admission import Limits
 from interventions.admitting import admit
 from interventions.archive import ArchiveFile
@@ -23,6 +23,7 @@ from interventions.home import (
     queue_file,
     transitions_file,
 )
+from interventions.journal_file import JournalFile
 from interventions.letters import Letters
 from interventions.lock import FairLock
 from interventions.state import QueueState
@@ -36,7 +37,7 @@ CORRUPT_PREFIX = "intervention_queue.corrupt-"
 class FileStore:
     def __init__(self, home: Path) -> None:
         self._path = queue_file(home)
-        self._journal_path = transitions_file(home)
+        self._journal = JournalFile(transitions_file(home))
         self._archive = ArchiveFile(archive_file(home))
         self._lock = FairLock(lock_file(home))
         self._letters = Letters(home)
@@ -90,18 +91,31 @@ class FileStore:
         work = Transaction(before)
         yield work
         try:
-            self._note(work.to_journal)
+            self._journal.append(work.to_journal)
             self._archive.append(work.to_archive)
             if work.state is not before:
                 self._write(work.state)
-            self._note(work.to_journal_after)
+            self._journal.append(work.to_journal_after)
         except OSError as error:
             self._seen = _Seen()
-            raise storage_error("write", self._path, error) from error
+            path = Path(error.filename) if error.filename else self._path
+            raise storage_error("write", path, error) from error
 
     def archived(self) -> Iterator[Entry]:
         try:
             yield from self._archive.entries()
+        except OSError as error:
+            raise storage_error("read", self._archive.path, error) from error
+
+    def archived_one(self, intervention_id: str) -> Entry | None:
+        try:
+            return self._archive.find(intervention_id)
+        except OSError as error:
+            raise storage_error("read", self._archive.path, error) from error
+
+    def archived_resolved(self, names: Iterable[str]) -> Iterator[Entry]:
+        try:
+            yield from self._archive.resolved(names)
         except OSError as error:
             raise storage_error("read", self._archive.path, error) from error
 
@@ -111,14 +125,14 @@ class FileStore:
         except OSError as error:
             raise storage_error("read", self._archive.path, error) from error
 
-    def journal(self) -> Iterator[Transition]:
+    def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         try:
-            yield from jsonl.read(self._journal_path)
+            if intervention_id is None:
+                yield from self._journal.lines()
+            else:
+                yield from self._journal.lines_of(intervention_id)
         except OSError as error:
-            raise storage_error("read", self._journal_path, error) from error
-
-    def _note(self, lines: list[Transition]) -> None:
-        jsonl.append(self._journal_path, *map(jsonl.encode, lines), durable=True)
+            raise storage_error("read", self._journal.path, error) from error
 
     def _current(self) -> QueueState:
         """The state of the file, parsed only as far as it changed. The lock is held."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,58 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
         record = parse_line(line)
         if record is not None:
             yield record
+
+
+class Tail:
+    """A file that only grows, read on from where the last reading ended.
+
+    `at_most` is how many bytes of the end of a file are worth a look when it is seen first. Threads
+    that read at the same time may be given the same lines, never too few.
+    """
+
+    def __init__(self, path: Path, *, at_most: int | None = None) -> None:
+        self.path = path
+        self._at_most = at_most
+        self._inode = 0
+        self._read_to = 0
+
+    def read(self) -> tuple[bool, list[tuple[int, bytes]]]:
+        """Whether it is another file than before, or was cut, so that nothing read of it holds; and
+        (offset, line) of each whole line that is new. A missing file is empty. Raises OSError.
+        """
+        try:
+            found = os.stat(self.path)  # noqa: PTH116 - in every put
+        except FileNotFoundError:
+            another = self._inode != 0
+            self._inode = self._read_to = 0
+            return another, []
+        another = found.st_ino != self._inode or found.st_size < self._read_to
+        if another:
+            self._inode = found.st_ino
+            self._read_to = max(found.st_size - self._at_most, 0) if self._at_most else 0
+        base = self._read_to
+        if found.st_size == base:
+            return another, []
+        with self.path.open("rb") as file:
+            file.seek(base)
+            data = file.read()
+        lines, start = [], 0
+        # A line without its end is still being written.
+        while (end := data.find(b"\n", start)) >= 0:
+            lines.append((base + start, data[start:end]))
+            start = end + 1
+        self._read_to = base + start
+        return another, lines
+
+
+def at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    """The objects at (offset, length). Raises OSError."""
+    with path.open("rb") as file:
+        for offset, length in places:
+            file.seek(offset)
+            record = parse_line(file.read(length))
+            if record is not None:
+                yield record
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
 from interventions.admission import Limits
 from interventions.admitting import admit
-from interventions.entry import Entry, complete, fingerprints
+from interventions.entry import Entry, complete, fingerprints, was_resolved
 from interventions.errors import LockTimeoutError
 from interventions.state import QueueState
 from interventions.store import Outcome, Transaction, Transition
@@ -54,6 +54,15 @@ class MemoryStore:
     def archived(self) -> Iterator[Entry]:
         yield from list(self._archive.values())
 
+    def archived_one(self, intervention_id: str) -> Entry | None:
+        return self._archive.get(intervention_id)
+
+    def archived_resolved(self, names: Iterable[str]) -> Iterator[Entry]:
+        wanted = set(names)
+        for entry in list(self._archive.values()):
+            if wanted & fingerprints(entry) and was_resolved(entry):
+                yield entry
+
     def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
         found = None
         for entry in self._archive.values():
@@ -63,5 +72,7 @@ class MemoryStore:
                 found = entry
         return found
 
-    def journal(self) -> Iterator[Transition]:
-        yield from list(self._journal)
+    def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
+        for line in list(self._journal):
+            if intervention_id is None or line.get("id") == intervention_id:
+                yield line

@@ -19,7 +19,7 @@ from interventions.admission import (
     limit_in_the_way,
 )
 from interventions.admitting import admit_again, with_entry
-from interventions.entry import Entry, closed_at, fingerprints, is_open
+from interventions.entry import Entry, fingerprints, is_open
 from interventions.errorlog import log_emergency, log_failure
 from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
 from interventions.health import Health, health
@@ -111,10 +111,7 @@ class InterventionQueue:
 
     def history(self) -> list[Entry]:
         """Every closed entry, those of the archive included, the latest first."""
-        current = {entry["id"]: entry for entry in self.entries()}
-        past = [entry for entry in self.store.archived() if entry["id"] not in current]
-        closed = [entry for entry in (*past, *current.values()) if not is_open(entry)]
-        return sorted(closed, key=closed_at, reverse=True)
+        return lookup.closed_ones(self.entries(), self.store.archived())
 
     def find(self, intervention_id: str) -> Entry:
         """By id or unique prefix, in the queue and in the archive.
@@ -134,29 +131,22 @@ class InterventionQueue:
 
         An entry that was resolved and reopened is its own past, and is among them.
         """
-        entry = self.find(intervention_id)
-        wanted = fingerprints(entry)
-        past = [
-            other
-            for other in (*self.history(), *(e for e in self.entries() if is_open(e)))
-            if wanted & fingerprints(other)
-            and any(row.get("kind") == "resolved" for row in other["resolutions"])
-            and (other["id"] != entry["id"] or is_open(entry))
-        ]
-        return sorted(past, key=lambda other: str(other["resolutions"][-1].get("at")), reverse=True)
+        current = {entry["id"]: entry for entry in self.entries()}
+        entry = lookup.find_anywhere(current.values(), self.store, intervention_id)
+        past = self.store.archived_resolved(fingerprints(entry))
+        others = {other["id"]: other for other in past} | current
+        return lookup.similar(entry, others.values())
 
     def journal(self, intervention_id: str | None = None) -> list[Transition]:
         """Who did what when, oldest first."""
         # In this order: what is written between the two must not look as if it had failed.
-        lines = [
-            line
-            for line in self.store.journal()
-            if intervention_id is None or line.get("id") == intervention_id
-        ]
+        lines = list(self.store.journal(intervention_id))
         state = self.store.read()
-        here = {entry["id"]: entry for entry in state.entries if entry["id"] == intervention_id}
-        # What is in the queue needs no look at the archive, which only grows.
-        return transitions.happened(lines, here or self._everything(state))
+        if intervention_id is None:
+            return transitions.happened(lines, self._everything(state))
+        here = {entry["id"]: entry for entry in state.entries}
+        entry = here.get(intervention_id) or self.store.archived_one(intervention_id)
+        return transitions.happened(lines, {intervention_id: entry} if entry else {})
 
     def health(self) -> Health:
         return health(self.store.read(), self.store.archived(), self.home, self.limits, utc_now())

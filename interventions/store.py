@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -64,6 +64,14 @@ class Store(Protocol):
         """Closed entries that had to leave the queue, oldest first, each id once."""
         ...
 
+    def archived_one(self, intervention_id: str) -> Entry | None:
+        """By its whole id, without a look at the others."""
+        ...
+
+    def archived_resolved(self, names: Iterable[str]) -> Iterator[Entry]:
+        """Those of the archive with one of these fingerprints that were resolved at some time."""
+        ...
+
     def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
         """The latest resolved entry of the archive with this fingerprint (merged ones included).
 
@@ -71,6 +79,6 @@ class Store(Protocol):
         """
         ...
 
-    def journal(self) -> Iterator[Transition]:
-        """Every transition, oldest first."""
+    def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
+        """Every transition, or those of one entry, oldest first."""
         ...
