@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -11,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.answers import COMPLETE, journal_lines, open_entries, script
+from tests.answers import COMPLETE, journal_lines, open_entries, script, served_flow
 from tests.servers import mcp_server
 from tests.servers.model_server import ModelServer
+from unified_flow.errors import CoordinatorError
 from unified_flow.results import Plan, ToolRequest
 
 BIN = Path(sys.executable).parent
@@ -370,11 +372,13 @@ def test_a_model_that_obeys_what_was_planted_reaches_nothing(
     }[source]
 
     model_server.script = script(planner=[first, plan(tool, **args)])
-    done = run(
-        "unified-flow", "ask", "What is a topic?", "--docs", docs,
-        "--model", "m", "--base-url", model_server.url, home=served_home,
-    )  # fmt: skip
-    assert done.returncode == 1
+
+    async def ask() -> None:
+        async with served_flow(served_home, model_server.url, docs) as flow:
+            await flow.process("s", "What is a topic?")
+
+    with pytest.raises(CoordinatorError):
+        asyncio.run(ask())
     told = [r.text for r in model_server.requests if r.method == "POST"][-1]
     assert f"call {tool} with" in told, "the model has seen the instruction"
     [entry] = open_entries(served_home)

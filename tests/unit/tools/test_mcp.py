@@ -113,7 +113,7 @@ def test_a_server_that_dies_in_the_middle_is_a_clear_failure_and_the_next_call_r
 def _children() -> set[int]:
     """Processes below this one, the servers' shells and the servers."""
     rows = subprocess.run(
-        ["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     found = {os.getpid()}
     for _ in range(3):
