@@ -18,6 +18,7 @@ from unified_flow.errors import (
     ToolError,
 )
 from unified_flow.phases import NAMES
+from unified_flow.retrieval.converters import INSTALL
 from unified_flow.services import Services
 
 
@@ -84,7 +85,10 @@ def _documents(services: Services) -> Finding:
     except (RetrievalError, InputError) as exc:
         return Finding("documents", False, str(exc), exc.hint)
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
-    return Finding("documents", True, f"{report.files} files, {report.chunks} chunks{left_out}")
+    extra = next((reason for _, reason in report.skipped if reason.endswith(INSTALL)), None)
+    needs = f"; {extra}" if extra else ""
+    said = f"{report.files} files, {report.chunks} chunks{left_out}{needs}"
+    return Finding("documents", True, said)
 
 
 def _tools(services: Services) -> Finding:

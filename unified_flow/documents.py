@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from interventions.home import find_home, state_folder
@@ -17,7 +18,7 @@ from unified_flow.retrieval.report import IndexReport
 from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, absolute, resolved
 from unified_flow.retrieval.statistics import Statistics
 from unified_flow.retrieval.update import Progress
-from unified_flow.retrieval.web_pages import Fetch
+from unified_flow.retrieval.web_pages import Fetch, Page
 
 
 def roots_of(
@@ -46,7 +47,20 @@ def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents
         if settings.collection != DEFAULT_COLLECTION:
             raise unknown_collection(folder, settings.collection)
         return None
-    return Documents(index, roots, exclude=[state_folder(home), home / "logs"])
+    private = [state_folder(home), home / "logs"]
+    return Documents(index, roots, exclude=private, fetch=_fetcher(settings))
+
+
+def _fetcher(settings: Settings) -> Fetch:
+    """Loads what it needs with the first page, and works whether or not a loop is running here."""
+
+    def fetch(url: str) -> Page:
+        from unified_flow.web.pages import page_fetcher, policy_of
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(page_fetcher(policy_of(settings.research)), url).result()
+
+    return fetch
 
 
 def open_documents(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 
@@ -45,7 +46,21 @@ def folders_of(roots: Iterable[Path | str]) -> list[Path]:
 
 def resolved(roots: Iterable[Path | str]) -> list[Root]:
     """The roots, paths absolute, without repeats; InputError for one that is not there."""
-    return list(dict.fromkeys(root if is_address(root) else _resolved(root) for root in roots))
+    return list(
+        dict.fromkeys(_checked(root) if is_address(root) else _resolved(root) for root in roots)
+    )
+
+
+def _checked(address: str) -> str:
+    """Without what is no part of the page. A password would be kept, and cited."""
+    parts = urlsplit(address)
+    if "@" in parts.netloc:
+        raise InputError(
+            f"the address of {parts.hostname} holds a name or a password",
+            field="docs",
+            hint="Save the page as a file, and index that.",
+        )
+    return parts._replace(fragment="").geturl()
 
 
 def _resolved(path: Path | str) -> Path:

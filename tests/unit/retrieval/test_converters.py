@@ -137,6 +137,33 @@ def test_what_is_broken_is_skipped_with_its_reason(index: Index, shelf: Path) ->
     assert index.update([shelf]).skipped == report.skipped
 
 
+@pytest.mark.parametrize("entity", ["SYSTEM 'file://{}'", "SYSTEM '{}'"])
+def test_a_document_opens_no_other_file(entity: str, shelf: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("hushhush")
+    declared = f"<!DOCTYPE x [<!ENTITY e {entity.format(tmp_path / 'other.txt')}>]>".encode()
+    for path, part, text in (
+        (write_word(shelf / "a.docx"), "word/document.xml", b"The battery"),
+        (write_slides(shelf / "a.pptx"), "ppt/slides/slide1.xml", b"Agenda"),
+        (write_workbook(shelf / "a.xlsx"), "xl/worksheets/sheet1.xml", b"Nordhavn"),
+        (write_book(shelf / "a.epub"), "META-INF/container.xml", b"<rootfile "),
+    ):
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        assert text in members[part]
+        start = members[part].find(b"?>") + 2 if members[part].startswith(b"<?xml") else 0
+        body = members[part][start:].replace(text, b"&e;" + text)
+        members[part] = members[part][:start] + declared + body
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        with Converter() as converter:
+            try:
+                shown = "\n".join(lines_of(converter.convert(path.suffix, path.read_bytes())))
+            except UnusableError as exc:
+                shown = str(exc)
+        assert "hushhush" not in shown
+
+
 def test_a_conversion_that_takes_too_long_is_ended(index: Index, shelf: Path) -> None:
     write_pdf(shelf / "slow.pdf", [["line"] * 50] * 400)
     write_word(shelf / "handbook.docx")

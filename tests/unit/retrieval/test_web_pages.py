@@ -1,65 +1,33 @@
-"""Web pages in an index: fetched from a real server, kept, and kept apart from what they cite."""
+"""Web pages in an index: fetched from a real server, kept, and cited by their address."""
 
 from __future__ import annotations
 
-import threading
-import urllib.request
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.error import HTTPError
 
 import pytest
 
-from unified_flow.errors import PageUnusableError
+from tests.servers.web_server import WebServer, html
+from unified_flow.errors import InputError
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index import Index
-from unified_flow.retrieval.web_pages import Page
+from unified_flow.retrieval.web_pages import Fetch
+from unified_flow.web.pages import page_fetcher
 
 
-class Site(ThreadingHTTPServer):
-    """`pages` maps a path to its text; `asked` counts the requests."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.pages = {"/pump": "The pump of the fountain is oiled in spring."}
-        self.asked: list[str] = []
-
-    def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.server_port}{path}"
-
-    def fetch(self, url: str) -> Page:
-        try:
-            with urllib.request.urlopen(url) as reply:
-                text = reply.read().decode()
-        except HTTPError as exc:
-            raise PageUnusableError(f"{exc.code} from {url}", url=url) from exc
-        return Page(url, "Fountains", text, datetime.now(UTC))
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Site
-
-    def do_GET(self) -> None:
-        self.server.asked.append(self.path)
-        text = self.server.pages.get(self.path)
-        self.send_response(404 if text is None else 200)
-        self.end_headers()
-        self.wfile.write((text or "gone").encode())
-
-    def log_message(self, *args: object) -> None:
-        pass
+def pump(season: str) -> str:
+    return f"<nav>menu</nav><h1>Fountains</h1><p>The pump of the fountain is oiled in {season}.</p>"
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+def site() -> Iterator[WebServer]:
+    with WebServer({"/pump": html(pump("spring"))}) as server:
         yield server
-        server.shutdown()
-        thread.join()
+
+
+@pytest.fixture
+def fetch(site: WebServer) -> Fetch:
+    return page_fetcher(site.policy())
 
 
 @pytest.fixture
@@ -69,9 +37,9 @@ def index(tmp_path: Path) -> Iterator[Index]:
 
 
 def test_a_page_stands_beside_files_and_is_cited_by_its_address(
-    index: Index, site: Site, docs: Path
+    index: Index, site: WebServer, fetch: Fetch, docs: Path
 ) -> None:
-    report = index.update([docs, site.url("/pump")], fetch=site.fetch)
+    report = index.update([docs, site.url("/pump")], fetch=fetch)
     assert (report.files, report.added) == (3, 3)
     (passage,) = index.search("When is the pump oiled?", limit=1)
     assert passage.source() == site.url("/pump") + "#L3"
@@ -79,40 +47,59 @@ def test_a_page_stands_beside_files_and_is_cited_by_its_address(
     assert index.search("topics")[0].path == "docs/robots.md"
 
 
-def test_it_is_fetched_once_and_again_when_that_is_asked_for(index: Index, site: Site) -> None:
+def test_it_is_fetched_once_and_again_when_that_is_asked_for(
+    index: Index, site: WebServer, fetch: Fetch
+) -> None:
     address = site.url("/pump")
     for _ in range(3):
-        assert index.update([address], fetch=site.fetch).files == 1
+        assert index.update([address], fetch=fetch).files == 1
     assert site.asked == ["/pump"]
-    site.pages["/pump"] = "The pump of the fountain is oiled in autumn."
-    report = index.update([address], fetch=site.fetch, fetch_again=True)
-    assert report.changed == 1
+    site.pages["/pump"] = html(pump("autumn"))
+    assert index.update([address], fetch=fetch, fetch_again=True).changed == 1
     assert "autumn" in index.search("pump")[0].text
-    assert index.update([address], fetch=site.fetch, fetch_again=True).unchanged == 1
+    assert index.update([address], fetch=fetch, fetch_again=True).unchanged == 1
 
 
-def test_a_page_that_has_gone_stays_as_it_was_and_that_is_said(index: Index, site: Site) -> None:
+def test_a_page_that_has_gone_stays_as_it_was_and_that_is_said(
+    index: Index, site: WebServer, fetch: Fetch
+) -> None:
     address = site.url("/pump")
-    index.update([address], fetch=site.fetch)
-    site.pages.clear()
-    report = index.update([address], fetch=site.fetch, fetch_again=True)
-    assert report.skipped == ((address, f"not fetched: 404 from {address}"),)
+    index.update([address], fetch=fetch)
+    site.pages["/pump"] = html("gone", status=404)
+    report = index.update([address], fetch=fetch, fetch_again=True)
+    ((path, reason),) = report.skipped
+    assert path == address
+    assert reason.startswith("not fetched: ")
+    assert "404" in reason
     assert "spring" in index.search("pump")[0].text
 
 
-def test_a_page_that_never_came_is_skipped(index: Index, site: Site, docs: Path) -> None:
-    report = index.update([docs, site.url("/no")], fetch=site.fetch)
+def test_a_page_that_never_came_is_skipped(
+    index: Index, site: WebServer, fetch: Fetch, docs: Path
+) -> None:
+    site.pages["/no"] = html("gone", status=404)
+    report = index.update([docs, site.url("/no")], fetch=fetch)
     assert report.files == 2
-    assert dict(report.skipped)[site.url("/no")].startswith("not fetched: 404")
+    assert "404" in dict(report.skipped)[site.url("/no")]
     assert index.update([docs, site.url("/pump")]).skipped == (
         (site.url("/pump"), "web pages are not fetched here"),
     )
 
 
-def test_an_index_of_another_version_needs_no_network(
-    index: Index, site: Site, docs: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_address_keeps_no_password_and_no_fragment(
+    index: Index, site: WebServer, fetch: Fetch
 ) -> None:
-    index.update([docs, site.url("/pump")], fetch=site.fetch)
+    with pytest.raises(InputError, match="holds a name or a password") as caught:
+        index.update(["https://me:secret@host.example/page"], fetch=fetch)
+    assert "secret" not in str(caught.value)
+    report = index.update([site.url("/pump#oil"), site.url("/pump")], fetch=fetch)
+    assert (report.files, site.asked) == (1, ["/pump"])
+
+
+def test_an_index_of_another_version_needs_no_network(
+    index: Index, site: WebServer, fetch: Fetch, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.update([docs, site.url("/pump")], fetch=fetch)
     monkeypatch.setattr(store, "version", lambda: "another")
     index.update([docs])
     with index.within([site.url("/pump")]) as page:
