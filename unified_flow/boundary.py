@@ -140,7 +140,7 @@ def _phase_error(failure: Failure, told: Told, ledger: Ledger) -> PhaseError:
         stage=meaning.stage,
         intervention_id=told.intervention_id,
         admission=told.admission,
-        user_safe_message=told.user_safe_message,
+        context=told.context,
         partial=redact(written(turn.sections)),
         hint=getattr(failure.error, "hint", None),
     )

@@ -41,7 +41,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from unified_flow.wire.failure import ErrorContext
 
 Loop = Literal["planning_loop", "retry", "revise", "model_calls"]
 
@@ -206,7 +209,8 @@ class DraftRejectedError(UnifiedFlowError):
 class PhaseError(UnifiedFlowError):
     """A phase failed and the turn has halted; the original exception is `__cause__`.
 
-    `intervention_id` is None if nobody could be told (then `admission` says why);
+    `intervention_id` is None if nobody could be told (then `admission` says why); `context` is
+    the failure as the wire knows it, with `user_safe_message`;
     `partial` is what the turn had so far, by section name.
     """
 
@@ -227,7 +231,7 @@ class PhaseError(UnifiedFlowError):
         stage: str = "answer_pipeline",
         intervention_id: str | None = None,
         admission: str = "dropped",
-        user_safe_message: str = "",
+        context: ErrorContext | None = None,
         partial: Mapping[str, Any] | None = None,
         hint: str | None = None,
     ) -> None:
@@ -242,7 +246,8 @@ class PhaseError(UnifiedFlowError):
         self.stage = stage
         self.intervention_id = intervention_id
         self.admission = admission
-        self.user_safe_message = user_safe_message
+        self.context = context
+        self.user_safe_message = context.user_safe_message if context is not None else ""
         self.partial = dict(partial or {})
 
 

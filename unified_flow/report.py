@@ -21,6 +21,7 @@ from unified_flow.policies import Failure
 from unified_flow.resuming.settling import settle
 from unified_flow.services import Services
 from unified_flow.turn import Turn
+from unified_flow.wire.failure import ErrorContext, error_context
 
 logger = logging.getLogger("unified_flow")
 
@@ -32,7 +33,7 @@ class Told:
     intervention_id: str | None
     admission: str
     severity: str
-    user_safe_message: str
+    context: ErrorContext
     environment: dict[str, Any]
 
 
@@ -50,10 +51,18 @@ def tell(failure: Failure, kit: Kit | None, turn: Turn, services: Services) -> T
         intervention_id=admission.intervention_id,
         admission=str(admission.kind),
         severity=str(request.severity),
-        user_safe_message=safe_message(
-            failure.meaning.code,
-            told=admission.intervention_id is not None,
-            language=services.settings.language,
+        context=error_context(
+            failure.error,
+            failure.meaning,
+            safe_message(
+                failure.meaning.code,
+                told=admission.intervention_id is not None,
+                language=services.settings.language,
+            ),
+            request_id=turn.request_id,
+            phase=failure.phase,
+            stage=failure.meaning.stage,
+            intervention_id=admission.intervention_id,
         ),
         environment=request.environment,
     )

@@ -17,6 +17,7 @@ from unified_flow.results import PriorTurn, Saved
 from unified_flow.sessions.database import Database
 from unified_flow.text import terms
 from unified_flow.turn import Turn
+from unified_flow.wire.message import Message
 
 
 class SessionStore:
@@ -47,14 +48,8 @@ class SessionStore:
         assert analysis is not None
         assert turn.started_at is not None
         at = stamp(turn.started_at)
-        sources = json.dumps([c.source for c in draft.citations]) if draft.citations else None
-        spoken = [
-            (_message_id(turn, role), turn.session_id, turn.turn_id, role, content, cited, at)
-            for role, content, cited in (
-                ("user", turn.question, None),
-                ("assistant", draft.response, sources),
-            )
-        ]
+        messages = messages_of(turn)
+        spoken = [_row(message, turn) for message in messages]
         citations = json.dumps([c.model_dump(mode="json") for c in draft.citations])
         row = (
             *(turn.turn_id, turn.session_id, turn.request_id, turn.user_id, turn.question),
@@ -69,7 +64,7 @@ class SessionStore:
                 "INSERT INTO turn_terms (rowid, terms, session_id) VALUES (?,?,?)",
                 (turn.turn_id, index, turn.session_id),
             )
-        return Saved(message_ids=[message[0] for message in spoken], store=self.path.name)
+        return Saved(message_ids=[str(message.id) for message in messages], store=self.path.name)
 
     def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]:
         """The session's last turns before turn `before`, oldest first."""
@@ -97,10 +92,41 @@ class SessionStore:
         ]
 
 
-def _message_id(turn: Turn, role: str) -> str:
+def messages_of(turn: Turn) -> tuple[Message, Message]:
+    """What was said in an answered turn: the question and the answer (data-model.md, 1)."""
+    draft = turn.sections.synthesis
+    assert draft is not None
+    assert turn.started_at is not None
+    sources = [citation.source for citation in draft.citations]
+    return (
+        Message(
+            id=_message_id(turn, "user"),
+            role="user",
+            content=turn.question,
+            timestamp=turn.started_at,
+        ),
+        Message(
+            id=_message_id(turn, "assistant"),
+            role="assistant",
+            content=draft.response,
+            timestamp=turn.started_at,
+            sources=sources or None,
+        ),
+    )
+
+
+def _row(message: Message, turn: Turn) -> tuple[object, ...]:
+    cited = json.dumps(message.sources) if message.sources else None
+    return (
+        *(str(message.id), turn.session_id, turn.turn_id, message.role, message.content),
+        *(cited, stamp(message.timestamp)),
+    )
+
+
+def _message_id(turn: Turn, role: str) -> uuid.UUID:
     """A UUID that is the same whenever this turn is saved."""
     seed = uuid.uuid5(uuid.NAMESPACE_URL, f"{turn.request_id}/{turn.turn_id}/{role}")
-    return str(uuid.UUID(bytes=seed.bytes, version=4))
+    return uuid.UUID(bytes=seed.bytes, version=4)
 
 
 def _unit(weight: float) -> float:

@@ -1,0 +1,74 @@
+"""Message: what a user asked, or what the assistant said (data-model.md, 1)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal, Self
+from uuid import UUID, uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, field_validator, model_validator
+
+from unified_flow.events import now, stamp
+
+MAX_CONTENT_CHARS = 10_000
+
+# ISO 8601 with Z, as everything that is written (system.md, "On disk").
+Timestamp = Annotated[datetime, PlainSerializer(stamp, return_type=str, when_used="json")]
+
+
+class Message(BaseModel):
+    """`sources` are `chapter/section`, of an assistant's message that is grounded in some."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={
+            "example": {
+                "id": "550e8400-e29b-41d4-a716-446655440000",
+                "role": "assistant",
+                "content": "ROS 2 is a robotics middleware framework...",
+                "timestamp": "2025-12-20T10:30:00Z",
+                "sources": ["intro/what-is-ros2", "basics/core-concepts"],
+            }
+        },
+    )
+
+    id: UUID = Field(default_factory=uuid4, description="a UUID of version 4")
+    role: Literal["user", "assistant"]
+    content: str = Field(
+        max_length=MAX_CONTENT_CHARS, description="what was said; of a user never empty"
+    )
+    timestamp: Timestamp = Field(default_factory=now, description="ISO 8601, UTC")
+    sources: list[str] | None = Field(
+        default=None, description="chapter/section, of an assistant's grounded message only"
+    )
+
+    @field_validator("id")
+    @classmethod
+    def _version_4(cls, value: UUID) -> UUID:
+        if value.version != 4:
+            raise ValueError("id must be a valid UUID v4")
+        return value
+
+    @field_validator("timestamp", mode="before")
+    @classmethod
+    def _iso(cls, value: object) -> object:
+        # pydantic alone would take seconds since 1970, too.
+        if not isinstance(value, datetime | str) or (isinstance(value, str) and value.isdecimal()):
+            raise ValueError("timestamp must be in ISO 8601 format")
+        return value
+
+    @field_validator("timestamp")
+    @classmethod
+    def _utc(cls, value: datetime) -> datetime:
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+
+    @model_validator(mode="after")
+    def _fits_its_role(self) -> Self:
+        if self.role == "user" and not self.content.strip():
+            raise ValueError("content must not be empty for user messages")
+        if self.sources is not None and self.role != "assistant":
+            raise ValueError("sources are only present when the role is assistant")
+        if self.sources is not None and not self.sources:
+            raise ValueError("sources are only present when the answer is grounded")
+        return self
