@@ -36,9 +36,8 @@ from unified_flow.tools.files import file_tools
 from unified_flow.tools.grants import grants_of
 from unified_flow.tools.human_ask import HUMAN_ASK
 from unified_flow.tools.loading import installed_tools, located, named_tools
-from unified_flow.tools.mcp import servers_of
 from unified_flow.tools.permission import Asker, Gate
-from unified_flow.tools.toolbox import Toolbox
+from unified_flow.tools.toolbox import Toolbox, ToolServer
 
 GIVEN = ("model", "base_url", "api_key_env", "api_key_file", "timeout_s", "policy", "collection")
 POLICIES: dict[str, type[Policy]] = {"fail_fast": FailFast}
@@ -72,7 +71,7 @@ def wire(
     documents = documents_of(root, settings, roots)
     sessions = SessionStore(state_folder(root) / "sessions.sqlite3")
     given_modules = [located(each, Path.cwd()) for each in tool_modules or ()]
-    servers = servers_of(settings.mcp, root) if tools is None else []
+    servers = _servers(settings, root) if tools is None else []
     if tools is None:
         tools = _tools(retriever or documents, settings, roots, private)
         tools += [*installed_tools(), *_own_tools(settings, root, given_modules)]
@@ -127,6 +126,14 @@ def _tools(
     search = [doc_search(retriever)] if retriever is not None else []
     files = list(file_tools(roots, exclude=private)) if roots else []
     return [*search, *files, CALCULATE, HUMAN_ASK]
+
+
+def _servers(settings: Settings, home: Path) -> list[ToolServer]:
+    if not settings.mcp:
+        return []
+    from unified_flow.tools.mcp import servers_of
+
+    return list(servers_of(settings.mcp, home))
 
 
 def _own_tools(settings: Settings, home: Path, given: list[str]) -> list[Tool]:

@@ -127,6 +127,8 @@ def test_its_resolution_may_grant_it_and_the_turn_goes_on(
     assert resumed["given"]["grant"] == scope
     [started] = [line for line in lines if line["event"] == "tool_started"]
     assert started["allowed_by"]
+    replayed = run("unified-flow", "replay", 1, home=asked.home)
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
 
     again = {s: asked("append", "--session", s, path=str(target), text="x") for s in ("s1", "s2")}
     allowed = {s: done.returncode == 0 for s, done in again.items()}
