@@ -27,10 +27,9 @@ def main() -> None:
     # What libraries print must not stand among the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="surrogatepass")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    memory = int(sys.argv[1])
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    _limit(resource.RLIMIT_AS, int(sys.argv[1]))
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, 0)
     source = sys.stdin.buffer
     while head := source.readline():
         asked = json.loads(head)
@@ -44,6 +43,13 @@ def main() -> None:
         signal.alarm(0)
         answers.write(answer + "\n")
         answers.flush()
+
+
+def _limit(which: int, value: int) -> None:
+    """No more than `value`, nor than what this process is held to already."""
+    _, hard = resource.getrlimit(which)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (value, value))
 
 
 def _answer(extension: str, data: bytes) -> str:
