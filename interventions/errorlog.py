@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -20,6 +21,8 @@ from interventions.entry import Entry
 from interventions.file_read import storage_error
 from interventions.home import emergency_log, error_log, error_log_folder
 from interventions.timestamps import to_text, utc_now
+
+_EMERGENCY = "emergency_*.jsonl"
 
 
 def log_failure(home: Path, failure: Entry, admission: Admission) -> None:
@@ -54,7 +57,7 @@ def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
 
 def emergency_lines(home: Path) -> Iterator[dict[str, Any]]:
     """Raises StorageError."""
-    return _lines(home, "emergency_*.jsonl")
+    return _lines(home, _EMERGENCY)
 
 
 def dropped_lines(home: Path) -> Iterator[dict[str, Any]]:
@@ -62,13 +65,43 @@ def dropped_lines(home: Path) -> Iterator[dict[str, Any]]:
     return (line for line in emergency_lines(home) if line.get("admission") == "dropped")
 
 
+class Dropped:
+    """How many failures are nowhere else, by reason; a second look reads on from the first."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._files: dict[Path, tuple[jsonl.Tail, Counter[str]]] = {}
+
+    def by_reason(self) -> Counter[str]:
+        """Raises StorageError."""
+        total: Counter[str] = Counter()
+        for path in _paths(self._home, _EMERGENCY):
+            tail, counts = self._files.setdefault(path, (jsonl.Tail(path), Counter()))
+            try:
+                another, lines = tail.read()
+            except OSError as error:
+                raise storage_error("read", path, error) from error
+            if another:
+                counts.clear()
+            for _, line in lines:
+                record = jsonl.parse_line(line)
+                if record is not None and record.get("admission") == "dropped":
+                    counts[str(record.get("reason") or "unknown")] += 1
+            total += counts
+        return total
+
+
 def error_lines(home: Path) -> Iterator[dict[str, Any]]:
     """Raises StorageError."""
     return _lines(home, "[0-9]*.jsonl")
 
 
+def _paths(home: Path, pattern: str) -> list[Path]:
+    return sorted(error_log_folder(home).glob(pattern))
+
+
 def _lines(home: Path, pattern: str) -> Iterator[dict[str, Any]]:
-    for path in sorted(error_log_folder(home).glob(pattern)):
+    for path in _paths(home, pattern):
         try:
             yield from jsonl.read(path)
         except OSError as error:

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from pathlib import Path
 from statistics import median
-from typing import Literal, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 from interventions.admission import Limits
 from interventions.entry import SEVERITIES, Entry, is_open, is_snoozed
-from interventions.errorlog import dropped_lines
 from interventions.state import QueueState
 from interventions.timestamps import from_text
 
 WARNING_FROM = 10
 CRITICAL_FROM = 30
+
+
+class Past(NamedTuple):
+    """What is counted of an entry that may have left the queue."""
+
+    hours_to_resolve: float | None
+    regression: bool
+
+
+def past(entry: Entry) -> Past:
+    hours = None
+    if entry.get("resolved_at"):
+        took = from_text(entry["resolved_at"]) - from_text(entry["created_at"])
+        hours = took.total_seconds() / 3600
+    return Past(hours, bool(entry.get("regression_of")))
 
 
 class Health(TypedDict):
@@ -40,11 +53,15 @@ class Health(TypedDict):
 
 
 def health(
-    state: QueueState, archived: Iterable[Entry], home: Path, limits: Limits, now: datetime
+    state: QueueState,
+    archived: Mapping[str, Past],
+    logged: Mapping[str, int],
+    limits: Limits,
+    now: datetime,
 ) -> Health:
+    """`archived` by id; `logged` are dropped failures in the emergency logs, by reason."""
     unresolved = [entry for entry in state.entries if is_open(entry)]
-    everything = {entry["id"]: entry for entry in archived}
-    everything |= {entry["id"]: entry for entry in state.entries}
+    everything = {**archived, **{entry["id"]: past(entry) for entry in state.entries}}
     severities = Counter(entry["severity"] for entry in unresolved)
     return {
         "total": len(state.entries),
@@ -56,8 +73,8 @@ def health(
         "accepted": state.admitted.get("accepted", 0),
         "merged": state.admitted.get("merged", 0),
         "counted": state.admitted.get("counted", 0),
-        "dropped": _dropped(state, home),
-        "regressions": sum(1 for entry in everything.values() if entry.get("regression_of")),
+        "dropped": _dropped(state, logged),
+        "regressions": sum(1 for one in everything.values() if one.regression),
         "median_hours_to_resolve": _median_hours(everything.values()),
         "sessions": _largest(entry["session_id"] for entry in unresolved),
         "error_types": _largest(entry["error_type"] for entry in unresolved),
@@ -81,19 +98,14 @@ def _oldest_hours(unresolved: list[Entry], now: datetime) -> float:
     return round(max((now - oldest).total_seconds(), 0.0) / 3600, 3)
 
 
-def _dropped(state: QueueState, home: Path) -> dict[str, int]:
+def _dropped(state: QueueState, logged: Mapping[str, int]) -> dict[str, int]:
     """By reason. The queue counts what it could write; the emergency log knows the rest."""
-    logged = Counter(str(line.get("reason") or "unknown") for line in dropped_lines(home))
     names = sorted({*logged, *state.dropped})
-    return {name: max(logged[name], state.dropped.get(name, 0)) for name in names}
+    return {name: max(logged.get(name, 0), state.dropped.get(name, 0)) for name in names}
 
 
-def _median_hours(entries: Iterable[Entry]) -> float | None:
-    hours = [
-        (from_text(entry["resolved_at"]) - from_text(entry["created_at"])).total_seconds() / 3600
-        for entry in entries
-        if entry.get("resolved_at")
-    ]
+def _median_hours(past: Iterable[Past]) -> float | None:
+    hours = [one.hours_to_resolve for one in past if one.hours_to_resolve is not None]
     return round(max(median(hours), 0.0), 3) if hours else None
 
 

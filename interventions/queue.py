@@ -20,9 +20,9 @@ from interventions.admission import (
 )
 from interventions.admitting import admit_again, with_entry
 from interventions.entry import Entry, fingerprints, is_open
-from interventions.errorlog import log_emergency, log_failure
+from interventions.errorlog import Dropped, log_emergency, log_failure
 from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
-from interventions.health import Health, health
+from interventions.health import Health, health, past
 from interventions.home import find_home
 from interventions.notifications import notify
 from interventions.prepare import FOREIGN, MAX_MESSAGE, Prepared, prepare, prepare_anything
@@ -149,7 +149,9 @@ class InterventionQueue:
         return transitions.happened(lines, {intervention_id: entry} if entry else {})
 
     def health(self) -> Health:
-        return health(self.store.read(), self.store.archived(), self.home, self.limits, utc_now())
+        archived = {entry["id"]: past(entry) for entry in self.store.archived()}
+        logged = Dropped(self.home).by_reason()
+        return health(self.store.read(), archived, logged, self.limits, utc_now())
 
     # -- transitions -----------------------------------------------------------------------------
 

@@ -25,7 +25,6 @@ from interventions.entry import Entry
 from interventions.errors import ConflictError, NoResumerError, QueueError
 
 GROUP = "interventions.resumers"
-TURNS_GROUP = "interventions.turns"
 
 
 Settled = Literal["again", "done", "leave"]
@@ -46,12 +45,6 @@ class Resumer(Protocol):
     def resume(self, turn_id: int, home: Path, **options: Any) -> Any: ...
 
 
-class TurnReader(Protocol):
-    def as_pytest(self, entry: Entry, home: Path) -> str:
-        """A test module that replays the entry's failure. Raises QueueError."""
-        ...
-
-
 class RetryFailedError(Exception):
     """The turn was resumed and failed again; `str` says how, `difference` in what it differs."""
 
@@ -67,7 +60,7 @@ def has_resumer() -> bool:
 
 def find_resumer() -> Resumer:
     """Raises NoResumerError when none is installed or it cannot be loaded."""
-    resumer: Resumer | None = _registered(GROUP, "the resumer")
+    resumer: Resumer | None = registered(GROUP, "the resumer")
     if resumer is not None:
         return resumer
     raise NoResumerError(
@@ -77,18 +70,8 @@ def find_resumer() -> Resumer:
     )
 
 
-def find_turn_reader() -> TurnReader:
-    """What can read the turns' journals. Raises NoResumerError."""
-    reader: TurnReader | None = _registered(TURNS_GROUP, "the reader of turns")
-    if reader is not None:
-        return reader
-    raise NoResumerError(
-        "nothing that is installed can read a turn",
-        hint=f"a program registers what can under the entry point group {TURNS_GROUP!r}",
-    )
-
-
-def _registered(group: str, what: str) -> Any:
+def registered(group: str, what: str) -> Any:
+    """The object of an entry point group, None without one. Raises NoResumerError."""
     for point in entry_points(group=group):
         try:
             found = point.load()

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from interventions.entry import Entry
-from interventions.errors import QueueError
+from interventions.errors import NoResumerError, QueueError
+from interventions.plaintext import one_line
+from interventions.redaction import redact_text
+from interventions.turns import LiveTurn, TurnReader, find_turn_reader
 from monitor.logtail import LogTail
 from monitor.source import Clock, Source
-from monitor.turns import LiveTurn, NoTurnsError, TurnReader, find_turn_reader
 
-_MOST_TURNS = 100
+MOST_TURNS = 100
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Feed:
 def reader_of(tab: str, source: Source, clock: Clock) -> Callable[[], Feed]:
     """Reads the tab anew at every call. Nothing is raised: what is wrong is in the feed."""
     if tab == "history":
-        return lambda: _history(source)
+        return _history(source)
     if source.queue is None:
         return lambda: Feed(tab, problem="This is not part of an exported file.")
     if tab == "turns":
@@ -38,7 +40,20 @@ def reader_of(tab: str, source: Source, clock: Clock) -> Callable[[], Feed]:
     return lambda: _log(tail)
 
 
-def _history(source: Source) -> Feed:
+def _history(source: Source) -> Callable[[], Feed]:
+    last: tuple[object, Feed] = (..., Feed("history"))
+
+    def read() -> Feed:
+        nonlocal last
+        mark = source.mark()
+        if mark != last[0]:
+            last = (mark, _history_now(source))
+        return last[1]
+
+    return read
+
+
+def _history_now(source: Source) -> Feed:
     try:
         return Feed("history", history=source.history())
     except QueueError as error:
@@ -52,9 +67,12 @@ def _turns(source: Source) -> Callable[[], Feed]:
         try:
             if not found:
                 found.append(find_turn_reader())
-        except NoTurnsError as error:
-            return Feed("turns", problem=str(error))
-        return Feed("turns", turns=found[0].latest(source.home, _MOST_TURNS))
+            return Feed("turns", turns=found[0].latest(source.home, MOST_TURNS))
+        except NoResumerError as error:
+            return Feed("turns", problem=f"{error}\n\n{error.hint}")
+        except Exception as error:  # noqa: BLE001 - a foreign reader; its tab alone is without it
+            why = one_line(redact_text(f"{type(error).__name__}: {error}"))
+            return Feed("turns", problem=f"what reads turns failed: {why}")
 
     return read
 

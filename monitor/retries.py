@@ -10,8 +10,8 @@ from textual.content import Content
 from interventions.plaintext import one_line
 from interventions.redaction import redact_text
 from interventions.retrying import Outcome
+from interventions.turns import LiveTurn
 from monitor import ribbon
-from monitor.turns import LiveTurn
 
 _MOST_TOLD = 6
 

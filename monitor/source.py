@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from interventions.entry import Entry
+from interventions.errorlog import Dropped
 from interventions.errors import CorruptQueueError, QueueError, StorageError
 from interventions.health import health
+from interventions.hints import for_home
 from interventions.home import archive_file, emergency_log, queue_file, state_folder
+from interventions.lookup import closed_ones
 from interventions.queue import InterventionQueue
 from interventions.timestamps import utc_now
 from monitor.archived import Archived
@@ -52,6 +56,8 @@ class LiveSource:
         self._clock = clock
         self._seen = False
         self._archived = Archived(archive_file(queue.home))
+        self._whole: Archived | None = None
+        self._dropped = Dropped(queue.home)
         self.home = queue.home
         self.title = str(queue.home)
 
@@ -59,39 +65,59 @@ class LiveSource:
         """By inode too: the queue file is replaced whole, so a watch on the file itself is lost."""
         today = self._clock().date()
         paths = (queue_file(self.home), archive_file(self.home), emergency_log(self.home, today))
-        return (*map(_stamp, paths), state_folder(self.home).is_dir(), self._read_only())
+        return (*map(_stamp, paths), _is_folder(state_folder(self.home)), self._read_only())
 
     def read(self) -> Snapshot:
         now, read_only = self._clock(), self._read_only()
-        trouble = self._missing()
-        if trouble is not None:
-            return Snapshot(now, trouble=trouble, read_only=read_only)
-        self._seen = True
         try:
+            trouble = self._missing()
+            if trouble is not None:
+                return Snapshot(now, trouble=trouble, read_only=read_only)
+            self._seen = True
             state = self._queue.store.read()
-            figures = health(state, self._archived.read(), self.home, self._queue.limits, now)
-        except CorruptQueueError as error:
-            return Snapshot(now, trouble=Trouble(Kind.CORRUPT, str(error), error.hint))
-        except StorageError as error:
-            return Snapshot(now, trouble=Trouble(Kind.STORAGE, str(error), error.hint))
-        except OSError as error:  # the archive or the emergency log, which health counts
-            what = f"cannot read {error.filename}: {error.strerror}"
-            return Snapshot(now, trouble=Trouble(Kind.STORAGE, what, "interventions doctor"))
+        except (StorageError, OSError) as error:
+            return Snapshot(now, trouble=self._trouble(error), read_only=read_only)
+        try:
+            self._archived.read_on()
+            logged = self._dropped.by_reason()
+        except (StorageError, OSError) as error:
+            # What waits is known; only the figures are not.
+            trouble = self._trouble(error)
+            return Snapshot(now, state.entries, trouble=trouble, read_only=read_only)
+        figures = health(state, self._archived.figures, logged, self._queue.limits, now)
         return Snapshot(now, state.entries, figures, read_only=read_only)
 
     def history(self) -> list[Entry]:
-        return self._queue.history()
+        if self._whole is None:
+            self._whole = Archived(archive_file(self.home), whole=True)
+        try:
+            current = self._queue.entries()
+            self._whole.read_on()
+        except OSError as error:
+            raise QueueError(
+                _cannot_read(error), hint=self._hint("interventions doctor")
+            ) from error
+        return closed_ones(current, self._whole.entries.values())
 
     def background(self, intervention_id: str) -> Background:
-        try:
-            past = tuple(self._queue.similar(intervention_id))
-            return Background(past, tuple(self._queue.journal(intervention_id)))
-        except OSError as error:
-            raise QueueError(f"cannot read {error.filename}: {error.strerror}") from error
+        past = tuple(self._queue.similar(intervention_id))
+        return Background(past, tuple(self._queue.journal(intervention_id)))
+
+    def _trouble(self, error: StorageError | OSError) -> Trouble:
+        if isinstance(error, OSError):
+            doctor = self._hint("interventions doctor")
+            return Trouble(Kind.STORAGE, _cannot_read(error), doctor)
+        kind = Kind.CORRUPT if isinstance(error, CorruptQueueError) else Kind.STORAGE
+        return Trouble(kind, str(error), self._hint(error.hint))
+
+    def _hint(self, text: str) -> str:
+        """Commands in it find this queue, wherever they are typed."""
+        return for_home(text, self.home)
 
     def _missing(self) -> Trouble | None:
         folder = state_folder(self.home)
-        if queue_file(self.home).exists():
+        with suppress(FileNotFoundError):
+            queue_file(self.home).stat()
             return None
         if self._seen and not folder.is_dir():
             return Trouble(
@@ -105,10 +131,16 @@ class LiveSource:
             return Trouble(
                 Kind.CORRUPT,
                 f"the queue did not parse and was set aside as {corrupt[-1].name}",
-                "interventions doctor rebuilds it from the logs",
+                self._hint("interventions doctor") + " rebuilds it from the logs",
             )
         if self._seen:
             return None
+        if not self.home.is_dir():
+            return Trouble(
+                Kind.FIRST_RUN,
+                f"the folder {self.home} does not exist",
+                "another place: monitor --home FOLDER",
+            )
         return Trouble(
             Kind.FIRST_RUN,
             f"no failure was ever put in {self.home}",
@@ -118,9 +150,18 @@ class LiveSource:
 
     def _read_only(self) -> str:
         folder = state_folder(self.home)
-        if folder.is_dir() and not os.access(folder, os.W_OK):
+        if _is_folder(folder) and not os.access(folder, os.W_OK):
             return f"{folder} cannot be written"
         return ""
+
+
+def _is_folder(path: Path) -> bool:
+    """One that cannot be looked at is none, rather than an error."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def _cannot_read(error: OSError) -> str:
+    return f"cannot read {error.filename}: {error.strerror}"
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | str | None:

@@ -68,7 +68,7 @@ def export(
         queue = the_queue(home)
         entry = queue.find(intervention_id)
         if form == "pytest":
-            from interventions.resumers import find_turn_reader
+            from interventions.turns import find_turn_reader
 
             text = find_turn_reader().as_pytest(entry, queue.home)
         else:

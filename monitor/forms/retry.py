@@ -19,15 +19,15 @@ from textual.message import Message
 from textual.widgets import Button, Input, Static
 
 from interventions.entry import Entry, is_open
-from interventions.errors import QueueError
+from interventions.errors import NoResumerError, QueueError
 from interventions.resumers import retry
 from interventions.retrying import Outcome as Tried
 from interventions.retrying import Waiting, retry_all, waiting
+from interventions.turns import LiveTurn, find_turn_reader
 from monitor import changes, retries
 from monitor.changes import VIA, Change
 from monitor.forms.form import Form, InputError
 from monitor.keys import key
-from monitor.turns import LiveTurn, NoTurnsError, find_turn_reader
 
 UNSAID = "the retry went through"
 _POLL_S = 0.2
@@ -213,7 +213,7 @@ class RetryForm(Form):
         """The phases as they run, where the journals can be read."""
         try:
             reader = find_turn_reader()
-        except NoTurnsError:
+        except NoResumerError:
             return
         while True:
             ended = over.wait(_POLL_S)

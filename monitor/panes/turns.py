@@ -11,8 +11,8 @@ from interventions.entry import complete
 from interventions.plaintext import clean, one_line
 from interventions.query import Query
 from interventions.timestamps import from_text, to_text
+from interventions.turns import LiveTurn
 from monitor import ribbon
-from monitor.turns import LiveTurn
 from monitor.widgets.rows import Cell, Column, Row
 
 COLUMNS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.turns import TurnReader, find_turn_reader
+from interventions.turns import TurnReader, find_turn_reader
 from tests.answers import DRAFT, QUESTION, scripted_flow
 from unified_flow.errors import SynthesisError
 from unified_flow.journal import NAME

@@ -13,11 +13,10 @@ from filelock import FileLock
 from textual.pilot import Pilot
 from textual.widgets import Button
 
-from interventions import InterventionQueue
+from interventions import InterventionQueue, turns
 from interventions.entry import is_snoozed
 from interventions.home import lock_file
 from interventions.timestamps import from_text, utc_now
-from monitor import turns
 from monitor.app import Monitor
 from monitor.forms.form import InputError
 from monitor.forms.snooze import until as parse_until
@@ -260,7 +259,6 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return EntryPoints(point for point in points if point.group == group)
 
     monkeypatch.setattr("interventions.resumers.entry_points", found)
-    monkeypatch.setattr("monitor.turns.entry_points", found)
     monkeypatch.setattr(EntryPoint, "load", lambda self: globals()[self.attr])
     Resumer.asked.clear()
     return Resumer.asked
@@ -302,7 +300,7 @@ async def test_live_turns_come_through_the_entry_point(
 async def test_live_turns_say_when_nothing_can_show_them(
     monitor: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("monitor.turns.entry_points", lambda group: EntryPoints())
+    monkeypatch.setattr("interventions.resumers.entry_points", lambda group: EntryPoints())
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("3")
         await until(pilot, lambda: "interventions.turns" in text(pilot))

@@ -12,9 +12,9 @@ from interventions import InterventionQueue
 from interventions.entry import is_open, short_id
 from interventions.query import parse
 from interventions.timestamps import utc_now
+from interventions.turns import LiveTurn
 from monitor.app import Monitor
 from monitor.panes import turns
-from monitor.turns import LiveTurn
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.filter_bar import FilterBar
 from tests.tui.other_process import OtherProcess

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.cli.hints import _NAMES
+from interventions.hints import _NAMES
 from interventions.cli.main import _COMMANDS
 from interventions.entry import short_id
 

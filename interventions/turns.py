@@ -1,16 +1,19 @@
-"""What the monitor needs of the program whose turns fail, found through an entry point.
+"""What can read the turns of the program that fails, found through an entry point.
 
-The queue knows no journals and the monitor knows no flow. A program that keeps journals registers,
-in the entry point group `interventions.turns`, an object (or a class without arguments) that
-satisfies `TurnReader`; it only reads, may be called from any thread, and several times a second.
+The queue knows no journals. A program that keeps some registers, in the entry point group
+`interventions.turns`, an object (or a class without arguments) that satisfies `TurnReader`; it only
+reads, may be called from any thread, and several times a second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
+
+from interventions.entry import Entry
+from interventions.errors import NoResumerError
+from interventions.resumers import registered
 
 GROUP = "interventions.turns"
 
@@ -45,23 +48,17 @@ class TurnReader(Protocol):
 
     def turn(self, home: Path, turn_id: int) -> LiveTurn | None: ...
 
-
-class NoTurnsError(Exception):
-    """Nothing installed can read journals; `str` says what to do."""
+    def as_pytest(self, entry: Entry, home: Path) -> str:
+        """A test module that replays the entry's failure. Raises QueueError."""
+        ...
 
 
 def find_turn_reader() -> TurnReader:
-    """Raises NoTurnsError."""
-    for point in entry_points(group=GROUP):
-        try:
-            found = point.load()
-        except Exception as error:  # a foreign module may raise anything when it is imported
-            raise NoTurnsError(
-                f"{point.name!r} ({point.value}), which reads turns, cannot be loaded: {error}"
-            ) from error
-        reader: TurnReader = found() if isinstance(found, type) else found
+    """Raises NoResumerError."""
+    reader: TurnReader | None = registered(GROUP, "the reader of turns")
+    if reader is not None:
         return reader
-    raise NoTurnsError(
-        "Nothing that is installed can show its turns. A program registers what can "
-        f"under the entry point group {GROUP!r}."
+    raise NoResumerError(
+        "nothing that is installed can read a turn",
+        hint=f"a program registers what can under the entry point group {GROUP!r}",
     )

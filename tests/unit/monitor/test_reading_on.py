@@ -1,0 +1,109 @@
+"""What the monitor reads again and again: only what is new of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from interventions import InterventionQueue
+from interventions.errorlog import Dropped
+from interventions.home import archive_file, emergency_log, error_log, queue_file, state_folder
+from monitor.archived import Archived
+from monitor.feeds import reader_of
+from monitor.logtail import LogTail
+from monitor.snapshot import Kind
+from monitor.source import LiveSource
+
+NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
+CLOSED = {"created_at": "2026-01-01T00:00:00Z", "resolved_at": "2026-01-01T02:00:00Z"}
+
+
+def _append(path: Path, *records: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        for record in records:
+            file.write(json.dumps(record) + "\n")
+
+
+def _blank_first_line(path: Path) -> None:
+    """Who reads it again misses it; who has read it does not."""
+    with path.open("r+b") as file:
+        file.write(b" " * (len(file.readline()) - 1))
+
+
+def test_the_archive_is_read_on(tmp_path: Path) -> None:
+    path = tmp_path / "archive.jsonl"
+    archived, whole = Archived(path), Archived(path, whole=True)
+    _append(path, {"id": "a", **CLOSED}, {"id": "b", "regression_of": "x", **CLOSED})
+    for one in (archived, whole):
+        one.read_on()
+    _blank_first_line(path)
+    _append(path, {"id": "c", **CLOSED, "resolved_at": None}, {"id": ""})
+    for one in (archived, whole):
+        one.read_on()
+    assert {name: tuple(figures) for name, figures in archived.figures.items()} == {
+        "a": (2.0, False),
+        "b": (2.0, True),
+        "c": (None, False),
+    }
+    assert list(whole.entries) == ["a", "b", "c"]
+    assert archived.entries == whole.figures == {}
+
+
+def test_what_was_dropped_is_counted_on(tmp_path: Path) -> None:
+    today, before = (
+        emergency_log(tmp_path, NOW.date()),
+        emergency_log(tmp_path, datetime.min.date()),
+    )
+    dropped = Dropped(tmp_path)
+    _append(today, {"admission": "dropped", "reason": "queue_full"}, {"admission": "merged"})
+    _append(before, {"admission": "dropped"})
+    assert dropped.by_reason() == {"queue_full": 1, "unknown": 1}
+    _blank_first_line(today)
+    _append(today, {"admission": "dropped", "reason": "queue_full"})
+    assert dropped.by_reason() == {"queue_full": 2, "unknown": 1}
+
+
+def test_the_log_goes_on_with_a_new_day_and_begins_with_the_newest(tmp_path: Path) -> None:
+    day = [NOW]
+    tail = LogTail(tmp_path, lambda: day[0])
+    assert tail.read() == []
+    _append(error_log(tmp_path, NOW.date()), {"id": "1"}, {"id": "2"})
+    assert [record["id"] for _, record in tail.read()] == ["2", "1"]
+    day[0] += timedelta(days=1)
+    _append(error_log(tmp_path, day[0].date()), {"id": "3"})
+    lines = tail.read()
+    assert [record["id"] for _, record in lines] == ["3", "2", "1"]
+    assert len({key for key, _ in lines}) == 3
+
+
+def test_the_history_is_read_when_something_changed(home: Path) -> None:
+    queue = InterventionQueue(home)
+    source = LiveSource(queue)
+    queue.store.read()
+    state_folder(home).mkdir(exist_ok=True)
+    _append(archive_file(home), {"id": "a", **CLOSED})
+    queue_file(home).write_text(json.dumps({"version": 1, "interventions": []}))
+    read = reader_of("history", source, lambda: NOW)
+    first = read()
+    assert [entry["id"] for entry in first.history] == ["a"]
+    assert read() is first
+    _append(archive_file(home), {"id": "b", **CLOSED, "resolved_at": "2026-01-02T02:00:00Z"})
+    assert [entry["id"] for entry in read().history] == ["b", "a"]
+
+
+def test_an_archive_that_cannot_be_read_hides_nothing_that_waits(home: Path) -> None:
+    state_folder(home).mkdir(exist_ok=True)
+    entry = {"id": "int_1_a", "created_at": "2026-01-01T00:00:00Z"}
+    queue_file(home).write_text(json.dumps({"version": 1, "interventions": [entry]}))
+    archive_file(home).mkdir()
+    source = LiveSource(InterventionQueue(home))
+    snapshot = source.read()
+    assert [one["id"] for one in snapshot.entries] == ["int_1_a"]
+    assert snapshot.trouble
+    assert snapshot.trouble.kind is Kind.STORAGE
+    assert str(archive_file(home)) in snapshot.trouble.what
+    assert f"--home {home}" in snapshot.trouble.todo
+    assert "cannot read" in reader_of("history", source, lambda: NOW)().problem
