@@ -33,6 +33,12 @@ def say(text: str) -> str:
 
 
 @server.tool()
+def flood(characters: int) -> str:
+    """Say a lot."""
+    return "x" * characters
+
+
+@server.tool()
 def refuse(reason: str) -> str:
     """Fail."""
     raise ValueError(reason)

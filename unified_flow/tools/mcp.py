@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unified_flow.tools.mcp_connection import Connection
 
 ERRORS_SHOWN = 8
+MAX_CHARS = 1_000_000
 
 
 class McpServer:
@@ -94,6 +95,10 @@ class McpServer:
             said = connection.clean(exc.message)
             raise ToolError(f"{name} was refused by its server: {said} ({exc.code})") from exc
         texts = _texts(result)
+        if sum(map(len, texts)) > MAX_CHARS:
+            raise ToolError(
+                f"{name} answered with more than {MAX_CHARS:,} characters", hint="Ask it for less."
+            )
         if result.is_error:
             said = connection.clean(" ".join(texts)) or "it does not say why"
             raise ToolError(f"{name} says that it failed: {said}")

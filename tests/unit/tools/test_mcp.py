@@ -67,7 +67,7 @@ def test_every_tool_with_its_schema_and_its_results(tmp_path: Path) -> None:
     async def body(box: Toolbox) -> None:
         described = {each.name: each for each in box.describe()}
         assert set(described) == {
-            f"test.{t}" for t in ("add", "note", "say", "refuse", "die", "sleep")
+            f"test.{t}" for t in ("add", "note", "say", "flood", "refuse", "die", "sleep")
         }
         assert described["test.add"].description == "Add two whole numbers."
         assert set(described["test.add"].parameters["properties"]) == {"a", "b"}
@@ -78,6 +78,8 @@ def test_every_tool_with_its_schema_and_its_results(tmp_path: Path) -> None:
             await call(box, "test.add", a="x")
         with pytest.raises(ToolError, match=r"test\.refuse says that it failed"):
             await call(box, "test.refuse", reason="no")
+        with pytest.raises(ToolError, match=r"more than 1,000,000 characters"):
+            await call(box, "test.flood", characters=1_000_001)
         assert all(tool.access == {Access.WRITES, Access.NETWORK} for tool in box)
 
     with_box(stdio(), tmp_path, body)
