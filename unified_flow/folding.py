@@ -114,7 +114,10 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
             # Whatever a tool that writes has raised, it may have had its effect before; so may
             # one whose result found no room in the journal. Its call stays begun.
             status: Status = "running" if event.action == "retry" else "failed"
-            return changed(turn, visits=visits, status=status, failure=failure)
+            retry = turn.retry
+            if retry is not None and retry.phase == event.phase:
+                retry = changed(retry, passed=False)  # it came back to that phase, and failed
+            return changed(turn, visits=visits, status=status, failure=failure, retry=retry)
         case TurnInterrupted():
             return changed(turn, status="interrupted")
         case TurnCompleted():

@@ -11,6 +11,7 @@ import httpx
 from interventions import Admission, InterventionRequest
 from interventions.errors import QueueError
 from interventions.redaction import redact_text
+from unified_flow.archive import TurnArchive
 from unified_flow.classify import classify
 from unified_flow.errors import LimitReachedError, LoopLimitError
 from unified_flow.evidence import recipe_and_model, turn_context
@@ -109,7 +110,8 @@ def _close_what_was_passed(failure: Failure, turn: Turn, services: Services) -> 
     if turn.retry is None or turn.retry.phase == failure.phase:
         return
     try:
-        settle(turn, services.queue, outcome=f"failed in {failure.phase}")
+        archive = TurnArchive(services.folders)
+        settle(turn, services.queue, archive, outcome=f"failed in {failure.phase}")
     except QueueError as exc:
         logger.critical("%s could not be resolved: %s", turn.retry.intervention_id, exc)
 

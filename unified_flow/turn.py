@@ -158,6 +158,12 @@ class Turn:
         ended = ("completed", "dropped")
         return 1 + sum(v.phase == phase and v.status in ended for v in self.visits)
 
+    def is_past(self, phase: str) -> bool:
+        """Whether the phase has completed, and nothing went back before it or failed in it
+        since."""
+        runs = (v.status for v in self.visits if v.phase == phase and v.status != "dropped")
+        return next(iter(reversed(list(runs))), None) == "completed"
+
     def first_visit(self, phase: str) -> int | None:
         """The place in `visits` of the first run of `phase` that still counts."""
         places = enumerate(self.visits)

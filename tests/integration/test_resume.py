@@ -27,11 +27,14 @@ from tests.answers import (
 )
 from unified_flow import errors
 from unified_flow.archive import TurnArchive
+from unified_flow.events import TurnResumed
 from unified_flow.flow import UnifiedFlow
+from unified_flow.ledger import Ledger
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.resuming.run import Resumed, Resumption, resume_turn
+from unified_flow.runner import this_process
 from unified_flow.turn import Turn
 from unified_flow.wiring import wire
 
@@ -266,14 +269,93 @@ def test_what_a_phase_did_is_on_disk_before_anybody_is_told(home: Path, docs: Pa
     assert (line["event"], line["reply"]) == ("model_called", "this is no JSON")
 
 
+def test_a_phase_that_passed_once_and_failed_again_is_not_passed(home: Path, docs: Path) -> None:
+    ask(make(home, docs, planner=BROKEN))
+    resumed = resume(make(home, docs, planner=[SEARCH, BROKEN]), note="n")
+    assert not resumed.passed
+    (entry,) = open_entries(home)
+    assert (entry["resolved_at"], entry["occurrences"]) == (None, 2)
+
+
+def test_an_older_intervention_is_resolved_only_by_its_own_phase(home: Path, docs: Path) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    (old,) = open_entries(home)
+    assert not resume(make(home, docs, planner=BROKEN), from_phase="planner", note="n").passed
+    again = make(home, docs, synthesis=BROKEN)
+    resumed = resume(again, note="n", intervention_id=old["id"])
+    assert (resumed.passed, resumed.closed) == (False, None)
+    mine = {entry["id"]: entry for entry in open_entries(home)}
+    assert len(mine) == 2
+    assert (mine[old["id"]]["resolved_at"], mine[old["id"]]["occurrences"]) == (None, 2)
+    assert resume(make(home, docs), note="n", intervention_id=old["id"]).closed == old["id"]
+
+
+def test_an_earlier_failure_does_not_pass_for_want_of_an_intervention(
+    home: Path, docs: Path
+) -> None:
+    ask(make(home, docs, synthesis=BROKEN))
+    InterventionQueue(home).dismiss(open_entries(home)[0]["id"], "x")
+    resumed = resume(make(home, docs, planner=BROKEN), from_phase="planner", note="n")
+    assert not resumed.passed
+
+
+def test_the_turn_that_is_judged_is_the_one_that_ran(
+    home: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as its lock is free, somebody else may have taken it up."""
+    ask(make(home, docs, synthesis=BROKEN))
+    flow = make(home, docs, synthesis=BROKEN)
+    others = list[Ledger]()
+    mine = flow.resume
+
+    async def then_another(*args: Any, **options: Any) -> Turn:
+        try:
+            return await mine(*args, **options)
+        finally:
+            runner = this_process()
+            event = TurnResumed(
+                phase="synthesis", runner=runner, by="b", via="cli", config_digest="c"
+            )
+            folder = home / "shared_state/turns/turn_000001"
+            others.append(Ledger(folder, first=lambda turn: event))
+
+    monkeypatch.setattr(flow, "resume", then_another)
+    resumed = resume(flow, note="n")
+    others[0].__exit__(None, None, None)
+    assert resumed.error is not None
+    assert (resumed.turn.status, resumed.passed) == ("failed", False)
+
+
+def test_an_entry_that_blocks_other_turns_stays_until_the_last_is_past(
+    home: Path, docs: Path
+) -> None:
+    for _ in range(7):  # a session has room for five
+        ask(make(home, docs, synthesis=BROKEN))
+    (last,) = [entry for entry in open_entries(home) if entry.get("turns")]
+    assert (last["turn_id"], last["turns"]) == (5, [6, 7])
+
+    def take_up(turn_id: int) -> Resumed:
+        wanted = Resumption(note="mended")
+        return asyncio.run(resume_turn(make(home, docs), turn_id, wanted))
+
+    own = take_up(5)
+    assert (own.turn.status, own.passed, own.closed, own.waiting) == ("answered", True, None, 7)
+    left = InterventionQueue(home).find(last["id"])
+    assert (left["resolved_at"], left.get("superseded")) == (None, None)
+    assert take_up(7).closed is None
+    assert take_up(6).closed == last["id"]
+    closed = InterventionQueue(home).find(last["id"])
+    assert closed["resolutions"][0]["verified"]
+    assert closed["resolution"] == "mended"
+
+
 def test_another_turn_s_intervention_is_not_closed(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     ask(make(home, docs, synthesis=ValueError("another")))
     first, second = open_entries(home)
     resumed = resume(make(home, docs), note="n", intervention_id=second["id"])
-    assert (resumed.turn.status, resumed.closed) == ("answered", None)
-    assert all(entry["resolved_at"] is None for entry in open_entries(home))
-    assert first["turn_id"] == 1
+    assert (resumed.turn.status, resumed.closed) == ("answered", first["id"])
+    assert InterventionQueue(home).find(second["id"])["resolved_at"] is None
 
 
 def test_a_number_that_was_given_again_is_another_turn(home: Path, docs: Path) -> None:
@@ -281,8 +363,8 @@ def test_a_number_that_was_given_again_is_another_turn(home: Path, docs: Path) -
     (old,) = open_entries(home)
     shutil.rmtree(home / "shared_state/turns/turn_000001")
     ask(make(home, docs, synthesis=ValueError("another")))
-    resumed = resume(make(home, docs), note="n", intervention_id=old["id"])
-    assert resumed.closed is None
+    with pytest.raises(NotResumableError, match="its number 1 is another's"):
+        resume(make(home, docs), note="n", intervention_id=old["id"])
     assert InterventionQueue(home).find(old["id"])["resolved_at"] is None
 
 

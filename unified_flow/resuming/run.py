@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from interventions.entry import is_open
 from interventions.errors import QueueError
 from interventions.home import find_home
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import PhaseError
-from unified_flow.events import TurnResumed
+from unified_flow.events import AnyEvent, PhaseCompleted, PhaseFailed, TurnResumed
 from unified_flow.flow import UnifiedFlow
+from unified_flow.folding import apply
 from unified_flow.ledger import Observer
 from unified_flow.resuming import changes, giving
 from unified_flow.resuming.decision import where_to_go_on
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
-from unified_flow.resuming.settling import own_intervention, settle
+from unified_flow.resuming.settling import (
+    own_intervention,
+    settle,
+    settle_counted,
+    waiting_too,
+)
 from unified_flow.runner import this_process
 from unified_flow.turn import Failure, Turn, Write
 from unified_flow.wiring import wire
 
-TRIES = 5
-PAUSE_S = 0.02
+logger = logging.getLogger("unified_flow")
 
 
 @dataclass(frozen=True)
@@ -54,23 +59,18 @@ class Resumption:
 
 @dataclass(frozen=True)
 class Resumed:
-    """How it went. `before` is the failure that was retried; `trouble` is the queue's, if any."""
+    """How it went. `before` is the failure that was retried. `passed`: the phase that had failed
+    has completed since, and not failed anew. `closed` is the intervention that was resolved by
+    it; `waiting` is a turn for whose sake it stays open. `trouble` is the queue's, if any."""
 
     turn: Turn
     error: PhaseError | None
     before: Failure | None
     went_on: TurnResumed
+    passed: bool
     closed: str | None = None
+    waiting: int | None = None
     trouble: str | None = None
-
-    @property
-    def passed(self) -> bool:
-        """The phase that had failed has completed since."""
-        retry = self.turn.retry
-        if retry is not None:
-            return retry.passed
-        failed = self.turn.failure.phase if self.turn.failure else None
-        return failed is None or (self.before is not None and failed != self.before.phase)
 
 
 def load(home: Path, turn_id: int) -> Turn:
@@ -99,68 +99,130 @@ async def resume_turn(
     Raises NoSuchTurnError, NotResumableError and TurnBusyError, and then nothing has happened.
     `observer` sees the `turn_resumed` event, with what has changed, before anything runs.
     """
-    queue = flow.services.queue
-    before: Failure | None = None
-    went_on: TurnResumed | None = None
-
-    def decide(turn: Turn) -> TurnResumed:
-        nonlocal before, went_on
-        if not turn.turn_id:
-            raise NoSuchTurnError(f"turn {turn_id} was never begun: its journal is empty")
-        before = turn.failure
-        try:
-            went_on = _event(flow, turn, wanted)
-        except NotResumableError:
-            # The process that finished it may have died before it could close the intervention.
-            settle(turn, queue, outcome=turn.status)
-            raise
-        return went_on
-
+    going = _Going(flow, turn_id, wanted, observer)
     error: PhaseError | None = None
     try:
-        turn = await _when_free(flow, turn_id, decide, observer)
+        await _taken_up(flow, turn_id, going)
     except PhaseError as exc:
         error = exc
-        turn = load(flow.services.home, turn_id)
-    assert went_on is not None
-    try:
-        closed = settle(turn, queue, outcome=turn.status) if error is None else None
-    except QueueError as exc:
-        return Resumed(turn, error, before, went_on, trouble=str(exc))
-    name = closed["id"] if closed else None
-    if error is None and turn.failure is None:
-        # Others of its interventions are about failures that it has left behind.
-        with suppress(QueueError):
-            why = f"turn {turn_id} was resumed by {went_on.by} and is {turn.status}"
-            queue.supersede(turn_id, why, by=wanted.by, via=wanted.via)
-    if error is not None and turn.retry is not None and turn.retry.passed:
-        name = turn.retry.intervention_id  # closed when the later failure was reported
-    return Resumed(turn, error, before, went_on, closed=name)
+    return _settled(flow, going, error)
 
 
-async def _when_free(
-    flow: UnifiedFlow,
-    turn_id: int,
-    decide: Callable[[Turn], TurnResumed],
-    observer: Observer | None,
-) -> Turn:
-    """A look at the turn (`turns list`) takes its lock for a moment; whoever runs it keeps it."""
-    for left in reversed(range(TRIES)):
+class _Going:
+    """The turn as it goes on, kept from its events: as soon as its lock is free, what is on disk
+    may be somebody else's doing."""
+
+    def __init__(
+        self, flow: UnifiedFlow, turn_id: int, wanted: Resumption, observer: Observer | None
+    ) -> None:
+        self.turn = Turn()
+        self.before: Failure | None = None
+        self.went_on: TurnResumed | None = None
+        self._flow = flow
+        self._turn_id = turn_id
+        self._wanted = wanted
+        self._observer = observer
+        self.resumed_before = 0
+        self._completed: set[str] = set()
+
+    def decide(self, turn: Turn) -> TurnResumed:
+        if not turn.turn_id:
+            raise NoSuchTurnError(f"turn {self._turn_id} was never begun: its journal is empty")
+        self.turn, self.before = turn, turn.failure
+        self.resumed_before = turn.resumed
         try:
-            return await flow.resume(turn_id, decide, observer=observer)
-        except FileNotFoundError as exc:
-            raise NoSuchTurnError(
-                f"there is no turn {turn_id} in {flow.services.folders.root}",
-                hint="the turns: unified-flow turns list",
-            ) from exc
-        except BlockingIOError as exc:
-            if not left:
-                raise _busy(load(flow.services.home, turn_id)) from exc
-            await asyncio.sleep(PAUSE_S)
-    raise AssertionError("unreachable")
+            self.went_on = _event(self._flow, turn, self._wanted)
+        except NotResumableError:
+            # The process that finished it may have died before it could close the intervention.
+            archive = TurnArchive(self._flow.services.folders)
+            settle(turn, self._flow.services.queue, archive, outcome=turn.status)
+            raise
+        return self.went_on
+
+    def follow(self, event: AnyEvent) -> None:
+        self.turn = apply(self.turn, event)
+        match event:
+            case PhaseCompleted():
+                self._completed.add(event.phase)
+            case PhaseFailed():
+                self._completed.discard(event.phase)
+        if self._observer is None:
+            return
+        try:
+            self._observer(event)
+        except Exception as exc:  # noqa: BLE001 - an onlooker's trouble is not the turn's
+            logger.warning("the observer of turn %s failed: %r", self._turn_id, exc)
+            self._observer = None
+
+    @property
+    def about(self) -> str | None:
+        """The phase that had failed; None if the turn was stopped."""
+        if self.turn.retry is not None:
+            return self.turn.retry.phase
+        return self.before.phase if self.before is not None else None
+
+    @property
+    def passed(self) -> bool:
+        if self.turn.retry is not None:
+            return self.turn.retry.passed
+        return self.about is None or self.about in self._completed
 
 
-def _busy(turn: Turn) -> TurnBusyError:
+def _settled(flow: UnifiedFlow, going: _Going, error: PhaseError | None) -> Resumed:
+    """Close what the turn has got past, and mark what it has left behind."""
+    turn, queue, went_on = going.turn, flow.services.queue, going.went_on
+    assert went_on is not None
+    archive = TurnArchive(flow.services.folders)
+    failed = error.phase if error is not None else None
+    passed = going.passed and (failed is None or going.about not in (None, failed))
+    done = Resumed(turn, error, going.before, went_on, passed)
+    outcome = turn.status if failed is None else f"failed in {failed}"
+    try:
+        closed = settle(turn, queue, archive, outcome=outcome) if passed else None
+        if closed is None and turn.retry is None and passed:
+            closed = settle_counted(turn, queue, archive, went_on, outcome=outcome)
+        name = closed["id"] if closed else None
+        waiting: int | None = None
+        if closed is None and turn.retry is not None and turn.retry.passed:
+            entry = queue.find(turn.retry.intervention_id)
+            waiting = waiting_too(entry, turn, archive) if is_open(entry) else None
+            if failed is not None and entry["resolved_at"]:
+                name = entry["id"]  # closed when the later failure was reported
+        if error is None and turn.failure is None and waiting is None:
+            # Others of its interventions are about failures that it has left behind.
+            why = f"turn {turn.turn_id} was resumed by {went_on.by} and is {turn.status}"
+            queue.supersede(turn.turn_id, why, by=went_on.by, via=went_on.via)
+    except QueueError as exc:
+        return replace(done, trouble=str(exc))
+    return replace(done, closed=name, waiting=waiting)
+
+
+async def _taken_up(flow: UnifiedFlow, turn_id: int, going: _Going) -> None:
+    """Run it; what keeps it from being begun is told apart from what happens in it."""
+    try:
+        await flow.resume(turn_id, going.decide, observer=going.follow)
+    except FileNotFoundError as exc:
+        if going.went_on is not None:
+            raise
+        raise NoSuchTurnError(
+            f"there is no turn {turn_id} in {flow.services.folders.root}",
+            hint="the turns: unified-flow turns list",
+        ) from exc
+    except BlockingIOError as exc:
+        if going.went_on is not None:
+            raise
+        raise busy(load(flow.services.home, turn_id)) from exc
+    except OSError as exc:
+        if going.turn.turn_id and going.turn.resumed > going.resumed_before:
+            raise
+        raise NotResumableError(
+            f"the journal of turn {turn_id} in {flow.services.folders.path(turn_id)} cannot be "
+            f"written: {exc.strerror or exc}",
+            hint="make room there and make it writable; nothing has happened",
+        ) from exc
+
+
+def busy(turn: Turn) -> TurnBusyError:
     since = f"{turn.runs_since:%Y-%m-%dT%H:%M:%SZ}" if turn.runs_since else "some time"
     doing = "resumed" if turn.resumed else "run"
     return TurnBusyError(
