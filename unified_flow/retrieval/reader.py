@@ -9,6 +9,7 @@ import sqlite3
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from unified_flow.retrieval import Passage
 from unified_flow.retrieval.discover import printable
@@ -27,8 +28,7 @@ Weights = dict[str, dict[str, float]]
 """Language to the terms of a question in it, each with its inverse document frequency."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A chunk that FTS5 proposes; `rank` is its bm25(), the lower the better."""
 
     id: int
