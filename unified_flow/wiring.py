@@ -35,9 +35,12 @@ from unified_flow.tools.doc_search import doc_search
 from unified_flow.tools.files import file_tools
 from unified_flow.tools.grants import grants_of
 from unified_flow.tools.human_ask import HUMAN_ASK
+from unified_flow.tools.internet_research import internet_research
 from unified_flow.tools.loading import installed_tools, located, named_tools
+from unified_flow.tools.memory_tools import memory_tools
 from unified_flow.tools.permission import Asker, Gate
 from unified_flow.tools.toolbox import Toolbox, ToolServer
+from unified_flow.web.pages import policy_of
 
 GIVEN = ("model", "base_url", "api_key_env", "api_key_file", "timeout_s", "policy", "collection")
 POLICIES: dict[str, type[Policy]] = {"fail_fast": FailFast}
@@ -70,10 +73,11 @@ def wire(
     roots = roots_of(settings, named, chosen=flags.get("collection"))
     documents = documents_of(root, settings, roots)
     sessions = SessionStore(state_folder(root) / "sessions.sqlite3")
+    memory = MemoryStore(state_folder(root) / "memory")
     given_modules = [located(each, Path.cwd()) for each in tool_modules or ()]
     servers = _servers(settings, root) if tools is None else []
     if tools is None:
-        tools = _tools(retriever or documents, settings, roots, private)
+        tools = [*_tools(retriever or documents, settings, roots, private), *memory_tools(memory)]
         tools += [*installed_tools(), *_own_tools(settings, root, given_modules)]
     return Services(
         home=root,
@@ -91,7 +95,7 @@ def wire(
         ),
         documents=documents,
         sessions=sessions,
-        memory=MemoryStore(state_folder(root) / "memory"),
+        memory=memory,
         queue=queue_at(root),
         refuse_when_full=queue_settings(root).refuse_when_full,
         query_log=QueryLog(root / "logs" / "rag_queries.jsonl"),
@@ -125,7 +129,8 @@ def _tools(
     roots = folders_of(resolved(settings.roots) if settings.roots else docs)
     search = [doc_search(retriever)] if retriever is not None else []
     files = list(file_tools(roots, exclude=private)) if roots else []
-    return [*search, *files, CALCULATE, HUMAN_ASK]
+    research = internet_research(policy_of(settings.research))
+    return [*search, *files, research, CALCULATE, HUMAN_ASK]
 
 
 def _servers(settings: Settings, home: Path) -> list[ToolServer]:

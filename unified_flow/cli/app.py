@@ -12,6 +12,7 @@ from unified_flow.cli import (
     doctor,
     index,
     keeping,
+    memory,
     replay,
     resume,
     search,
@@ -63,6 +64,7 @@ turns.app.command("prune")(keeping.prune)
 app.add_typer(turns.app, name="turns")
 app.add_typer(tools.app, name="tools")
 app.add_typer(sessions.app, name="sessions")
+app.add_typer(memory.app, name="memory")
 app.command("init")(config.init)
 app.add_typer(config.app, name="config")
 app.command("doctor")(doctor.doctor)

@@ -45,9 +45,9 @@ def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
 
 def test_a_plain_address_never_loads_certificates(model_server: ModelServer) -> None:
     model_server.script = {"reflection": PROCEED}
-    client._trusted_context.cache_clear()
+    client.trusted_context.cache_clear()
     ask(model_server.url)
-    assert client._trusted_context.cache_info().misses == 0
+    assert client.trusted_context.cache_info().misses == 0
 
 
 def test_https_is_verified_and_one_context_serves_the_process(model_server: ModelServer) -> None:
@@ -57,10 +57,10 @@ def test_https_is_verified_and_one_context_serves_the_process(model_server: Mode
         with pytest.raises(httpx.ConnectError, match="SSL"):
             ask(url)
     assert model_server.requests == []
-    context = client._trusted_context()
+    context = client.trusted_context()
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
-    assert client._trusted_context.cache_info().misses == 1
+    assert client.trusted_context.cache_info().misses == 1
 
 
 def test_many_calls_at_once_share_the_client(model_server: ModelServer) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unified_flow.models.embedded.intents import talk_language, talk_of
-from unified_flow.models.embedded.passages import SEARCH, passages_of
+from unified_flow.models.embedded.passages import SEARCHES, passages_of
 from unified_flow.models.embedded.phrases import Phrases, phrases_of
 from unified_flow.models.embedded.plan import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, Found, quotes_for, shown
@@ -35,7 +35,7 @@ def extract(query: str, sections: Sections) -> Draft:
         for result in sections.coordinator
         if (draft := _from_tool(result, phrases)) is not None
     ]
-    if any(result.tool == SEARCH for result in sections.coordinator):
+    if any(result.tool in SEARCHES for result in sections.coordinator):
         answered.append(_from_search(query, sections, phrases))
     return _joined(answered) if answered else _abstained(phrases.nothing)
 
@@ -87,7 +87,7 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     found: list[tuple[str, Found]] = []
     for number, part in enumerate(parts, 1):
         own = [r for r in sections.coordinator if r.goal_id in (f"g{number}", "")]
-        if not any(r.tool == SEARCH for r in own):
+        if not any(r.tool in SEARCHES for r in own):
             continue  # answered from a file
         results = own if len(parts) > 1 else sections.coordinator
         most = max(1, MOST // len(parts))
@@ -119,6 +119,8 @@ def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
     match result.tool, result.result:
         case "doc.search", _:
             return None
+        case "internet.research", {"query": str()}:
+            return None  # searched; without a question the pages are told as they begin
         case "file.read", dict(found):
             return _read(found, phrases)
         case "file.grep", dict(found):

@@ -16,6 +16,7 @@ from unified_flow.retrieval import Passage
 from unified_flow.text import sentences, words
 
 SEARCH = "doc.search"
+SEARCHES = frozenset({SEARCH, "internet.research"})
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>)]+")
 
 
@@ -83,7 +84,7 @@ def passages_of(results: Iterable[ToolResult]) -> list[Passage]:
     """Every passage of every search, each once, in the order of its best place."""
     places: dict[tuple[str, int, str], tuple[int, Passage]] = {}
     for result in results:
-        if result.tool != SEARCH or not result.success or not isinstance(result.result, dict):
+        if result.tool not in SEARCHES or not result.success or not isinstance(result.result, dict):
             continue
         for place, raw in enumerate(result.result.get("passages", ())):
             try:

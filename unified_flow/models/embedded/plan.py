@@ -10,6 +10,12 @@ from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.intents import file_intent, talk_of
 from unified_flow.models.embedded.lexicon import lexicon_of, said
 from unified_flow.models.embedded.passages import SEARCH
+from unified_flow.models.embedded.requests import (
+    REMEMBER,
+    RESEARCH,
+    pages_to_read,
+    to_remember,
+)
 from unified_flow.models.embedded.tool_calls import tool_call
 from unified_flow.results import Goal, Plan, ToolRequest, ToolResult
 from unified_flow.sections import Sections
@@ -34,7 +40,7 @@ def plan(query: str, sections: Sections) -> Plan:
     if talk_of(query):
         return _complete("nothing needs to be looked up")
     tools = {tool.name for tool in sections.tools}
-    call = tool_call(asked, sections.tools)
+    call = tool_call(asked, sections.tools) or _in_plain_words(query, tools)
     parts = [asked] if call is not None else questions_in(asked)
     goals = [Goal(id=f"g{n}", description=part) for n, part in enumerate(parts, 1)]
     requests = [r for goal in goals if (r := call or _request(goal, tools)) is not None]
@@ -93,6 +99,16 @@ def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:
         return None
     args = {"query": search_query(goal.description), "limit": _LIMIT}
     return ToolRequest(tool=SEARCH, args=args, goal_id=goal.id)
+
+
+def _in_plain_words(query: str, tools: set[str]) -> ToolRequest | None:
+    if REMEMBER in tools and (text := to_remember(query)) is not None:
+        return ToolRequest(tool=REMEMBER, args={"text": text}, goal_id="g1")
+    if RESEARCH in tools and (found := pages_to_read(query)) is not None:
+        urls, question = found
+        args = {"urls": urls, "question": search_query(question)}
+        return ToolRequest(tool=RESEARCH, args=args, goal_id="g1")
+    return None
 
 
 def _broader(question: str, hints: Sequence[str]) -> list[ToolRequest]:

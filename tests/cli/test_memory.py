@@ -1,0 +1,35 @@
+"""`unified-flow memory`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+def memory(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "unified_flow", "memory", *args, "--home", str(home)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_add_list_and_delete(home: Path) -> None:
+    made = memory(home, "add", "I work with ROS 2").stdout.strip()
+    memory(home, "add", "Likes tea", "--user", "anna")
+    assert f"{made}  " in memory(home, "list").stdout
+    assert "tea" not in memory(home, "list").stdout
+    listed = json.loads(memory(home, "list", "--user", "anna", "--json").stdout)
+    assert [each["text"] for each in listed["memories"]] == ["Likes tea"]
+    gone = memory(home, "delete", made, "m000000")
+    assert f"forgotten: {made}" in gone.stdout
+    assert "no memory m000000" in gone.stderr
+    assert gone.returncode == 3
+    assert "nothing is remembered of default" in memory(home, "list").stderr
+
+
+def test_a_secret_is_refused_in_words(home: Path) -> None:
+    refused = memory(home, "add", "password: hunter2hunter2")
+    assert refused.returncode == 2
+    assert "seems to hold a secret" in refused.stderr
+    assert "hunter2" not in refused.stdout + refused.stderr
+    assert "Traceback" not in refused.stderr

@@ -1,0 +1,42 @@
+"""What the embedded model takes for a wish to read pages, or to remember something."""
+
+from __future__ import annotations
+
+import pytest
+
+from unified_flow.models.embedded.requests import pages_to_read, to_remember
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("Remember that I work with ROS 2.", "I work with ROS 2."),
+        ("Please remember: tea, no sugar", "tea, no sugar"),
+        ("Kom ihåg att jag bor i Oslo", "jag bor i Oslo"),
+        ("Souviens-toi que j'habite à Lyon", "j'habite à Lyon"),
+        ("Remember that film?", None),
+        ("Do you remember that film with the robots", None),
+        ("What must a node remember that it has seen", None),
+    ],
+)
+def test_what_is_to_be_remembered(query: str, text: str | None) -> None:
+    assert to_remember(query) == text
+
+
+@pytest.mark.parametrize(
+    ("query", "urls"),
+    [
+        ("What does https://a.example/x say about topics?", ["https://a.example/x"]),
+        (
+            "Read https://a.example/ and http://b.example/y.",
+            ["https://a.example/", "http://b.example/y"],
+        ),
+        ("Sammanfatta https://a.example/x", ["https://a.example/x"]),
+        ("What is https://a.example/x used for?", None),
+        ("Read a.example and tell me what a topic is", None),
+    ],
+)
+def test_pages_that_are_to_be_read(query: str, urls: list[str] | None) -> None:
+    found = pages_to_read(query)
+    assert (found and found[0]) == urls
+    assert found is None or "http" not in found[1]

@@ -1,0 +1,148 @@
+"""What is remembered of a user, on disk: among processes, after a kill, and of nobody else."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from unified_flow.errors import InputError, RetrievalError
+from unified_flow.memory import MAX_TEXT, MemoryStore
+
+WRITER = """
+import sys
+from pathlib import Path
+from unified_flow.memory import MemoryStore
+store = MemoryStore(Path(sys.argv[1]))
+print("ready", flush=True)
+for number in range(int(sys.argv[3])):
+    store.create("anna", f"{sys.argv[2]} remembers number {number}")
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MemoryStore:
+    return MemoryStore(tmp_path / "memory")
+
+
+def _writer(store: MemoryStore, name: str, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(store.root), name, str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_what_was_created_is_found_and_listed_with_its_turn(store: MemoryStore) -> None:
+    made = store.create("anna", "  Works with ROS 2 Humble on Ubuntu ", turn_id=7)
+    store.create("anna", "Prefers short answers")
+    assert made.text == "Works with ROS 2 Humble on Ubuntu"
+    assert [record.turn_id for record in store.all("anna")] == [7, None]
+    (found,) = store.search("anna", "which Ubuntu do I use?", limit=5)
+    assert found.id == made.id
+    assert store.search("anna", "and what of cooking", limit=5) == []
+
+
+def test_users_do_not_see_one_another(store: MemoryStore) -> None:
+    made = store.create("anna", "Likes tea")
+    for other in ("bo", "../anna", "anna/../anna", "Anna ", "å" * 300, ""):
+        assert store.all(other) == []
+        assert store.update(other, made.id, "Likes coffee") is None
+        assert store.delete(other, [made.id]) == []
+    assert {path.parent for path in store.root.parent.rglob("*.jsonl")} == {store.root}
+
+
+def test_the_same_twice_is_one(store: MemoryStore) -> None:
+    assert store.create("anna", "Likes tea").id == store.create("anna", "Likes tea ").id
+    assert len(store.all("anna")) == 1
+
+
+def test_an_update_keeps_the_id_and_the_place(store: MemoryStore) -> None:
+    first, second = (store.create("anna", text) for text in ("Likes tea", "Has a dog"))
+    changed = store.update("anna", first.id, "Likes coffee", turn_id=3)
+    assert changed is not None
+    assert (changed.id, changed.turn_id, changed.created_at) == (first.id, 3, first.created_at)
+    assert store.all("anna") == [changed, second]
+    assert store.update("anna", "m000000", "x") is None
+
+
+def test_what_is_deleted_is_gone_from_the_disk(store: MemoryStore) -> None:
+    made = store.create("anna", "Likes tea")
+    assert store.delete("anna", [made.id, "m000000"]) == [made]
+    assert "tea" not in store.path("anna").read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my key is sk-proj-abcdefghijklmnopqrstuvwxyz123456",
+        "password: hunter2hunter2",
+        "use Authorization: Bearer abcdefghijklmnop1234567890",
+        "postgres://me:secretsecret@db/x",
+        "",
+        " \n",
+        "x" * (MAX_TEXT + 1),
+    ],
+)
+def test_what_may_not_be_remembered(store: MemoryStore, text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        store.create("anna", text)
+    assert store.all("anna") == []
+    assert "hunter2" not in f"{caught.value} {caught.value.hint}"
+
+
+def test_files_are_private(store: MemoryStore) -> None:
+    store.create("anna", "Likes tea")
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in store.root.iterdir()}
+    assert modes == {0o600}
+    assert stat.S_IMODE(store.root.stat().st_mode) == 0o700
+
+
+def test_a_file_by_hand_is_read_and_kept(store: MemoryStore) -> None:
+    store.root.mkdir()
+    store.path("anna").write_text('{"id": "1", "text": "Prefers short answers"}\n\n')
+    store.create("anna", "Likes tea")
+    assert [record.text for record in store.all("anna")] == ["Prefers short answers", "Likes tea"]
+
+
+@pytest.mark.parametrize("line", ["{", '{"id": "1"}', "[]", "\x00"])
+def test_a_file_that_cannot_be_read_is_an_error_and_stays_as_it_is(
+    store: MemoryStore, line: str
+) -> None:
+    store.root.mkdir()
+    store.path("anna").write_text(line)
+    for attempt in (
+        lambda: store.search("anna", "tea", limit=1),
+        lambda: store.create("anna", "Likes tea"),
+    ):
+        with pytest.raises(RetrievalError, match=r"anna\.jsonl"):
+            attempt()
+    assert store.path("anna").read_text() == line
+
+
+def test_processes_and_threads_lose_nothing(store: MemoryStore) -> None:
+    writers = [_writer(store, name, 20) for name in ("one", "two")]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: store.create("anna", f"here number {n}"), range(20)))
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+    records = store.all("anna")
+    assert len(records) == 60
+    assert len({record.id for record in records}) == 60
+
+
+def test_whoever_is_killed_leaves_a_whole_file(store: MemoryStore) -> None:
+    known = 0
+    for round_ in range(5):
+        writer = _writer(store, f"round {round_}", 100_000)
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        while len(store.all("anna")) < known + 3:  # every read in between is of a whole file
+            pass
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        known = len(store.all("anna"))
+    assert store.create("anna", "and it goes on").id in {each.id for each in store.all("anna")}

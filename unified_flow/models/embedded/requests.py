@@ -1,0 +1,45 @@
+"""What is asked of a tool in plain words: to read a web page, to remember something."""
+
+from __future__ import annotations
+
+import re
+
+from unified_flow.tools.internet_research import MAX_URLS
+from unified_flow.tools.internet_research import NAME as RESEARCH
+
+REMEMBER = "memory.create"
+_URL = re.compile(r"\bhttps?://[^\s<>\"'`“”)\]]+", re.IGNORECASE)
+_TO_READ = re.compile(
+    r"\b(?:fetch|read|open|visit|browse|load|get|look\s+(?:at|into|up)|summari[sz]e|check"
+    r"|according\s+to|says?|hämta|läs|öppna|besök|titta\s+på|sammanfatta|enligt|står|säger"
+    r"|lis(?:ez)?|ouvre[z]?|visite[rz]?|résume[rz]?|selon|d['’]après|dit)\b"  # noqa: RUF001
+    r"|阅读|打开|总结|根据",
+    re.IGNORECASE,
+)
+_TO_REMEMBER = re.compile(
+    r"^\W*(?:please\s+|(?:can|could)\s+you\s+(?:please\s+)?)?(?:remember|note|keep\s+in\s+mind"
+    r"|kom\s+ihåg|souviens-toi|souvenez-vous|retiens|retenez)\s*(?::|,?\s*(?:that|att|que|qu['’]))"  # noqa: RUF001
+    r"\s*(?P<text>\S.*?)\s*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_ENDS = ".,;:!?"
+
+
+def pages_to_read(question: str) -> tuple[list[str], str] | None:
+    """(addresses, the question without them), only if it asks to read what it names."""
+    urls = [url.rstrip(_ENDS) for url in _URL.findall(question)]
+    rest = " ".join(_URL.sub(" ", question).split())
+    if not urls or not _TO_READ.search(rest):
+        return None
+    return list(dict.fromkeys(urls))[:MAX_URLS], rest
+
+
+def to_remember(question: str) -> str | None:
+    """What follows "remember that"; a question is none ("remember that film?")."""
+    match = _TO_REMEMBER.match(question)
+    if match is None or match["text"].endswith("?"):
+        return None
+    return match["text"]
+
+
+__all__ = ["REMEMBER", "RESEARCH", "pages_to_read", "to_remember"]

@@ -1,0 +1,72 @@
+"""`internet.research`: given web pages, and what they say about a question."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from pydantic import Field
+
+from unified_flow.results import Claim
+from unified_flow.retrieval import Passage
+from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput
+from unified_flow.web import FetchPolicy, Page
+from unified_flow.web.passages import passages_of
+
+NAME = "internet.research"
+MAX_URLS = 5
+PASSAGES = 8
+
+Url = Annotated[str, Field(min_length=1, max_length=2048)]
+
+
+class ResearchArguments(Arguments):
+    urls: list[Url] = Field(
+        min_length=1, max_length=MAX_URLS, description="addresses of web pages, http or https"
+    )
+    question: str | None = Field(
+        default=None, max_length=2000, description="what to look for in them, in words"
+    )
+
+
+def internet_research(policy: FetchPolicy) -> Tool:
+    async def run(args: ResearchArguments) -> ToolOutput:
+        """Raises what `fetch` raises: what one page refuses is not made up for by another."""
+        from unified_flow.web.fetch import fetch
+
+        # One after another: after a failure nobody else is asked, and the first one is told.
+        pages = [await fetch(url, policy) for url in dict.fromkeys(args.urls)]
+        found = await asyncio.to_thread(passages_of, pages, args.question, PASSAGES)
+        return ToolOutput(
+            result={
+                "query": args.question,
+                "pages": [_shown(page) for page in pages],
+                "passages": [passage.model_dump(mode="json") for passage in found],
+            },
+            claims=[_claim(passage) for passage in found],
+        )
+
+    return Tool(
+        name=NAME,
+        description="Fetch web pages by their addresses and find in them what bears on a question.",
+        arguments=ResearchArguments,
+        access=frozenset({Access.NETWORK}),
+        run=run,
+        timeout_s=MAX_URLS * policy.timeout_s + 10.0,
+    )
+
+
+def _shown(page: Page) -> dict[str, object]:
+    return {
+        "url": page.url,
+        "final_url": page.final_url,
+        "title": page.title,
+        "content_type": page.content_type,
+        "bytes": page.bytes,
+        "fetched_at": f"{page.fetched_at:%Y-%m-%dT%H:%M:%SZ}",
+    }
+
+
+def _claim(passage: Passage) -> Claim:
+    text = passage.text[:MAX_CLAIM_CHARS]
+    return Claim(claim=text, confidence=passage.score, source=passage.source())
