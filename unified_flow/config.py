@@ -29,6 +29,8 @@ from unified_flow.retrieval.roots import DEFAULT_COLLECTION, DocumentRoot
 from unified_flow.web.addresses import parse_allowed
 
 EMBEDDED = "embedded"
+LOCAL = "local"
+LOCAL_PREFIX = "local:"
 PREFIX = "UNIFIED_FLOW_"
 NESTED = "__"
 
@@ -136,6 +138,14 @@ class ResearchSettings(Table):
         return entries
 
 
+class LocalSettings(Table):
+    """A language model from a file, which llama.cpp serves (extra: local)."""
+
+    path: Path | None = Field(default=None, description="the .gguf file that `model = local` means")
+    context_tokens: int = Field(default=8192, ge=512, description="room for prompt and answer")
+    start_timeout_s: float = Field(default=120.0, gt=0, description="seconds for loading it")
+
+
 ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
 
@@ -159,7 +169,7 @@ class Settings(BaseSettings):
     )
     model: str = Field(
         default=EMBEDDED,
-        description="`embedded`, a [models.*] table, or a model of `base_url`",
+        description="`embedded`, `local`, a [models.*] table, or a model of `base_url`",
     )
     base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint, with /v1")
     api_key_env: str = Field(
@@ -173,6 +183,7 @@ class Settings(BaseSettings):
         default={}, description="more endpoints, by the name that `model` and [roles] use"
     )
     roles: Roles = Roles()
+    local: LocalSettings = LocalSettings()
     policy: Literal["fail_fast"] = Field(default="fail_fast", description="what a failure does")
     language: Literal["en", "sv"] = Field(
         default="en", description="of the messages to users when something fails"
@@ -214,12 +225,26 @@ class Settings(BaseSettings):
         roles = (self.roles.reflex, self.roles.mind, self.roles.voice)
         named = {self.model, *(name for name in roles if name is not None)}
         for name in named - set(present):
-            self.endpoint(name)
+            if self.local_path(name) is None:
+                self.endpoint(name)
         if self.base_url is not None and named == {EMBEDDED}:
             raise ConfigError(
                 f"base_url is {self.base_url}, and no model of that server is named",
                 hint="name one with --model NAME",
             )
+
+    def local_path(self, name: str) -> Path | None:
+        """The file of `local:/path/model.gguf`, or of `local`; None for any other model."""
+        if name.startswith(LOCAL_PREFIX):
+            return Path(name.removeprefix(LOCAL_PREFIX)).expanduser().absolute()
+        if name != LOCAL or LOCAL in self.models:
+            return None
+        if self.local.path is None:
+            raise ConfigError(
+                "no file is named for the local model",
+                hint=f"--model local:/path/model.gguf, or path = \"…\" under [local] in {FILE}",
+            )
+        return self.local.path
 
     def endpoint(self, name: str) -> ModelSettings:
         """The endpoint that `name` stands for: a [models.*] table, or a model of base_url."""

@@ -65,6 +65,8 @@ def _resolve(data: dict[str, Any], home: Path) -> dict[str, Any]:
             else table
             for name, table in named.items()
         }
+    if isinstance(local := resolved.get("local"), dict) and isinstance(local.get("path"), str):
+        resolved["local"] = local | {"path": str(home / local["path"])}
     for key in ("recipes", "api_key_file"):
         if isinstance(resolved.get(key), str):
             resolved[key] = str(home / resolved[key])

@@ -84,7 +84,7 @@ def wire(
         settings=settings,
         config_digest=_digest(settings),
         folders=TurnFolders(state_folder(root) / "turns", known=sessions.last_turn_id),
-        models=ModelRegistry(settings, extra_models),
+        models=ModelRegistry(settings, extra_models, state=state_folder(root)),
         toolbox=Toolbox(tools, servers),
         gate=Gate(
             grants_of(root),

@@ -12,6 +12,7 @@ from unified_flow.cli import (
     doctor,
     index,
     keeping,
+    model,
     memory,
     replay,
     resume,
@@ -67,6 +68,7 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(memory.app, name="memory")
 app.command("init")(config.init)
 app.add_typer(config.app, name="config")
+app.add_typer(model.app, name="model")
 app.command("doctor")(doctor.doctor)
 app.add_typer(interventions, name="interventions")
 

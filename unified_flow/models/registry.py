@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from unified_flow.config import EMBEDDED, Settings
 from unified_flow.models import Model
 from unified_flow.recipe import Recipe
 
 
 class ModelRegistry:
-    """Models are made on first use, so a flow that never calls a server never loads its client."""
+    """Models are made on first use, so a flow that never calls a server never loads its client.
 
-    def __init__(self, settings: Settings, models: dict[str, Model] | None = None) -> None:
+    `state` is the flow's state folder, where a warm local server is noted.
+    """
+
+    def __init__(
+        self, settings: Settings, models: dict[str, Model] | None = None, *, state: Path
+    ) -> None:
         self._settings = settings
+        self._state = state
         self._models: dict[str, Model] = dict(models or {})
 
     def name_of(self, recipe: Recipe) -> str | None:
@@ -42,6 +50,8 @@ class ModelRegistry:
             from unified_flow.models.embedded import EmbeddedModel
 
             return EmbeddedModel()
+        if (path := self._settings.local_path(name)) is not None:
+            return self._local(name, path)
         from unified_flow.models.keys import read_key
         from unified_flow.models.openai import OpenAIModel
 
@@ -52,4 +62,16 @@ class ModelRegistry:
             model=own.model,
             api_key=read_key(own.api_key_env, own.api_key_file),
             timeout_s=own.timeout_s,
+        )
+
+    def _local(self, name: str, path: Path) -> Model:
+        from unified_flow.models.local.model import LocalModel
+
+        return LocalModel(
+            name,
+            path,
+            state=self._state,
+            context_tokens=self._settings.local.context_tokens,
+            start_timeout_s=self._settings.local.start_timeout_s,
+            timeout_s=self._settings.timeout_s,
         )

@@ -1,0 +1,78 @@
+"""`unified-flow model`: the local model, kept warm for many commands."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import note
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+app = typer.Typer(
+    help="The local model (extra: local).",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _model() -> None:
+    """The local model (extra: local)."""
+
+
+@app.command("serve")
+def serve(
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="The .gguf file [default: path under [local]].", show_default=False),
+    ] = None,
+    home: options.Home = None,
+) -> None:
+    """Keep a model loaded, so that no other command has to load it; Ctrl-C ends it.
+
+    It listens on loopback, with a key that only commands of the same home and user can read.
+
+    \b
+    unified-flow model serve qwen2.5-1.5b-instruct-q4_k_m.gguf
+    unified-flow ask "…" --model local:qwen2.5-1.5b-instruct-q4_k_m.gguf --docs docs/
+    """
+    with exits():
+        from interventions.home import find_home, state_folder
+        from unified_flow.config import LOCAL, LOCAL_PREFIX, load
+        from unified_flow.models.local.server import LocalServer
+        from unified_flow.models.local.warm import noted
+
+        place = find_home(home)
+        settings = load(place)
+        named = settings.local_path(f"{LOCAL_PREFIX}{path}" if path else LOCAL)
+        assert named is not None
+        server = LocalServer(
+            named,
+            context_tokens=settings.local.context_tokens,
+            start_timeout_s=settings.local.start_timeout_s,
+        )
+        signal.signal(signal.SIGTERM, _end)
+        note(f"loading {named} …")
+        try:
+            address = server.start()
+            with noted(state_folder(place), named, address):
+                note(f"served at {address.url} for {place}; Ctrl-C ends it")
+                ended = server.wait()
+        finally:
+            server.stop()
+        note(f"error: the model's process ended: {ended}")
+    raise typer.Exit(Code.FAILED)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)

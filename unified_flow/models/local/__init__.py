@@ -1,0 +1,1 @@
+"""A language model from a file: llama.cpp's own server, as a child process on loopback."""

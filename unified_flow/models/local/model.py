@@ -1,0 +1,77 @@
+"""The local model as every other one: its server is started by the first call that needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+from pathlib import Path
+
+import httpx
+
+from unified_flow.models import ModelCall, ModelReply
+from unified_flow.models.local.server import ALIAS, Address, LocalModelError, LocalServer
+from unified_flow.models.local.warm import warm_address
+from unified_flow.models.openai import OpenAIModel
+
+
+class LocalModel:
+    """`state` is the folder where a warm server of `unified-flow model serve` is noted."""
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        *,
+        state: Path,
+        context_tokens: int,
+        start_timeout_s: float,
+        timeout_s: float,
+    ) -> None:
+        self.name = name
+        self._path = path
+        self._state = state
+        self._timeout_s = timeout_s
+        self._server = LocalServer(
+            path, context_tokens=context_tokens, start_timeout_s=start_timeout_s
+        )
+        self._served: OpenAIModel | None = None
+        atexit.register(self._server.stop)
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that this model has started, if it has."""
+        return self._server.pid
+
+    async def complete(self, call: ModelCall) -> ModelReply:
+        """Raises what OpenAIModel raises, ConfigError, and LocalModelError."""
+        served = await self._at(await self._address())
+        try:
+            return await served.complete(call)
+        except httpx.TransportError as exc:
+            if ended := self._server.died():
+                raise LocalModelError(
+                    f"the process of {self._path.name} died while it answered: {ended}",
+                    hint="the next call starts it again; with too little memory it dies again",
+                ) from exc
+            raise
+
+    async def aclose(self) -> None:
+        if self._served is not None:
+            await self._served.aclose()
+        await asyncio.to_thread(self._server.stop)
+        atexit.unregister(self._server.stop)
+
+    async def _address(self) -> Address:
+        return await asyncio.to_thread(self._find_address)
+
+    def _find_address(self) -> Address:
+        return warm_address(self._state, self._path) or self._server.start()
+
+    async def _at(self, address: Address) -> OpenAIModel:
+        if self._served is None or str(self._served.base_url) != address.url:
+            if self._served is not None:
+                await self._served.aclose()
+            self._served = OpenAIModel(
+                self.name, address.url, ALIAS, api_key=address.key, timeout_s=self._timeout_s
+            )
+        return self._served
