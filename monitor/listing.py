@@ -10,6 +10,7 @@ from enum import StrEnum
 from interventions.durations import short_duration
 from interventions.entry import (
     Entry,
+    closed_at,
     is_open,
     is_snoozed,
     severity_rank,
@@ -118,11 +119,10 @@ def open_row(
 
 def history_row(entry: Entry, now: datetime, *, marked: bool = False) -> Row:
     resolved = bool(entry.get("resolved_at"))
-    closed = entry.get("resolved_at") or entry.get("dismissed_at") or entry["last_seen"]
     state = state_of(entry, now).upper()
     cells = (
         Cell("✓" if marked else "", "mark"),
-        Cell(_ago(closed, now)),
+        Cell(closed_ago(entry, now)),
         Cell(SEVERITY.get(entry["severity"], "?"), _severity_style(entry)),
         Cell(one_line(entry["phase"])),
         Cell(_error(entry), badges=((state, "good" if resolved else "dim"),)),
@@ -131,12 +131,15 @@ def history_row(entry: Entry, now: datetime, *, marked: bool = False) -> Row:
     return Row(entry["id"], cells)
 
 
+def closed_ago(entry: Entry, now: datetime) -> str:
+    return _ago(closed_at(entry) or entry["last_seen"], now)
+
+
 def short_number(number: int) -> str:
-    """Four characters at most: 999, 12k, 3M."""
-    for size, unit in ((10**6, "M"), (10**4, "k")):
-        if number >= size:
-            return f"{number // (size if unit == 'M' else 1000)}{unit}"
-    return str(number)
+    """Four characters at most, up to a thousand million: 9999, 12k, 3M."""
+    if number >= 10**6:
+        return f"{number // 10**6}M"
+    return f"{number // 1000}k" if number >= 10**4 else str(number)
 
 
 def names(entries: Collection[Entry], most: int = 5) -> str:

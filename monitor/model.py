@@ -44,7 +44,7 @@ class Model:
             self.held = snapshot
             return
         self.held = None
-        if snapshot.trouble is not None and self.snapshot.entries:
+        if snapshot.trouble is not None and not snapshot.entries and self.snapshot.entries:
             # What was last read stays in sight, under a notice.
             snapshot = replace(snapshot, entries=self.snapshot.entries, health=self.snapshot.health)
         self.snapshot = snapshot

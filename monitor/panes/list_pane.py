@@ -14,9 +14,9 @@ from monitor.widgets.rows import Column, Row
 
 
 class ListPane(Vertical):
-    def __init__(self, name: str, columns: Sequence[Column]) -> None:
+    def __init__(self, name: str, columns: Sequence[Column], *, follow: bool = False) -> None:
         super().__init__(id=f"pane-{name}", classes="pane")
-        self.list = RowList(columns, id=f"{name}-list")
+        self.list = RowList(columns, follow=follow, id=f"{name}-list")
         self._empty = Static(id=f"{name}-empty", classes="empty", markup=False)
         self._notice = Static(id=f"{name}-notice", classes="notice", markup=False)
 

@@ -10,24 +10,31 @@ from textual.content import Content
 
 from interventions.entry import Entry
 from monitor import listing
-from monitor.feeds import Feed
+from monitor.feeds import MOST_TURNS, Feed
 from monitor.listing import Group
+from monitor.logtail import MOST_LINES
 from monitor.model import Model
 from monitor.panes import log, turns
 from monitor.states import told, why_empty
 from monitor.widgets.rows import Column, Row
 
-_MOST_HISTORY = 500
+MOST_HISTORY = 500
+
+
+def _more(left: int, where: str) -> str:
+    return f"and {left} older ones, which a filter finds, or: {where}"
 
 
 class Tab:
     name: ClassVar[str]
     columns: ClassVar[Sequence[Column]]
     of_entries: ClassVar[bool] = False
+    follow: ClassVar[bool] = False
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.feed: Feed | None = None
+        self.held: Feed | None = None
 
     def rows(self, now: datetime) -> list[Row]:
         raise NotImplementedError
@@ -35,7 +42,12 @@ class Tab:
     def why_empty(self) -> Content:
         if self.feed is None:
             return told("Reading", "", "")
-        return told(*self._nothing()) if not self.feed.problem else Content(self.feed.problem)
+        if self.feed.problem:
+            return Content(self.feed.problem)
+        trouble = self.model.snapshot.trouble
+        if trouble is not None:
+            return told(str(trouble.kind), trouble.what, trouble.todo)
+        return told(*self._nothing())
 
     def _nothing(self) -> tuple[str, str, str]:
         raise NotImplementedError
@@ -43,6 +55,10 @@ class Tab:
     def entries(self, key: str) -> Sequence[Entry]:
         """What the row stands for; none where rows are no entries."""
         return ()
+
+    def more(self) -> str:
+        """Where there is more than the rows show."""
+        return ""
 
     def text(self, key: str) -> Content:
         """The detail of a row that is no entry."""
@@ -121,18 +137,37 @@ class HistoryTab(Tab):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         self._marked: set[str] = set()
+        # What was made last, and of what: a long past is not gone through for every key.
+        self._found: tuple[object, object, list[Entry]] = (None, None, [])
+        self._made: dict[str, tuple[tuple[Entry, str, bool], Row]] = {}
+        self._by_id: tuple[object, dict[str, Entry]] = (None, {})
 
     def rows(self, now: datetime) -> list[Row]:
-        return [
-            listing.history_row(entry, now, marked=entry["id"] in self._marked)
-            for entry in self._shown(now)
-        ]
+        made: dict[str, tuple[tuple[Entry, str, bool], Row]] = {}
+        for entry in self._shown(now):
+            own, marked = entry["id"], entry["id"] in self._marked
+            of = (entry, listing.closed_ago(entry, now), marked)
+            known = self._made.get(own)
+            if known is None or known[0] != of:
+                known = (of, listing.history_row(entry, now, marked=marked))
+            made[own] = known
+        self._made = made
+        return [row for _, row in made.values()]
 
     def _shown(self, now: datetime) -> list[Entry]:
-        query = self.model.view.query
-        return [entry for entry in self._closed() if query.matches(entry, now)][:_MOST_HISTORY]
+        return self._matching(now)[:MOST_HISTORY]
+
+    def _matching(self, now: datetime) -> list[Entry]:
+        query, closed = self.model.view.query, self._closed()
+        # Ages in a query are in minutes at best.
+        of = (query.text, now.replace(second=0, microsecond=0))
+        if self._found[0] is not closed or self._found[1] != of:
+            self._found = (closed, of, [e for e in closed if query.matches(e, now)])
+        return self._found[2]
 
     def marked_entries(self) -> list[Entry]:
+        if not self._marked:
+            return []
         return [entry for entry in self._closed() if entry["id"] in self._marked]
 
     def marked_and_hidden(self, now: datetime) -> int:
@@ -154,13 +189,21 @@ class HistoryTab(Tab):
         count = len(self.marked_entries())
         return f"({count} marked)" if count else ""
 
+    def more(self) -> str:
+        left = len(self._found[2]) - MOST_HISTORY
+        return _more(left, "interventions history QUERY") if left > 0 else ""
+
     def _nothing(self) -> tuple[str, str, str]:
         if self._closed():
             return self._nothing_matches()
         return ("No history", "nothing was closed yet", "")
 
     def entries(self, key: str) -> Sequence[Entry]:
-        return [entry for entry in self._closed() if entry["id"] == key]
+        closed = self._closed()
+        if self._by_id[0] is not closed:
+            self._by_id = (closed, {entry["id"]: entry for entry in closed})
+        found = self._by_id[1].get(key)
+        return [found] if found is not None else []
 
     def _closed(self) -> Sequence[Entry]:
         return self.feed.history if self.feed else ()
@@ -169,6 +212,10 @@ class HistoryTab(Tab):
 class TurnsTab(Tab):
     name = "turns"
     columns = turns.COLUMNS
+
+    def more(self) -> str:
+        full = self.feed is not None and len(self.feed.turns) >= MOST_TURNS
+        return f"the latest {MOST_TURNS}; all: unified-flow turns list" if full else ""
 
     def rows(self, now: datetime) -> list[Row]:
         query, found = self.model.view.query, self.feed.turns if self.feed else ()
@@ -187,6 +234,11 @@ class TurnsTab(Tab):
 class LogTab(Tab):
     name = "log"
     columns = log.COLUMNS
+    follow = True
+
+    def more(self) -> str:
+        full = self.feed is not None and len(self.feed.log) >= MOST_LINES
+        return f"the latest {MOST_LINES} lines of today's error log" if full else ""
 
     def rows(self, now: datetime) -> list[Row]:
         query, found = self.model.view.query, self.feed.log if self.feed else ()

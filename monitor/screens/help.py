@@ -26,7 +26,8 @@ class HelpScreen(ModalScreen[None]):
 
     def __init__(self, bindings: Sequence[ActiveBinding]) -> None:
         super().__init__()
-        self._bindings_shown = bindings
+        # Those that hold everywhere come first in what is alive, and are wanted last.
+        self._bindings_shown = sorted(bindings, key=lambda active: active.binding.priority)
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help", classes="box") as box:

@@ -59,7 +59,7 @@ class TriageScreen(ReadingScreen):
         with Horizontal(id="body"):
             with ContentSwitcher(initial="pane-open", id="panes"):
                 for name, tab in self.tabs.items():
-                    yield ListPane(name, tab.columns)
+                    yield ListPane(name, tab.columns, follow=tab.follow)
             yield DetailView(id="detail")
         yield Footer(compact=True, show_command_palette=False)
 
@@ -83,9 +83,13 @@ class TriageScreen(ReadingScreen):
                 screen.saw(message.snapshot.entries)
 
     def on_feed_read(self, message: FeedRead) -> None:
-        if not self.model.paused:
-            self.tabs[message.feed.tab].feed = message.feed
-            self.show()
+        """While paused it is held like the queue; but a tab that shows nothing yet is filled."""
+        tab = self.tabs[message.feed.tab]
+        if self.model.paused and tab.feed is not None:
+            tab.held = message.feed
+            return
+        tab.feed = message.feed
+        self.show()
 
     def on_background_read(self, message: BackgroundRead) -> None:
         self.detail.add_background(message.intervention_id, message.background)
@@ -110,12 +114,11 @@ class TriageScreen(ReadingScreen):
     def show(self) -> None:
         model, tab = self.model, self.tab
         rows = tab.rows(self.clock())
-        trouble = model.snapshot.trouble
         self.query_one(f"#pane-{tab.name}", ListPane).show(
             rows,
             tab.why_empty(),
             sorted_title=SORT_COLUMN[model.view.sort] if tab.name == "open" else "",
-            notice=f"{trouble.what}\n{trouble.todo}" if trouble and rows else "",
+            notice=self._notice() if rows else "",
         )
         self.query_one(StatusHeader).show(model.snapshot, self.source.title, model.held_back)
         self.query_one(TabBar).show(
@@ -124,13 +127,20 @@ class TriageScreen(ReadingScreen):
         self._show_detail()
         self.check_keys()
 
+    def _notice(self) -> str:
+        """What keeps the rows from being the whole truth, or from being acted on."""
+        trouble, why = self.model.snapshot.trouble, self.model.snapshot.read_only
+        lines = [trouble.what, trouble.todo] if trouble else []
+        if self.tab.name == "open" and why and self.source.queue is not None:
+            lines.append(f"read-only: {why}; nothing can be changed from here")
+        return "\n".join([*lines, *filter(None, [self.tab.more()])])
+
     def _show_detail(self) -> None:
         now, entry = self.clock(), self.current()
-        if not self.has_class("-wide"):
-            pass
-        elif self.tab.of_entries:
+        wide = self.has_class("-wide")
+        if wide and self.tab.of_entries:
             self.detail.show(entry, self.model.alike(entry) if entry else [], now)
-        else:
+        elif wide:
             self.detail.show_text(self.tab.text(self.rows.cursor_key or ""))
         above = self._detail_screen
         if above in self.app.screen_stack and above.view.entry is not None:
@@ -169,15 +179,19 @@ class TriageScreen(ReadingScreen):
             return
         self.read_background(entry["id"])
         if self.has_class("-wide"):
-            self.model.new.discard(entry["id"])
+            self._looked_at()
+
+    def _looked_at(self) -> None:
+        """All that the row stands for."""
+        self.model.new -= {entry["id"] for entry in self.tab.entries(self.rows.cursor_key or "")}
 
     @on(RowList.Chosen)
     def _chosen(self, message: RowList.Chosen) -> None:
-        entry, now = self.current(), self.clock()
+        entry, now = next(iter(self.tab.entries(message.key)), None), self.clock()
         if self.has_class("-wide"):
             self.detail.focus()
         elif entry is not None:
-            self.model.new.discard(entry["id"])
+            self._looked_at()
             self._detail_screen = DetailScreen(self, entry, self.model.alike(entry), now)
             self.app.push_screen(self._detail_screen)
             self.read_background(entry["id"])
@@ -239,6 +253,9 @@ class TriageScreen(ReadingScreen):
 
     def action_pause(self) -> None:
         self.model.pause()
+        if not self.model.paused:
+            for tab in self.tabs.values():
+                tab.feed, tab.held = tab.held or tab.feed, None
         self.show()
 
     def action_refresh(self) -> None:

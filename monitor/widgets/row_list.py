@@ -46,32 +46,29 @@ class RowList(ScrollView, can_focus=True):
         "rows--owner",
     }
 
-    @dataclass
     class Moved(Message):
-        """The cursor came to another item (None: the list is empty)."""
-
-        list: RowList
-        key: str | None
+        """The cursor came to another item, or the list became empty."""
 
     @dataclass
     class Chosen(Message):
-        list: RowList
         key: str
 
     @dataclass
     class Ticked(Message):
         """The mark of a row was clicked."""
 
-        list: RowList
         key: str
 
     @dataclass
     class HeadClicked(Message):
-        list: RowList
         title: str
 
-    def __init__(self, columns: Sequence[Column], *, id: str | None = None) -> None:
+    def __init__(
+        self, columns: Sequence[Column], *, follow: bool = False, id: str | None = None
+    ) -> None:
+        """`follow`: a cursor on the first row stays there when others come before it."""
         super().__init__(id=id)
+        self._follow = follow
         self.columns = tuple(columns)
         self.rows: list[Row] = []
         self.sorted_title = ""
@@ -87,16 +84,19 @@ class RowList(ScrollView, can_focus=True):
         """Replace the rows; the cursor stays on its item, or goes to the one now in its place."""
         if list(rows) == self.rows and sorted_title == self.sorted_title:
             return
-        before, previous = self.cursor, self.rows
+        before, previous, in_sight = self.cursor, self.rows, self._in_sight()
         whole = (self.sorted_title, self._layout, self.scroll_offset)
         self.rows = list(rows)
         self.sorted_title = sorted_title
         self._places = {row.key: place for place, row in enumerate(self.rows)}
         self._arrange()
         place = self._places.get(self.cursor_key or "", min(before, len(self.rows) - 1))
+        if self._follow and before == 0:
+            place = 0
         if before >= 0 and place >= 0:
             self.scroll_to(y=self.scroll_y + place - before, animate=False, immediate=True)
-        self._stand_on(max(place, 0) if self.rows else -1)
+        # Who looked elsewhere with the mouse goes on looking there.
+        self._stand_on(max(place, 0) if self.rows else -1, reveal=in_sight)
         if whole != (self.sorted_title, self._layout, self.scroll_offset):
             self.refresh()
             return
@@ -135,14 +135,20 @@ class RowList(ScrollView, can_focus=True):
         if key in self._places:
             self._stand_on(self._places[key])
 
-    def _stand_on(self, place: int) -> None:
+    def _stand_on(self, place: int, *, reveal: bool = True) -> None:
         key = self.rows[place].key if place >= 0 else None
         if key != self.cursor_key:
             self._refresh_row(self.cursor)
             self.cursor_key = key
             self._refresh_row(place)
-            self.post_message(self.Moved(self, key))
-        self._reveal()
+            self.post_message(self.Moved())
+        if reveal:
+            self._reveal()
+
+    def _in_sight(self) -> bool:
+        """Also when there is no cursor yet."""
+        line, height = self.cursor - self.scroll_offset.y, self.scrollable_content_region.height
+        return self.cursor < 0 or 0 <= line < height - _HEAD
 
     def _reveal(self) -> None:
         place, height = self.cursor, self.scrollable_content_region.height - _HEAD
@@ -168,7 +174,7 @@ class RowList(ScrollView, can_focus=True):
 
     def action_choose(self) -> None:
         if self.cursor_key is not None:
-            self.post_message(self.Chosen(self, self.cursor_key))
+            self.post_message(self.Chosen(self.cursor_key))
 
     # -- the mouse -------------------------------------------------------------------------------
 
@@ -182,7 +188,7 @@ class RowList(ScrollView, can_focus=True):
         again = place == self.cursor
         self.move_to(place)
         if event.x < 2:
-            self.post_message(self.Ticked(self, self.rows[place].key))
+            self.post_message(self.Ticked(self.rows[place].key))
         elif again:
             self.action_choose()
 
@@ -190,7 +196,7 @@ class RowList(ScrollView, can_focus=True):
         start = 0
         for number, size in self._layout:
             if start <= x < start + size + GAP:
-                self.post_message(self.HeadClicked(self, self.columns[number].title))
+                self.post_message(self.HeadClicked(self.columns[number].title))
             start += size + GAP
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
@@ -250,7 +256,7 @@ class RowList(ScrollView, can_focus=True):
                 segments += [gap] if room > taken else []
                 room = max(room - taken - GAP, 0)
             text = cut(cell.text, room, right=column.right)
-            segments.append(Segment(text, self._style(cell.style or row.style, base)))
+            segments.append(Segment(text, self._style(cell.style, base)))
         return Strip(segments).adjust_cell_length(width, base)
 
     def _style(self, name: str, base: Style) -> Style:

@@ -36,7 +36,6 @@ class Row:
 
     key: str
     cells: tuple[Cell, ...]
-    style: str = ""
 
 
 def layout(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[tuple[int, int]]:

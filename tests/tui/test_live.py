@@ -11,6 +11,7 @@ import pytest
 
 from interventions import InterventionQueue
 from monitor.app import Monitor
+from monitor.messages import QueueRead
 from monitor.source import LiveSource
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
@@ -151,3 +152,67 @@ async def test_a_burst_is_read_a_few_times_and_leaves_the_keys_quick(
         await until(pilot, lambda: len(rows(pilot).rows) == 43)
         assert reads < 40
         assert sorted(paints)[len(paints) // 2] < 0.1
+
+
+async def test_the_mouse_wheel_is_not_taken_back(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 40)
+    async with monitor().run_test(size=SIZE) as pilot:
+        rows(pilot).scroll_to(y=15, animate=False, immediate=True)
+        put(queue, severity="medium", created_at="2020-01-01T00:00:00Z")
+        await until(pilot, lambda: len(rows(pilot).rows) == 41)
+        await pilot.pause()
+        assert rows(pilot).scroll_offset.y == 15
+        await pilot.press("j")
+        assert 0 <= line_of_cursor(pilot) < rows(pilot).size.height - 1
+
+
+async def test_the_log_follows_what_fails(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 40)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: len(rows(pilot).rows) == 40)
+        put(queue, error_type="Latest")
+        await until(pilot, lambda: "Latest" in text(pilot))
+        assert rows(pilot).cursor == 0
+        await pilot.press("j")
+        here = rows(pilot).cursor_key
+        put(queue, error_type="LaterYet")
+        await until(pilot, lambda: len(rows(pilot).rows) == 42)
+        assert rows(pilot).cursor_key == here
+
+
+async def test_a_tab_opened_while_paused_is_filled_once(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    queue.resolve(put(queue, error_type="Old"), "done")
+    later = put(queue, error_type="Later")
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("p", "2")
+        await until(pilot, lambda: "RESOLVED Old" in text(pilot))
+        queue.resolve(later, "done")
+        await until(pilot, lambda: triage(pilot).tabs["history"].held is not None)
+        assert "RESOLVED Later" not in text(pilot)
+        await pilot.press("p")
+        await until(pilot, lambda: "RESOLVED Later" in text(pilot))
+
+
+async def test_all_of_a_folded_row_was_looked_at(queue: InterventionQueue, monitor: Make) -> None:
+    for number in range(3):
+        put(queue, session_id=f"s{number}", error_type="Same", fingerprint="f" * 16)
+    async with monitor().run_test(size=(130, 40)) as pilot:
+        assert "NEW" in text(pilot)
+        await until(pilot, lambda: "NEW" not in text(pilot))
+
+
+async def test_a_burst_is_one_message(queue: InterventionQueue, monitor: Make) -> None:
+    """What waits to be shown is replaced by what is newer."""
+    fill(queue, 2)
+    async with monitor().run_test(size=SIZE) as pilot:
+        shown: list[object] = []
+        take = triage(pilot).model.take
+        triage(pilot).model.take = lambda snapshot: (shown.append(snapshot), take(snapshot))[1]  # type: ignore[method-assign]
+        snapshots = [triage(pilot).source.read() for _ in range(20)]
+        for snapshot in snapshots:
+            triage(pilot).post_message(QueueRead(snapshot))
+        await until(pilot, lambda: snapshots[-1] in shown)
+        assert len(shown) < 5

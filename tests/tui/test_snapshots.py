@@ -42,8 +42,11 @@ class StillSource(LiveSource):
         found = super().read()
         if found.trouble is None:
             return found
-        what = found.trouble.what.replace(str(self.home), self.title)
-        return replace(found, trouble=replace(found.trouble, what=what))
+        what, todo = (
+            text.replace(str(self.home), self.title)
+            for text in (found.trouble.what, found.trouble.todo)
+        )
+        return replace(found, trouble=replace(found.trouble, what=what, todo=todo))
 
 
 def clock() -> datetime:
