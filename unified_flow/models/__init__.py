@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pydantic import BaseModel
@@ -26,6 +27,18 @@ class ModelCall:
     sections: Sections
     temperature: float
     max_tokens: int
+    stream: Stream | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Who wants to see the text of `field` of the answer while it is written.
+
+    `show` gets all of it so far, again and again. A model that answers at once need not call it.
+    """
+
+    field: str
+    show: Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -20,6 +21,7 @@ from unified_flow.models.completion import read_completion
 from unified_flow.models.refusal import status_error, without_key
 from unified_flow.models.render import messages
 from unified_flow.models.schema import response_format
+from unified_flow.models.streaming import TextTap
 from unified_flow.models.transport import named, too_slow
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
@@ -69,15 +71,29 @@ class OpenAIModel:
             "temperature": call.temperature,
             "max_tokens": call.max_tokens,
             "response_format": response_format(call.phase, call.output),
-            "stream": False,
+            "stream": call.stream is not None,
         }
-        response, body = await self.request("POST", "chat/completions", self.timeout_s, payload)
+        tap = None
+        if call.stream is not None:
+            payload["stream_options"] = {"include_usage": True}
+            tap = TextTap(call.stream.show, call.stream.field, self._secret()).feed
+        response, body = await self.request(
+            "POST", "chat/completions", self.timeout_s, payload, tap=tap
+        )
         return read_completion(self._without_key(body), response.headers.get("content-type", ""))
 
     async def request(
-        self, method: str, path: str, timeout_s: float, payload: dict[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        timeout_s: float,
+        payload: dict[str, Any] | None = None,
+        *,
+        tap: Callable[[bytes], None] | None = None,
     ) -> tuple[httpx.Response, bytes]:
         """One request under the base URL; the response's head and its whole, bounded body.
+
+        `tap` sees the body as it arrives.
 
         Raises httpx.HTTPStatusError for anything but a 2xx, httpx.ReadTimeout at the
         deadline, other httpx.TransportErrors as they come, ReplyTooLargeError.
@@ -96,7 +112,7 @@ class OpenAIModel:
                 try:
                     if not response.is_success:
                         raise await status_error(response, self.endpoint, self._secret())
-                    return response, await self._body(response)
+                    return response, await self._body(response, tap)
                 finally:
                     await response.aclose()
         except TimeoutError as exc:
@@ -137,10 +153,12 @@ class OpenAIModel:
     def _secret(self) -> str | None:
         return None if self._key is None else self._key.get_secret_value()
 
-    async def _body(self, response: httpx.Response) -> bytes:
+    async def _body(self, response: httpx.Response, tap: Callable[[bytes], None] | None) -> bytes:
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk
+            if tap is not None:
+                tap(chunk)
             if len(body) > MAX_REPLY_BYTES:
                 raise ReplyTooLargeError(
                     f"{self.model} at {self.endpoint} sent more than {MAX_REPLY_BYTES:,} bytes",
