@@ -41,11 +41,12 @@ class ArchiveFile:
         place = self._ids.get(intervention_id)
         return next(latest(jsonl.at(self.path, [place])), None) if place else None
 
-    def resolved(self, names: Iterable[str]) -> Iterator[Entry]:
+    def resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
         """Those with one of these fingerprints that were resolved at some time."""
         self._catch_up()
-        places = {place for name in names for place in self._resolved.get(name, ())}
-        return latest(jsonl.at(self.path, sorted(places))) if places else iter(())
+        places = sorted({place for name in names for place in self._resolved.get(name, ())})
+        wanted = places[-limit:] if limit else places
+        return latest(jsonl.at(self.path, wanted)) if wanted else iter(())
 
     def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
         self._catch_up()

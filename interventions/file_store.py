@@ -113,9 +113,9 @@ class FileStore:
         except OSError as error:
             raise storage_error("read", self._archive.path, error) from error
 
-    def archived_resolved(self, names: Iterable[str]) -> Iterator[Entry]:
+    def archived_resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
         try:
-            yield from self._archive.resolved(names)
+            yield from self._archive.resolved(names, limit)
         except OSError as error:
             raise storage_error("read", self._archive.path, error) from error
 

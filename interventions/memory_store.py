@@ -57,11 +57,14 @@ class MemoryStore:
     def archived_one(self, intervention_id: str) -> Entry | None:
         return self._archive.get(intervention_id)
 
-    def archived_resolved(self, names: Iterable[str]) -> Iterator[Entry]:
+    def archived_resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
         wanted = set(names)
-        for entry in list(self._archive.values()):
-            if wanted & fingerprints(entry) and was_resolved(entry):
-                yield entry
+        found = [
+            entry
+            for entry in self._archive.values()
+            if wanted & fingerprints(entry) and was_resolved(entry)
+        ]
+        yield from found[-limit:] if limit else found
 
     def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
         found = None

@@ -126,14 +126,15 @@ class InterventionQueue:
 
         return InterventionRequest.model_validate(self.find(intervention_id))
 
-    def similar(self, intervention_id: str) -> list[Entry]:
+    def similar(self, intervention_id: str, *, limit: int | None = None) -> list[Entry]:
         """Entries resolved before whose fingerprint is one of this entry's, the latest first.
 
-        An entry that was resolved and reopened is its own past, and is among them.
+        An entry that was resolved and reopened is its own past, and is among them. `limit` is how
+        many records of the archive are looked at.
         """
         current = {entry["id"]: entry for entry in self.entries()}
         entry = lookup.find_anywhere(current.values(), self.store, intervention_id)
-        past = self.store.archived_resolved(fingerprints(entry))
+        past = self.store.archived_resolved(fingerprints(entry), limit)
         others = {other["id"]: other for other in past} | current
         return lookup.similar(entry, others.values())
 

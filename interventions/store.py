@@ -68,8 +68,9 @@ class Store(Protocol):
         """By its whole id, without a look at the others."""
         ...
 
-    def archived_resolved(self, names: Iterable[str]) -> Iterator[Entry]:
-        """Those of the archive with one of these fingerprints that were resolved at some time."""
+    def archived_resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
+        """Those of the archive with one of these fingerprints that were resolved at some time; with
+        `limit` those of the latest records alone."""
         ...
 
     def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:

@@ -24,6 +24,7 @@ from interventions.timestamps import utc_now
 from monitor.archived import Archived
 from monitor.snapshot import Background, Kind, Snapshot, Trouble
 
+_MOST_PAST = 20
 Clock = Callable[[], datetime]
 
 
@@ -100,7 +101,7 @@ class LiveSource:
         return closed_ones(current, self._whole.entries.values())
 
     def background(self, intervention_id: str) -> Background:
-        past = tuple(self._queue.similar(intervention_id))
+        past = tuple(self._queue.similar(intervention_id, limit=_MOST_PAST))
         return Background(past, tuple(self._queue.journal(intervention_id)))
 
     def _trouble(self, error: StorageError | OSError) -> Trouble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -88,6 +89,8 @@ class TriageScreen(ReadingScreen):
         if self.model.paused and tab.feed is not None:
             tab.held = message.feed
             return
+        if tab.feed is None:
+            self.call_after_refresh(gc.freeze)  # a long past stays too: see Monitor.on_mount
         tab.feed = message.feed
         self.show()
 

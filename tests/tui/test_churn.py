@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from textual.events import Key
 from textual.pilot import Pilot
 
 from interventions import InterventionQueue
+from interventions.home import archive_file, transitions_file
 from monitor.app import Monitor
 from tests.tui.other_process import OtherProcess
-from tests.tui.scene import fill
+from tests.tui.scene import fill, until
 from tests.tui.seen import rows
 
 pytestmark = pytest.mark.anyio
@@ -31,6 +33,7 @@ async def _key_to_paint_s(pilot: Pilot[Any], key: str) -> float:
     started = time.perf_counter()
     pilot.app.post_message(Key(key, key))
     while rows(pilot).cursor_key == before:
+        assert time.perf_counter() - started < 20, "the key moved nothing"
         await asyncio.sleep(0.001)
     pilot.app.screen.call_after_refresh(painted.set)
     await painted.wait()
@@ -41,13 +44,33 @@ def _resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def _long_past(queue: InterventionQueue, home: Path, count: int) -> None:
+    """An archive and a journal as they are after years."""
+    first = fill(queue, 1)[0]
+    queue.resolve(first, "mended")
+    closed, (line,) = queue.find(first), queue.journal(first)
+    with archive_file(home).open("w") as file, transitions_file(home).open("a") as journal:
+        for number in range(count):
+            own = f"int_20250101_000000_{number:06x}"
+            alike = f"{number // 50:016x}"
+            file.write(json.dumps({**closed, "id": own, "fingerprint": alike}) + "\n")
+            journal.write(json.dumps({**line, "id": own}) + "\n")
+
+
+@pytest.mark.parametrize(("tab", "archived"), [("1", 0), ("1", 5000), ("2", 5000)])
 async def test_twenty_changes_a_second(
-    queue: InterventionQueue, monitor: Callable[..., Monitor], home: Path, other: OtherProcess
+    queue: InterventionQueue,
+    monitor: Callable[..., Monitor],
+    home: Path,
+    other: OtherProcess,
+    tab: str,
+    archived: int,
 ) -> None:
+    _long_past(queue, home, archived)
     fill(queue, 20)
     async with monitor().run_test(size=(130, 40)) as pilot:
-        await _key_to_paint_s(pilot, "j")  # the first waits for the first paint
-        await _key_to_paint_s(pilot, "k")
+        await pilot.press(tab)
+        await until(pilot, lambda: len(rows(pilot).rows) >= (20 if tab == "1" else 500))
         churning = asyncio.create_task(asyncio.to_thread(other.churn, home, SECONDS, 20))
         waits, memory, key = [], [], "j"
         while not churning.done():
@@ -60,8 +83,9 @@ async def test_twenty_changes_a_second(
         growth = (median(memory[half:]) - median(memory[:half])) / 1e6
         ms = sorted(wait * 1000 for wait in waits)
         high = ms[int(len(ms) * 0.99)]
-        print(f"{median(ms):.0f} ms median, {high:.0f} in 99 of 100, {ms[-1]:.0f} at worst")
+        print(f"tab {tab}, {archived} archived: {median(ms):.0f} ms median, ", end="")
+        print(f"{high:.0f} in 99 of 100, {ms[-1]:.0f} at worst")
         print(f"{growth:.1f} MB more in the second half")
-        if SOAK:  # other tests run beside the short form, which can only look at the memory
-            assert high < 100
+        # Other tests run beside the short form, so that only a slow median is the monitor's fault.
+        assert (high if SOAK else median(ms)) < 100
         assert growth < 8
