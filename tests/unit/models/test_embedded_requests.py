@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unified_flow.models.embedded.requests import pages_to_read, to_remember
+from unified_flow.models.embedded.requests import asked_of_pages, pages_to_read, to_remember
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,17 @@ def test_pages_that_are_to_be_read(query: str, urls: list[str] | None) -> None:
     found = pages_to_read(query)
     assert (found and found[0]) == urls
     assert found is None or "http" not in found[1]
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("According to https://a.example/x, what is a service?", "what is a service?"),
+        ("Read https://a.example/x and tell me what it costs", "tell me what it costs"),
+        ("What does https://a.example/x say about services?", "What services?"),
+        ("Summarise https://a.example/x", "Summarise https://a.example/x"),
+        ("What is a service?", "What is a service?"),
+    ],
+)
+def test_what_is_asked_of_the_pages(query: str, asked: str) -> None:
+    assert asked_of_pages(query) == asked

@@ -10,6 +10,7 @@ from unified_flow.models.embedded.passages import SEARCHES, passages_of
 from unified_flow.models.embedded.phrases import Phrases, phrases_of
 from unified_flow.models.embedded.plan import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, Found, quotes_for, shown
+from unified_flow.models.embedded.requests import RESEARCH, asked_of_pages
 from unified_flow.results import Citation, Draft, ToolResult
 from unified_flow.retrieval import source_of
 from unified_flow.sections import Sections
@@ -82,6 +83,8 @@ def _recalled(sections: Sections, phrases: Phrases) -> Draft:
 def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     """One question's quotes best first; of a compound one, each part's by turns."""
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
+    if any(result.tool == RESEARCH for result in sections.coordinator):
+        asked = asked_of_pages(asked)
     parts = questions_in(asked)
     refused = _refused(sections)
     found: list[tuple[str, Found]] = []

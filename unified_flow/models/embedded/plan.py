@@ -106,7 +106,9 @@ def _in_plain_words(query: str, tools: set[str]) -> ToolRequest | None:
         return ToolRequest(tool=REMEMBER, args={"text": text}, goal_id="g1")
     if RESEARCH in tools and (found := pages_to_read(query)) is not None:
         urls, question = found
-        args = {"urls": urls, "question": search_query(question)}
+        args: dict[str, object] = {"urls": urls}
+        if question:
+            args["question"] = search_query(question)
         return ToolRequest(tool=RESEARCH, args=args, goal_id="g1")
     return None
 

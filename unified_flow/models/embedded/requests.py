@@ -16,6 +16,14 @@ _TO_READ = re.compile(
     r"|阅读|打开|总结|根据",
     re.IGNORECASE,
 )
+# What is left of "According to URL, …", "Read URL and tell me …", "What does URL say about …".
+_LEFT_OVER = re.compile(
+    r"^\W*(?:please\s+)?(?:(?:fetch|read|open|visit|browse|load|get|check|summari[sz]e|according\s+to"
+    r"|look\s+(?:at|into|up)|hämta|läs|öppna|besök|sammanfatta|enligt|titta\s+på|selon|d['’]après"  # noqa: RUF001
+    r"|lis(?:ez)?|ouvre[z]?|visite[rz]?|résume[rz]?)\b[\s,:;.]*(?:(?:and|och|et)\s+)?"
+    r"|(?P<what>what|vad|que)\s+(?:(?:does|do)\s+)?(?:says?|säger|dit)\s+(?:about|om|sur|de))",
+    re.IGNORECASE,
+)
 _TO_REMEMBER = re.compile(
     r"^\W*(?:please\s+|(?:can|could)\s+you\s+(?:please\s+)?)?(?:remember|note|keep\s+in\s+mind"
     r"|kom\s+ihåg|souviens-toi|souvenez-vous|retiens|retenez)\s*(?::|,?\s*(?:that|att|que|qu['’]))"  # noqa: RUF001
@@ -26,12 +34,19 @@ _ENDS = ".,;:!?"
 
 
 def pages_to_read(question: str) -> tuple[list[str], str] | None:
-    """(addresses, the question without them), only if it asks to read what it names."""
+    """(addresses, what is asked of them), only if it asks to read what it names."""
     urls = [url.rstrip(_ENDS) for url in _URL.findall(question)]
     rest = " ".join(_URL.sub(" ", question).split())
     if not urls or not _TO_READ.search(rest):
         return None
-    return list(dict.fromkeys(urls))[:MAX_URLS], rest
+    asked = _LEFT_OVER.sub(lambda match: match["what"] or "", rest).strip()
+    return list(dict.fromkeys(urls))[:MAX_URLS], asked
+
+
+def asked_of_pages(question: str) -> str:
+    """The question as it is put to the pages that it names, else as it is."""
+    found = pages_to_read(question)
+    return found[1] if found is not None and found[1] else question
 
 
 def to_remember(question: str) -> str | None:
@@ -42,4 +57,4 @@ def to_remember(question: str) -> str | None:
     return match["text"]
 
 
-__all__ = ["REMEMBER", "RESEARCH", "pages_to_read", "to_remember"]
+__all__ = ["REMEMBER", "RESEARCH", "asked_of_pages", "pages_to_read", "to_remember"]
