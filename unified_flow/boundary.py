@@ -7,69 +7,115 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from time import perf_counter
 
 from interventions.redaction import redact
 from unified_flow.classify import classify
 from unified_flow.clock import elapsed_ms
+from unified_flow.course import Course
 from unified_flow.errors import LimitReachedError, LoopLimitError, PhaseError
 from unified_flow.events import PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.journal import digest
-from unified_flow.kit import Kit, Where
+from unified_flow.kit import Kit
 from unified_flow.ledger import Ledger
 from unified_flow.phases import BY_NAME
-from unified_flow.policies import Failure, Retry, Stop
-from unified_flow.report import Told, redacted_message, tell
+from unified_flow.policies import Action, Failure, Retry, Stop
+from unified_flow.report import Told, redacted_message, tell, untold
+from unified_flow.retrieval import Passage
 from unified_flow.routing import Step
 from unified_flow.sections import written
 from unified_flow.services import Services
+from unified_flow.where import Where
 
 logger = logging.getLogger(__name__)
 
+TELL_S = 1.0
 
-async def run_phase(step: Step, ledger: Ledger, services: Services) -> None:
+
+async def run_phase(
+    step: Step, ledger: Ledger, services: Services, course: Course | None = None
+) -> None:
     """Run one phase to its end and record its result.
 
-    Raises the phase's own error, with the original as cause, once the failure is recorded.
+    Raises the phase's own error, with the original as cause, once the failure is recorded. Where
+    the policy has let it try again, that is about the try that failed first.
     """
+    course = course or Course()
     visit = ledger.turn.visit_number(step.phase)
-    attempt = 1
+    attempt, model = 1, None
+    earliest: tuple[Failure, Kit | None] | None = None
     while True:
         started = perf_counter()
         kit: Kit | None = None
         try:
-            kit = _enter(step, visit, attempt, ledger, services)
+            kit = _enter(step, visit, attempt, ledger, services, course, model)
             if step.limit is not None:
                 raise step.limit
-            output = await BY_NAME[step.phase].run(ledger.turn, kit)
+            output = await course.run(BY_NAME[step.phase].run(ledger.turn, kit), kit.stand)
             took = elapsed_ms(started)
             ledger.record(
                 PhaseCompleted(phase=step.phase, visit=visit, output=output, duration_ms=took)
             )
             return
-        except Exception as exc:  # whatever a phase raises is its failure
-            where = kit.where if kit else Where()
-            meaning = classify(exc, where.stage)
-            failure = Failure(step.phase, where.tool, attempt, meaning, exc)
-            action = services.policy.decide(failure)
-            if isinstance(action, Retry) and any(not write.done for write in ledger.turn.writes):
-                action = Stop()  # a call that may have written is a person's to repeat
-            told = None
-            if isinstance(action, Stop):
-                _flush(ledger)
-                told = await asyncio.to_thread(tell, failure, kit, ledger.turn, services)
-            _record_failure(failure, visit, told, action, elapsed_ms(started), ledger)
-            if told is not None:
-                raise _phase_error(failure, told, ledger) from exc
-            assert isinstance(action, Retry)
-            await asyncio.sleep(action.after_s)
-            attempt += 1
+        except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
+            failure = _failure(exc, step.phase, attempt, kit, course)
+            earliest = earliest or (failure, kit)
+            action = _decide(failure, earliest[0], ledger, services)
+            took = elapsed_ms(started)
+            if isinstance(action, Retry):
+                _record_failure(failure, visit, None, action, took, ledger)
+                await asyncio.sleep(action.after_s)
+                attempt, model = attempt + 1, action.model
+                continue
+            failure, kit = replace(earliest[0], attempt=attempt), earliest[1]
+            _flush(ledger)
+            told = await _tell(failure, kit, ledger, services)
+            _record_failure(failure, visit, told, action, took, ledger)
+            found = await course.retrieved(ledger.turn) if action.answer == "degrade" else []
+            raise _phase_error(failure, told, action, found, ledger) from failure.error
 
 
-def _enter(step: Step, visit: int, attempt: int, ledger: Ledger, services: Services) -> Kit:
+def _failure(exc: Exception, phase: str, attempt: int, kit: Kit | None, course: Course) -> Failure:
+    where = kit.where if kit else Where()
+    meaning = classify(exc, where.stage)
+    return Failure(phase, where.tool, attempt, meaning, exc, where.model, course.left_s)
+
+
+def _decide(failure: Failure, first: Failure, ledger: Ledger, services: Services) -> Action:
+    """What the policy says; at the end of several tries, what it says of the first of them."""
+    action = services.policy.decide(failure)
+    if isinstance(action, Retry):
+        if any(not write.done for write in ledger.turn.writes):
+            return Stop()  # a call that may have written is a person's to repeat
+        return action
+    if failure is first:
+        return action
+    of_first = services.policy.decide(replace(first, attempt=failure.attempt, left_s=0.0))
+    return of_first if isinstance(of_first, Stop) else action
+
+
+async def _tell(failure: Failure, kit: Kit | None, ledger: Ledger, services: Services) -> Told:
+    """Under a policy with time-outs a queue that somebody holds must not hold the answer too: it
+    is told all the same, and the answer does not know under which name."""
+    telling = asyncio.create_task(asyncio.to_thread(tell, failure, kit, ledger.turn, services))
+    bounded = services.policy.bounds.pipeline_s is not None
+    done, _ = await asyncio.wait({telling}, timeout=TELL_S if bounded else None)
+    return telling.result() if done else untold(failure, ledger.turn, services)
+
+
+def _enter(
+    step: Step,
+    visit: int,
+    attempt: int,
+    ledger: Ledger,
+    services: Services,
+    course: Course,
+    model: str | None,
+) -> Kit:
     recipe = services.recipe(step.phase)
-    kit = Kit(step.phase, recipe, ledger, services)
-    model = services.models.name_of(recipe)
+    kit = Kit(step.phase, recipe, ledger, services, model=model, prefetch=course.prefetch)
+    model = model or services.models.name_of(recipe)
     ledger.record(
         PhaseStarted(
             phase=step.phase,
@@ -123,7 +169,9 @@ def _record_failure(
         logger.critical("the journal in %s cannot be written: %s", ledger.folder, exc)
 
 
-def _phase_error(failure: Failure, told: Told, ledger: Ledger) -> PhaseError:
+def _phase_error(
+    failure: Failure, told: Told, action: Stop, retrieved: list[Passage], ledger: Ledger
+) -> PhaseError:
     turn, meaning = ledger.turn, failure.meaning
     limit = isinstance(failure.error, LimitReachedError)
     kind = LoopLimitError if limit else BY_NAME[failure.phase].ERROR
@@ -143,4 +191,9 @@ def _phase_error(failure: Failure, told: Told, ledger: Ledger) -> PhaseError:
         context=told.context,
         partial=redact(written(turn.sections)),
         hint=getattr(failure.error, "hint", None),
+        answer=action.answer,
+        scope=failure.scope,
+        timed_out=failure.timed_out,
+        retry_after_s=action.retry_after_s,
+        retrieved=retrieved,
     )

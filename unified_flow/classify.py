@@ -71,6 +71,7 @@ TABLE: tuple[Row, ...] = (
         "llm",
         "LLM_ERROR",
     ),
+    Row((errors.PipelineTimeoutError,), "tool_timeout", "network", "INTERNAL_ERROR"),
     Row((errors.ModelError,), "llm_error", "llm", "LLM_ERROR"),
     Row((json.JSONDecodeError,), "parse_error", "llm", "LLM_ERROR"),
     Row((errors.ToolServerError,), "http_error", "network", "INTERNAL_ERROR"),

@@ -74,6 +74,38 @@ class Limits(Table):
     model_calls: int = Field(default=25, ge=1, description="calls of a model in one turn")
 
 
+class GracefulSettings(Table):
+    """The policy `graceful`: its time-outs, and what is off until somebody wants it
+    (architecture/error-handling.md)."""
+
+    search_timeout_s: float = Field(default=1.5, gt=0, description="seconds for one search")
+    generation_timeout_s: float = Field(
+        default=3.0, gt=0, description="seconds for one call of a model"
+    )
+    pipeline_timeout_s: float = Field(
+        default=5.0, gt=0, description="seconds for a turn as a whole, from question to answer"
+    )
+    retries: int = Field(
+        default=0, ge=0, description="further tries of a phase whose failure may pass by itself"
+    )
+    backoff_s: float = Field(
+        default=0.2, ge=0, description="seconds before the first of them; doubles with each"
+    )
+    failover: str | None = Field(
+        default=None, description="[models.*] table that is asked where another model has failed"
+    )
+    breaker: bool = Field(
+        default=False, description="ask a model no more for a while once it keeps failing"
+    )
+    breaker_failures: int = Field(default=5, ge=1, description="failures that open the breaker")
+    breaker_window_s: float = Field(
+        default=60.0, gt=0, description="seconds within which they must happen"
+    )
+    breaker_open_s: float = Field(
+        default=30.0, gt=0, description="seconds until one call may try whether it is well again"
+    )
+
+
 class ToolSettings(Table):
     """A person's own tools, and which tools may write or use the network (architecture/tools.md).
     Patterns are like `memory.*`."""
@@ -146,9 +178,6 @@ class LocalSettings(Table):
     start_timeout_s: float = Field(default=120.0, gt=0, description="seconds for loading it")
 
 
-ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
-
-
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         frozen=True,
@@ -184,7 +213,10 @@ class Settings(BaseSettings):
     )
     roles: Roles = Roles()
     local: LocalSettings = LocalSettings()
-    policy: Literal["fail_fast"] = Field(default="fail_fast", description="what a failure does")
+    policy: Literal["fail_fast", "graceful"] = Field(
+        default="fail_fast", description="what a failure does: `fail_fast` or `graceful`"
+    )
+    graceful: GracefulSettings = GracefulSettings()
     language: Literal["en", "sv"] = Field(
         default="en", description="of the messages to users when something fails"
     )
@@ -224,6 +256,8 @@ class Settings(BaseSettings):
         server that nobody would ask: the embedded model never stands in for another one."""
         roles = (self.roles.reflex, self.roles.mind, self.roles.voice)
         named = {self.model, *(name for name in roles if name is not None)}
+        if self.policy == "graceful" and self.graceful.failover is not None:
+            named.add(self.graceful.failover)
         for name in named - set(present):
             if self.local_path(name) is None:
                 self.endpoint(name)
@@ -242,7 +276,7 @@ class Settings(BaseSettings):
         if self.local.path is None:
             raise ConfigError(
                 "no file is named for the local model",
-                hint=f"--model local:/path/model.gguf, or path = \"…\" under [local] in {FILE}",
+                hint=f'--model local:/path/model.gguf, or path = "…" under [local] in {FILE}',
             )
         return self.local.path
 

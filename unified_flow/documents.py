@@ -105,6 +105,11 @@ class Documents:
         self._fresh = False
         self._lock = threading.Lock()
 
+    @property
+    def fresh(self) -> bool:
+        """Whether this process has read what changed."""
+        return self._fresh
+
     def ensure_fresh(self, progress: Progress | None = None) -> None:
         """`refresh`, unless this process has done so."""
         with self._lock:

@@ -10,7 +10,9 @@ UnifiedFlowError
 │   ├── CutReplyError
 │   ├── ReplyTooLargeError
 │   ├── NotJSONError          also a json.JSONDecodeError
-│   └── SchemaMismatchError
+│   ├── SchemaMismatchError
+│   ├── GenerationTimeoutError
+│   └── CircuitOpenError      it was not asked: it keeps failing
 ├── RetrievalError            the document index or another store cannot be read
 ├── ToolError
 │   ├── ToolArgumentError
@@ -28,6 +30,7 @@ UnifiedFlowError
 │       └── CaptchaError          also a PermissionError
 ├── QueueFullError            the intervention queue is full and new turns are refused
 ├── LimitReachedError         a loop of the turn has run to its limit
+├── PipelineTimeoutError      the turn's time is up
 ├── DraftRejectedError        the verdict is FAIL
 └── PhaseError                a phase failed: the turn has halted
     ├── QueryAnalyzerError … SaveError (one for each phase)
@@ -40,13 +43,15 @@ stage it happened and `classify.py` says what that means.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
+    from unified_flow.retrieval import Passage
     from unified_flow.wire.failure import ErrorContext
 
 Loop = Literal["planning_loop", "retry", "revise", "model_calls"]
+Scope = Literal["retrieval", "model", "pipeline", "other"]
 
 
 class UnifiedFlowError(Exception):
@@ -113,6 +118,18 @@ class NotJSONError(ModelError, json.JSONDecodeError):
 
 class SchemaMismatchError(ModelError):
     pass
+
+
+class GenerationTimeoutError(ModelError):
+    """No reply within the time that the policy gives a call."""
+
+
+class CircuitOpenError(ModelError):
+    """`retry_after_s` is when a call may be tried again."""
+
+    def __init__(self, message: str, *, retry_after_s: float, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
 
 
 class RetrievalError(UnifiedFlowError):
@@ -202,6 +219,10 @@ class LimitReachedError(UnifiedFlowError):
         self.limit = limit
 
 
+class PipelineTimeoutError(UnifiedFlowError):
+    """The turn has used up the time that the policy gives it as a whole."""
+
+
 class DraftRejectedError(UnifiedFlowError):
     """Validation says FAIL: neither other words nor another search would help."""
 
@@ -212,6 +233,10 @@ class PhaseError(UnifiedFlowError):
     `intervention_id` is None if nobody could be told (then `admission` says why); `context` is
     the failure as the wire knows it, with `user_safe_message`;
     `partial` is what the turn had so far, by section name.
+
+    Of the policy: `answer` says what the client's side makes of it, `scope` which row of its table
+    this is, `retry_after_s` when to ask again (None: nobody knows); `retrieved` holds, for an
+    answer that is degraded, the passages that were found for the question, redacted.
     """
 
     phase: str
@@ -234,6 +259,11 @@ class PhaseError(UnifiedFlowError):
         context: ErrorContext | None = None,
         partial: Mapping[str, Any] | None = None,
         hint: str | None = None,
+        answer: Literal["halt", "degrade", "silence"] = "halt",
+        scope: Scope = "other",
+        timed_out: bool = False,
+        retry_after_s: float | None = None,
+        retrieved: Sequence[Passage] = (),
     ) -> None:
         super().__init__(message, hint=hint)
         self.phase = phase
@@ -249,6 +279,11 @@ class PhaseError(UnifiedFlowError):
         self.context = context
         self.user_safe_message = context.user_safe_message if context is not None else ""
         self.partial = dict(partial or {})
+        self.answer = answer
+        self.scope = scope
+        self.timed_out = timed_out
+        self.retry_after_s = retry_after_s
+        self.retrieved = list(retrieved)
 
 
 class QueryAnalyzerError(PhaseError):

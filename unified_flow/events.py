@@ -48,7 +48,8 @@ class TurnStarted(Event):
     """`runner` is the process that runs the turn. `asked_with` holds the settings that came with
     the question (flags of the command line), which hold for the whole turn; no secrets.
     `environment` is what the turn runs on (resuming/changes.py), so that it is known of a turn
-    that is killed too.
+    that is killed too. Without `persist` nothing of the turn outlives its answer, or its
+    intervention.
     """
 
     event: Literal["turn_started"] = "turn_started"
@@ -64,6 +65,7 @@ class TurnStarted(Event):
     runner: Runner | None = None
     asked_with: dict[str, Any] = {}
     environment: dict[str, Any] = {}
+    persist: bool = True
 
 
 class Given(BaseModel):

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 from interventions.redaction import redact_text
 from unified_flow.boundary import run_phase
 from unified_flow.clock import elapsed_ms
+from unified_flow.course import Course
 from unified_flow.errors import (
     ConfigError,
     InputError,
@@ -35,6 +36,7 @@ from unified_flow.routing import Step, next_step
 from unified_flow.runner import this_process
 from unified_flow.services import Services
 from unified_flow.shown import shown
+from unified_flow.tools.threads import FewThreads
 from unified_flow.turn import Turn
 
 logger = logging.getLogger("unified_flow")
@@ -46,6 +48,7 @@ class UnifiedFlow:
 
     def __init__(self, services: Services) -> None:
         self.services = services
+        self._refreshing = FewThreads(1, "refresh")
 
     @classmethod
     def from_config(
@@ -74,20 +77,24 @@ class UnifiedFlow:
         channel: str | None = None,
         request_id: str | None = None,
         observer: Observer | None = None,
+        persist: bool = True,
     ) -> Turn:
         """The turn, answered or with a question back (`status`).
 
         Raises InputError for what cannot be asked, ConfigError or QueueFullError if no turn can
         be begun, and the phase's PhaseError once a failure is recorded and the turn has halted.
-        `observer` sees every journal event as it happens.
+        `observer` sees every journal event as it happens. Without `persist` nothing is kept but
+        the line of the query log: no message, and the turn itself only for as long as it takes,
+        or, if it fails, until its intervention is closed.
         """
+        course = Course.begin(self.services.policy.bounds)
         question = checked_question(message)
         checked_id(session_id, "session_id")
         checked_id(user_id, "user_id")
         request_id = checked_id(request_id or new_request_id(), "request_id")
         if channel is not None:
             checked_id(channel, "channel")
-        await self._refresh_documents()
+        await self._refresh_documents(course)
         ledger = self._begin(
             observer,
             session_id=session_id,
@@ -95,9 +102,10 @@ class UnifiedFlow:
             user_id=user_id,
             channel=channel,
             question=question,
+            persist=persist,
         )
-        with ledger:
-            return await self._run(ledger)
+        with self._kept_if_needed(ledger):
+            return await self._run(ledger, course)
 
     async def resume(
         self,
@@ -113,15 +121,37 @@ class UnifiedFlow:
         if there is none, and the phase's PhaseError once a failure is recorded.
         """
         folder = self.services.folders.path(turn_id)
-        with Ledger(folder, observer, first=decide) as ledger:
-            return await self._run(ledger)
+        course = Course.begin(self.services.policy.bounds)
+        ledger = Ledger(folder, observer, first=decide)
+        with self._kept_if_needed(ledger):
+            return await self._run(ledger, course)
 
-    async def _refresh_documents(self) -> None:
+    async def _refresh_documents(self, course: Course) -> None:
         """Raises InputError where there is nothing to answer from."""
-        if self.services.documents is not None:
-            # A broken index is met again in doc.search, where it becomes an intervention.
-            with suppress(RetrievalError):
-                await asyncio.to_thread(self.services.documents.ensure_fresh)
+        documents = self.services.documents
+        if documents is None or documents.fresh:
+            return
+        # An index that is broken, or that does not answer in time, is met again in doc.search,
+        # where it becomes an intervention.
+        deadline = asyncio.timeout_at(course.searched_at)
+        try:
+            async with deadline:
+                await self._refreshing.run(documents.ensure_fresh)
+        except RetrievalError:
+            return
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+
+    @contextmanager
+    def _kept_if_needed(self, ledger: Ledger) -> Iterator[None]:
+        """The turn's folder goes with the turn, unless it is to be kept or waits for a person."""
+        try:
+            with ledger:
+                yield
+        finally:
+            if not ledger.turn.persist and ledger.turn.status != "failed":
+                shutil.rmtree(ledger.folder, ignore_errors=True)
 
     def _begin(self, observer: Observer | None, **asked: Any) -> Ledger:
         """A turn folder of its own, with the first line in its journal; or nothing at all."""
@@ -153,13 +183,15 @@ class UnifiedFlow:
                 hint="make room there and make it writable, or name another home with --home",
             ) from exc
 
-    async def _run(self, ledger: Ledger) -> Turn:
+    async def _run(self, ledger: Ledger, course: Course) -> Turn:
         started = perf_counter()
         error: BaseException | None = None
+        course.search_first(self.services, ledger.turn)
         try:
             while isinstance(step := next_step(ledger.turn, self.services.settings.limits), Step):
-                await run_phase(step, ledger, self.services)
-            self._complete(ledger, step.status, saved=step.status == "answered", started=started)
+                await run_phase(step, ledger, self.services, course)
+            saved = step.status == "answered" and ledger.turn.persist
+            self._complete(ledger, step.status, saved=saved, started=started)
         except SaveError as exc:
             # The answer stands: a failed save must not cost the user what the turn found.
             error = exc
@@ -172,6 +204,7 @@ class UnifiedFlow:
             error = exc
             raise
         finally:
+            course.end()
             self._log_request(ledger.turn, error)
         return ledger.turn
 

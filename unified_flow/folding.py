@@ -67,6 +67,7 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
                 environment=event.environment,
                 runner=event.runner,
                 runs_since=event.at,
+                persist=event.persist,
             )
         case TurnResumed():
             return _resume(turn, event)
@@ -109,6 +110,7 @@ def apply(turn: Turn, event: AnyEvent) -> Turn:
                 intervention_id=event.intervention_id,
                 admission=event.admission,
                 environment=event.environment,
+                action=event.action,
             )
             visits = _ended(turn, event, "failed")
             # Whatever a tool that writes has raised, it may have had its effect before; so may

@@ -7,13 +7,11 @@ an exception came up, and journals what came back.
 from __future__ import annotations
 
 from asyncio import to_thread
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
-from unified_flow.classify import Stage
 from unified_flow.clock import elapsed_ms
 from unified_flow.errors import LimitReachedError
 from unified_flow.events import HistoryRead, ModelCalled, ModelFailed, ToolCompleted, ToolStarted
@@ -21,29 +19,31 @@ from unified_flow.journal import digest
 from unified_flow.ledger import Ledger
 from unified_flow.models import ModelCall
 from unified_flow.models.reply import parse_reply
+from unified_flow.prefetch import Prefetch
 from unified_flow.recipe import Recipe
 from unified_flow.results import GatheredContext, PriorTurn, ToolRequest, ToolResult
 from unified_flow.sections import Sections, ToolDescription
 from unified_flow.services import Services
 from unified_flow.tools.caller import Caller
+from unified_flow.where import Where
 
 T = TypeVar("T", bound=BaseModel)
 
 
-@dataclass(frozen=True)
-class Where:
-    """What was going on when an exception came up."""
-
-    stage: Stage = "answer_pipeline"
-    model: str | None = None
-    tool: str | None = None
-    tool_args: dict[str, Any] | None = None
-
-
 class Kit:
-    """What one visit of one phase works with. `where` is for the boundary."""
+    """What one visit of one phase works with. `where` is for the boundary; `model` names the one
+    that is asked instead of the recipe's, and `prefetch` may hold the answer of a search."""
 
-    def __init__(self, phase: str, recipe: Recipe, ledger: Ledger, services: Services) -> None:
+    def __init__(
+        self,
+        phase: str,
+        recipe: Recipe,
+        ledger: Ledger,
+        services: Services,
+        *,
+        model: str | None = None,
+        prefetch: Prefetch | None = None,
+    ) -> None:
         self.phase = phase
         self.recipe = recipe
         self.sessions = services.sessions
@@ -51,6 +51,11 @@ class Kit:
         self.where = Where()
         self._ledger = ledger
         self._services = services
+        self._model = model
+        self._prefetch = prefetch
+
+    def stand(self, where: Where) -> None:
+        self.where = where
 
     async def tools(self) -> tuple[ToolDescription, ...]:
         """Raises what keeps a server from telling its tools."""
@@ -79,7 +84,8 @@ class Kit:
         limit = self._services.settings.limits.model_calls
         if turn.counters.model_calls >= limit:
             raise LimitReachedError("model_calls", turn.counters.model_calls, limit)
-        model = self._services.models.of_phase(self.recipe)
+        models = self._services.models
+        model = models.named(self._model) if self._model else models.of_phase(self.recipe)
         inputs = turn.sections.with_inputs(history, tools, context_gatherer)
         sections = inputs.only(self.recipe.head.reads)
         call = ModelCall(
@@ -170,7 +176,10 @@ class Kit:
         started = perf_counter()
         answer = given.answer if given is not None else None
         caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer)
-        output = await self._services.toolbox.call(tool, args, caller)
+        output = self._prefetch.answers(tool, args) if self._prefetch else None
+        if output is None:
+            within_s = self._services.policy.bounds.search_s if tool.stage == "retriever" else None
+            output = await self._services.toolbox.call(tool, args, caller, within_s=within_s)
         result = ToolResult(
             tool=request.tool,
             goal_id=request.goal_id,

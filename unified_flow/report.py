@@ -13,7 +13,7 @@ from interventions.errors import QueueError
 from interventions.redaction import redact_text
 from unified_flow.archive import TurnArchive
 from unified_flow.classify import classify
-from unified_flow.errors import LimitReachedError, LoopLimitError, PageError
+from unified_flow.errors import LimitReachedError, LoopLimitError
 from unified_flow.evidence import recipe_and_model, turn_context
 from unified_flow.kit import Kit
 from unified_flow.messages import safe_message
@@ -29,7 +29,8 @@ logger = logging.getLogger("unified_flow")
 
 @dataclass(frozen=True)
 class Told:
-    """What became of a failure report; `intervention_id` is None if the queue refused it."""
+    """What became of a failure report; `intervention_id` is None if the queue refused it, or has
+    not answered yet (`admission` "pending")."""
 
     intervention_id: str | None
     admission: str
@@ -48,25 +49,54 @@ def tell(failure: Failure, kit: Kit | None, turn: Turn, services: Services) -> T
     request = _request(failure, kit, turn, services)
     _log(failure.error, request, service=failure.meaning.stage)
     admission = services.queue.put(request)
-    return Told(
+    return _told(
+        failure,
+        turn,
+        services,
         intervention_id=admission.intervention_id,
         admission=str(admission.kind),
-        severity=str(request.severity),
+        environment=request.environment,
+    )
+
+
+def untold(failure: Failure, turn: Turn, services: Services) -> Told:
+    """While `tell` has not come to its end: it is being told, and under no name as yet."""
+    return _told(failure, turn, services, intervention_id=None, admission="pending", environment={})
+
+
+def _told(
+    failure: Failure,
+    turn: Turn,
+    services: Services,
+    *,
+    intervention_id: str | None,
+    admission: str,
+    environment: dict[str, Any],
+) -> Told:
+    return Told(
+        intervention_id=intervention_id,
+        admission=admission,
+        severity=_severity(failure),
         context=error_context(
             failure.error,
             failure.meaning,
             safe_message(
                 failure.meaning.code,
-                told=admission.intervention_id is not None,
+                told=intervention_id is not None or admission == "pending",
                 language=services.settings.language,
             ),
             request_id=turn.request_id,
             phase=failure.phase,
             stage=failure.meaning.stage,
-            intervention_id=admission.intervention_id,
+            intervention_id=intervention_id,
         ),
-        environment=request.environment,
+        environment=environment,
     )
+
+
+def _severity(failure: Failure) -> str:
+    limit = isinstance(failure.error, LimitReachedError)
+    return "high" if limit else BY_NAME[failure.phase].SEVERITY
 
 
 def _request(
@@ -83,12 +113,10 @@ def _request(
         context |= {"loop": limit.loop, "iterations": limit.iterations, "limit": limit.limit}
     if hint := getattr(failure.error, "hint", None):
         context["hint"] = hint
-    if isinstance(failure.error, PageError) and failure.error.url:
-        context["url"] = failure.error.url
     request = InterventionRequest.from_exception(
         failure.error,
         type=failure.meaning.intervention_type,
-        severity="high" if limit else BY_NAME[failure.phase].SEVERITY,
+        severity=_severity(failure),
         phase=failure.phase,
         tool=failure.tool,
         session_id=turn.session_id,

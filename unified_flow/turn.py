@@ -72,6 +72,7 @@ class Failure:
     intervention_id: str | None
     admission: str | None
     environment: dict[str, Any] = field(default_factory=dict, repr=False)
+    action: str = "halt"
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,12 @@ class Turn:
     retry: Retry | None = None
     writes: tuple[Write, ...] = ()
     given: Given | None = None
+    persist: bool = True
+
+    @property
+    def degraded(self) -> bool:
+        """Whether its user was given part of an answer: the turn failed, and its policy says so."""
+        return self.failure is not None and self.failure.action == "degrade"
 
     @property
     def phases(self) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import Policy
 from unified_flow.policies.fail_fast import FailFast
+from unified_flow.policies.graceful import Graceful
 from unified_flow.querylog import QueryLog
 from unified_flow.retrieval import Retriever
 from unified_flow.retrieval.roots import (
@@ -43,7 +44,10 @@ from unified_flow.tools.toolbox import Toolbox, ToolServer
 from unified_flow.web.pages import policy_of
 
 GIVEN = ("model", "base_url", "api_key_env", "api_key_file", "timeout_s", "policy", "collection")
-POLICIES: dict[str, type[Policy]] = {"fail_fast": FailFast}
+POLICIES: dict[str, Callable[[Settings], Policy]] = {
+    "fail_fast": lambda settings: FailFast(),
+    "graceful": lambda settings: Graceful(settings.graceful),
+}
 
 
 def wire(
@@ -99,7 +103,7 @@ def wire(
         queue=queue_at(root),
         refuse_when_full=queue_settings(root).refuse_when_full,
         query_log=QueryLog(root / "logs" / "rag_queries.jsonl"),
-        policy=POLICIES[settings.policy](),
+        policy=POLICIES[settings.policy](settings),
         asked_with=_asked_with(docs, given_modules, allow_tools, flags),
     )
 

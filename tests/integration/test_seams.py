@@ -30,7 +30,7 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.folding import fold
 from unified_flow.journal import read
 from unified_flow.models.scripted import ScriptedModel
-from unified_flow.policies import Action, Failure, Retry, Stop
+from unified_flow.policies import UNBOUNDED, Action, Failure, Retry, Stop
 from unified_flow.wiring import wire
 
 
@@ -81,6 +81,7 @@ class Stubborn:
     """Tries twice, without waiting."""
 
     name = "fail_fast"
+    bounds = UNBOUNDED
 
     def decide(self, failure: Failure) -> Action:
         return Retry(after_s=0.0) if failure.attempt < 2 else Stop("halt")

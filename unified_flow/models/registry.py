@@ -6,6 +6,8 @@ from pathlib import Path
 
 from unified_flow.config import EMBEDDED, Settings
 from unified_flow.models import Model
+from unified_flow.models.bounded import BoundedModel
+from unified_flow.models.circuit import Rules
 from unified_flow.recipe import Recipe
 
 
@@ -20,7 +22,7 @@ class ModelRegistry:
     ) -> None:
         self._settings = settings
         self._state = state
-        self._models: dict[str, Model] = dict(models or {})
+        self._models = {name: self._bounded(own) for name, own in (models or {}).items()}
 
     def name_of(self, recipe: Recipe) -> str | None:
         """The recipe's own model, else its role's, else the configured one; None for no role."""
@@ -38,8 +40,16 @@ class ModelRegistry:
     def named(self, name: str) -> Model:
         """Raises ConfigError as `of_phase` does."""
         if name not in self._models:
-            self._models[name] = self._make(name)
+            self._models[name] = self._bounded(self._make(name))
         return self._models[name]
+
+    def _bounded(self, model: Model) -> Model:
+        """As the policy wants it asked: under `fail_fast` as it is."""
+        if self._settings.policy != "graceful":
+            return model
+        own = self._settings.graceful
+        rules = Rules(own.breaker_failures, own.breaker_window_s, own.breaker_open_s)
+        return BoundedModel(model, own.generation_timeout_s, rules if own.breaker else None)
 
     async def aclose(self) -> None:
         for model in self._models.values():

@@ -5,32 +5,80 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import httpx
+
+from unified_flow import errors
 from unified_flow.classify import Classification
+from unified_flow.errors import Scope
+
+TIMEOUTS = (
+    TimeoutError,
+    httpx.TimeoutException,
+    errors.GenerationTimeoutError,
+    errors.PipelineTimeoutError,
+    errors.ToolTimeoutError,
+)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How long a search, one call of a model and a turn may take, in seconds; None: no bound.
+
+    `searches_first`: the question is searched for beside the first phase, so that there is
+    something to show should a model fail.
+    """
+
+    search_s: float | None = None
+    generation_s: float | None = None
+    pipeline_s: float | None = None
+    searches_first: bool = False
+
+
+UNBOUNDED = Bounds()
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed try of a phase. `attempt` counts the tries of this visit from 1."""
+    """One failed try of a phase. `attempt` counts the tries of this visit from 1; `model` is the
+    one that was asked; `left_s` is what is left of the turn's time, None without a bound."""
 
     phase: str
     tool: str | None
     attempt: int
     meaning: Classification
     error: Exception
+    model: str | None = None
+    left_s: float | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """What is down or slow: the search, a model, the turn as a whole, or something else."""
+        if isinstance(self.error, errors.PipelineTimeoutError):
+            return "pipeline"
+        if self.meaning.stage == "retriever":
+            return "retrieval"
+        return "model" if self.meaning.stage == "llm" else "other"
+
+    @property
+    def timed_out(self) -> bool:
+        return isinstance(self.error, TIMEOUTS)
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Try the phase again after `after_s` seconds."""
+    """Try the phase again after `after_s` seconds, with another `model` if one is named."""
 
     after_s: float
+    model: str | None = None
 
 
 @dataclass(frozen=True)
 class Stop:
-    """End the turn, with an intervention. `answer` is what the client's side makes of it."""
+    """End the turn, with an intervention. `answer` is what the client's side makes of it, and
+    `retry_after_s` when that may ask again."""
 
     answer: Literal["halt", "degrade", "silence"] = "halt"
+    retry_after_s: float | None = None
 
 
 Action = Retry | Stop
@@ -39,5 +87,8 @@ Action = Retry | Stop
 class Policy(Protocol):
     @property
     def name(self) -> str: ...
+
+    @property
+    def bounds(self) -> Bounds: ...
 
     def decide(self, failure: Failure) -> Action: ...

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from unified_flow.policies import Action, Failure, Stop
+from unified_flow.policies import UNBOUNDED, Action, Failure, Stop
 
 
 class FailFast:
     name = "fail_fast"
+    bounds = UNBOUNDED
 
     def decide(self, failure: Failure) -> Action:
         return Stop("halt")

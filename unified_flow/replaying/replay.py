@@ -19,6 +19,7 @@ from unified_flow.events import (
 )
 from unified_flow.folding import OUTPUT
 from unified_flow.ledger import Ledger
+from unified_flow.policies.fail_fast import FailFast
 from unified_flow.replaying.comparing import Replayed, compare
 from unified_flow.replaying.recording import Recording, Visit
 from unified_flow.replaying.stand_ins import (
@@ -99,6 +100,7 @@ def _services(
         documents=None,
         sessions=RecordedSessions(recording, real.sessions if real is not None else None),
         memory=RecordedMemory(recording),
+        policy=FailFast(),  # what was slow then is not now, and nothing is tried twice
     )
 
 

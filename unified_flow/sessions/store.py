@@ -41,7 +41,10 @@ class SessionStore:
         return 0
 
     def save(self, turn: Turn) -> Saved:
-        """Keep an answered turn. Raises RetrievalError if the store cannot take it."""
+        """Keep an answered turn, if it is to be kept. Raises RetrievalError if the store cannot
+        take it."""
+        if not turn.persist:
+            return Saved()
         draft = turn.sections.synthesis
         analysis = turn.sections.query_analyzer
         assert draft is not None
@@ -97,22 +100,28 @@ def messages_of(turn: Turn) -> tuple[Message, Message]:
     draft = turn.sections.synthesis
     assert draft is not None
     assert turn.started_at is not None
+    asked, told = message_ids(turn)
     sources = [citation.source for citation in draft.citations]
     return (
         Message(
-            id=_message_id(turn, "user"),
+            id=asked,
             role="user",
             content=turn.question,
             timestamp=turn.started_at,
         ),
         Message(
-            id=_message_id(turn, "assistant"),
+            id=told,
             role="assistant",
             content=draft.response,
             timestamp=turn.started_at,
             sources=sources or None,
         ),
     )
+
+
+def message_ids(turn: Turn) -> tuple[uuid.UUID, uuid.UUID]:
+    """Of the question and of the answer."""
+    return _message_id(turn, "user"), _message_id(turn, "assistant")
 
 
 def _row(message: Message, turn: Turn) -> tuple[object, ...]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 
 from pydantic import Field
 
 from unified_flow.results import Claim
 from unified_flow.retrieval import Passage, Retriever
 from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput
+from unified_flow.tools.threads import FewThreads
 
 NAME = "doc.search"
+THREADS = 4  # an index is read by one at a time; the others wait for it
 
 
 class SearchArguments(Arguments):
@@ -19,9 +21,11 @@ class SearchArguments(Arguments):
 
 
 def doc_search(retriever: Retriever, timeout_s: float = 30.0) -> Tool:
+    threads = FewThreads(THREADS, NAME)
+
     async def run(args: SearchArguments) -> ToolOutput:
         # A thread costs 0.07 ms and keeps the time-out true for a store that hangs.
-        passages = await asyncio.to_thread(retriever.search, args.query, args.limit)
+        passages = await threads.run(partial(retriever.search, args.query, args.limit))
         return ToolOutput(
             result={
                 "query": args.query,

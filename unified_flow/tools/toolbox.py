@@ -101,10 +101,19 @@ class Toolbox:
         except ValidationError as exc:
             raise _bad_arguments(tool, exc) from exc
 
-    async def call(self, tool: Tool, args: BaseModel, caller: Caller | None = None) -> ToolOutput:
-        """Raises ToolTimeoutError after the tool's own time, else whatever the tool raises."""
+    async def call(
+        self,
+        tool: Tool,
+        args: BaseModel,
+        caller: Caller | None = None,
+        *,
+        within_s: float | None = None,
+    ) -> ToolOutput:
+        """Raises ToolTimeoutError after the tool's own time, or after `within_s` if that is
+        sooner, else whatever the tool raises."""
         before = CALLER.set(caller or Caller())
-        deadline = asyncio.timeout(tool.timeout_s)
+        timeout_s = tool.timeout_s if within_s is None else min(tool.timeout_s, within_s)
+        deadline = asyncio.timeout(timeout_s)
         try:
             async with deadline:
                 return await tool.run(args)
@@ -112,7 +121,7 @@ class Toolbox:
             if not deadline.expired():
                 raise
             raise ToolTimeoutError(
-                f"{tool.name} did not finish in {tool.timeout_s:g} s",
+                f"{tool.name} did not finish in {timeout_s:g} s",
                 hint=f"Ask {tool.name} for less, or give it more time.",
             ) from exc
         finally:
