@@ -68,7 +68,12 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
 def delete_collection(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", autocompletion=options.collection_names),
+        typer.Argument(
+            metavar="NAME",
+            help="The collection's name.",
+            autocompletion=options.collection_names,
+            show_default=False,
+        ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     home: options.Home = None,

@@ -122,7 +122,11 @@ def call_tool(
 
 @app.command("grants")
 def list_grants(as_json: options.AsJson = False, home: options.Home = None) -> None:
-    """What people have allowed tools to do, for always or for a session."""
+    """What people have allowed tools to do, for always or for a session.
+
+    \b
+    unified-flow tools grants --json
+    """
     with exits():
         rows = [grant.model_dump(mode="json") for grant in _store(home).all()]
         if as_json:
@@ -140,7 +144,11 @@ def revoke(
     session: Annotated[str | None, typer.Option(help="Only what holds in this session.")] = None,
     home: options.Home = None,
 ) -> None:
-    """Take back what was allowed; the setting tools.allow is not touched."""
+    """Take back what was allowed; the setting tools.allow is not touched.
+
+    \b
+    unified-flow tools revoke time.get_current_time
+    """
     with exits():
         gone = _store(home).revoke(name, session_id=session)
         if not gone:
