@@ -178,6 +178,9 @@ class LocalSettings(Table):
     start_timeout_s: float = Field(default=120.0, gt=0, description="seconds for loading it")
 
 
+ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+
+
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         frozen=True,
