@@ -69,6 +69,6 @@ class Body:
     def finish(self) -> bytes:
         """Raises BrokenError for a reply that ended in the middle."""
         inflater = self._inflater
-        if inflater is not None and self._data and not inflater.eof:
+        if inflater is not None and not self._first and not inflater.eof:
             raise BrokenError("it ends in the middle")
         return bytes(self._data)
