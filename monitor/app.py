@@ -55,7 +55,10 @@ class Monitor(App[None]):
                 run = partial(self.run_action, binding.action, active.node)
                 title = f"{binding.description} ({self.get_key_display(binding)})"
                 yield SystemCommand(title, binding.tooltip, run)
-        yield from super().get_system_commands(screen)
+        for command in super().get_system_commands(screen):
+            # A picture would be sent to the browser by a way that the server does not offer.
+            if not (self.is_web and command.title == "Screenshot"):
+                yield command
 
     def _fatal_error(self) -> None:
         # Textual's own prints every local variable: the environment, and entries as they are.

@@ -21,8 +21,9 @@ from textual_serve.server import Server
 
 HOST = "127.0.0.1"
 _POLICY = (
-    "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
-    "font-src 'self'; img-src 'self' data: blob:; connect-src 'self'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "font-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
@@ -65,7 +66,11 @@ class MonitorServer(Server):
                 given = request.match_info.get("token") or request.query.get("token", "")
                 if not secrets.compare_digest(given.encode(), self.token.encode()):
                     return _refused("the address is not whole: it ends with ?token=...")
-            response = await handler(request)
+            try:
+                response = await handler(request)
+            except web.HTTPException as refusal:
+                refusal.headers.update(_HEADERS)
+                raise
             if not response.prepared:
                 response.headers.update(_HEADERS)
             return response

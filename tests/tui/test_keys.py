@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.binding import Binding
 
 from interventions import InterventionQueue
 from interventions.entry import is_open, short_id
+from interventions.home import emergency_log
 from interventions.query import parse
 from interventions.timestamps import utc_now
 from interventions.turns import LiveTurn
 from monitor.app import Monitor
+from monitor.forms.dismiss import DismissForm
+from monitor.forms.form import Form
+from monitor.forms.reopen import ReopenForm
+from monitor.forms.retry import RetryForm
+from monitor.forms.undo import UndoForm
 from monitor.panes import turns
+from monitor.screens.detail import DetailScreen
+from monitor.screens.help import HelpScreen
+from monitor.screens.text import TextScreen
+from monitor.screens.triage import TriageScreen
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.filter_bar import FilterBar
+from monitor.widgets.row_list import RowList
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, turn, until
 from tests.tui.seen import app, current, line_of_cursor, rows, text, told, top, triage
@@ -364,23 +378,42 @@ async def test_refresh_help_and_palette(queue: InterventionQueue, monitor: Make)
         await until(pilot, lambda: not triage(pilot).model.view.folded)
 
 
-async def test_every_binding_has_an_id_and_says_what_it_does(
-    queue: InterventionQueue, monitor: Make
-) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Monitor,
+        *(TriageScreen, DetailScreen, HelpScreen, TextScreen, RowList, DetailView, FilterBar),
+        *(Form, DismissForm, ReopenForm, RetryForm, UndoForm),
+    ],
+)
+def test_every_binding_has_an_id_and_says_what_it_does(kind: type[Any]) -> None:
+    own = vars(kind)["BINDINGS"]
+    assert own
+    for binding in own:
+        assert isinstance(binding, Binding)
+        assert binding.id
+        assert binding.description
+        assert binding.tooltip
+
+
+async def test_a_key_can_be_another(queue: InterventionQueue, monitor: Make) -> None:
     fill(queue, 1)
     async with monitor().run_test(size=NARROW) as pilot:
-        own = [
-            active.binding
-            for active in pilot.app.screen.active_bindings.values()
-            if active.node in (pilot.app.screen, rows(pilot))
-            and active.binding.action.split("(")[0] not in ("copy_text",)
-        ]
-        named = [binding for binding in own if binding.id]
-        assert len(named) > 30
-        assert all(binding.tooltip and binding.description for binding in named)
         pilot.app.set_keymap({"act.resolve": "x"})
         await pilot.press("x")
         assert top(pilot) == "ResolveForm"
+
+
+async def test_refresh_reads_what_no_mark_tells(queue: InterventionQueue, monitor: Make) -> None:
+    """The emergency log of another day is not looked at ten times a second."""
+    fill(queue, 1)
+    log = emergency_log(queue.home, date(2020, 1, 1))
+    async with monitor().run_test(size=WIDE) as pilot:
+        log.write_text('{"admission": "dropped", "reason": "queue_full"}\n' * 7)
+        await pilot.pause(0.3)
+        assert "dropped" not in text(pilot)
+        await pilot.press("R")
+        await until(pilot, lambda: "dropped 7" in text(pilot))
 
 
 async def test_the_mouse(queue: InterventionQueue, monitor: Make) -> None:

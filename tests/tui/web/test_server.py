@@ -59,6 +59,8 @@ def test_the_page_names_no_other_host_and_may_load_from_none(address: str) -> No
     policy = page.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
+    assert "script-src 'self';" in policy
+    assert "frame-ancestors 'none'" in policy
     assert page.headers["Referrer-Policy"] == "no-referrer"
     for path in re.findall(r'(?:src|href)="(/[^"]+)"', page.text):
         assert httpx.get(_root(address) + path).status_code == 200
@@ -67,3 +69,6 @@ def test_the_page_names_no_other_host_and_may_load_from_none(address: str) -> No
 def test_what_is_not_there(address: str, tmp_path: Path) -> None:
     assert httpx.get(f"{_root(address)}/static/../server.py").status_code in (403, 404)
     assert httpx.get(f"{_root(address)}/static/").status_code in (403, 404)
+    nothing = httpx.get(f"{_root(address)}/nothing", params={"token": address.rpartition("=")[2]})
+    assert nothing.status_code == 404
+    assert nothing.headers["Content-Security-Policy"]

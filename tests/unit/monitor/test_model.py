@@ -1,0 +1,100 @@
+"""What is shown, new, marked and held back, without a screen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from interventions.entry import complete
+from interventions.errors import QueryError
+from interventions.timestamps import to_text
+from monitor.listing import Sort, names, open_row, short_number
+from monitor.model import Model
+from monitor.snapshot import Kind, Snapshot, Trouble
+from monitor.widgets.rows import Cell, Column, Row, cut, layout
+
+NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
+
+
+def _entry(number: int, **fields: Any) -> dict[str, Any]:
+    moment = to_text(NOW - timedelta(hours=number))
+    own = {"id": f"int_1_{number:06}", "created_at": moment, "error_type": f"E{number}"}
+    return complete({**own, "fingerprint": f"f{number}", **fields})
+
+
+def _snapshot(*entries: dict[str, Any], **fields: Any) -> Snapshot:
+    return Snapshot(NOW, entries, **fields)
+
+
+def _shown(model: Model) -> list[str]:
+    return [group.first["error_type"] for group in model.groups(NOW)]
+
+
+def test_while_paused_what_comes_is_counted_and_shown_after() -> None:
+    model = Model(_snapshot(_entry(1)))
+    model.pause()
+    model.take(_snapshot(_entry(1), _entry(2), _entry(3)))
+    assert (_shown(model), model.held_back) == (["E1"], 2)
+    model.pause()
+    assert (_shown(model), model.held_back) == (["E1", "E2", "E3"], None)
+
+
+def test_what_came_lately_is_new_until_it_is_closed() -> None:
+    model = Model(_snapshot(_entry(0), _entry(1)))
+    assert model.new == {"int_1_000000"}
+    model.take(_snapshot(_entry(0), _entry(2)))
+    assert model.new == {"int_1_000000", "int_1_000002"}
+    model.take(_snapshot(_entry(0, resolved_at=to_text(NOW))))
+    assert model.new == set()
+
+
+def test_what_was_read_last_stays_when_nothing_can_be_read() -> None:
+    trouble = Trouble(Kind.CORRUPT, "what", "todo")
+    model = Model(_snapshot(_entry(1)))
+    model.take(_snapshot(trouble=trouble, read_only="why"))
+    assert _shown(model) == ["E1"]
+    assert (model.snapshot.trouble, model.snapshot.read_only) == (trouble, "why")
+    model.take(_snapshot(_entry(2), trouble=trouble))
+    assert _shown(model) == ["E2"]
+
+
+def test_sorts_turn_and_folds_keep_the_place() -> None:
+    same = {"fingerprint": "same"}
+    model = Model(_snapshot(_entry(1, severity="critical"), _entry(2, **same), _entry(3, **same)))
+    assert _shown(model) == ["E1", "E2"]
+    model.sort(Sort.COUNT)
+    assert _shown(model) == ["E2", "E1"]
+    model.sort(Sort.COUNT)
+    assert _shown(model) == ["E1", "E2"]
+    assert model.fold(_entry(3, **same)) == "int_1_000003"
+    assert len(_shown(model)) == 3
+    assert model.fold(_entry(3, **same)) == "same"
+
+
+def test_a_bad_term_leaves_the_terms_before_it() -> None:
+    model = Model(_snapshot(_entry(1), _entry(2)))
+    with pytest.raises(QueryError):
+        model.filter("E2 sev:x")
+    assert _shown(model) == ["E2"]
+
+
+def test_words() -> None:
+    assert [short_number(n) for n in (7, 9999, 10_000, 999_999, 3_400_000)] == [
+        *("7", "9999", "10k", "999k", "3M")
+    ]
+    assert names([_entry(n) for n in range(7)]) == (
+        "000000, 000001, 000002, 000003, 000004 and 2 more"
+    )
+    row = open_row(*Model(_snapshot(_entry(1, owner="[b]\x1b"))).groups(NOW), NOW)
+    assert ("@[b]\\u001b", "owner") in row.cells[6].badges
+
+
+def test_columns_fit_the_width() -> None:
+    columns = (Column("A", 10, least=4), Column("B", 0), Column("C", 8, from_width=50))
+    rows = [Row("k", (Cell("long enough"), Cell("b"), Cell("c")))]
+    assert layout(columns, rows, 40) == [(0, 10), (1, 29)]
+    assert layout(columns, rows, 60) == [(0, 10), (1, 40), (2, 8)]
+    assert cut("日本語", 4) == "日…" + " "
+    assert cut("ab", 4, right=True) == "  ab"
