@@ -9,8 +9,8 @@ what has changed since it stopped, before anything runs; `edit(name, text)` lets
 phase's input; `rerun_tools`, `tools_done` and `ask(call)` say what becomes of a call that may have
 written (BegunCall). It raises when the turn fails again, or answers a mapping whose `status` is
 `failed`, unless that says `passed`: the phase that had failed has completed, and a later one
-failed. Any other answer is success. A QueueError means that the turn cannot be resumed, and nothing
-has happened.
+failed. `waiting` is another turn for whose sake the entry stays open. Any other answer is success.
+A QueueError means that the turn cannot be resumed, and nothing has happened.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +14,9 @@ from interventions.errors import NoResumerError, QueueError
 from interventions.resumers import RetryFailedError, retry
 
 INTERRUPTED = "it was interrupted"
+STOPPED = "it was stopped while it ran"
+# After Ctrl-C: a turn may end well meanwhile, and a server that hangs holds nobody up.
+PATIENCE_S = 5.0
 Came = Literal["passed", "failed", "skipped"]
 
 
@@ -26,11 +30,13 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`what` is the turn's state if it passed the phase, else the reason."""
+    """`what` is the turn's state if it passed the phase, else the reason; `error` is what kept it
+    from being resumed."""
 
     turn_id: int
     came: Came
     what: str
+    error: QueueError | None = None
 
 
 Progress = Callable[[Outcome, int, int], None]
@@ -72,8 +78,10 @@ def retry_all(
     each, and whether it was interrupted.
 
     A turn that has nothing left to do, or that somebody else is resuming, is skipped, so that an
-    interrupted run can be run again. After Ctrl-C no turn is begun, and those that run are brought
-    to their end (`interrupted` is told how many); a second one is raised. Raises NoResumerError.
+    interrupted run can be run again. After Ctrl-C no turn is begun, and those that run
+    (`interrupted` is told how many) have PATIENCE_S to come to their end; a second one does not
+    wait. Turns may still run then, in threads that only the end of the process stops. Raises
+    NoResumerError.
     """
     done: list[Outcome] = []
     rest = list(turns)
@@ -109,12 +117,15 @@ def retry_all(
         unused = {future: turn for future, turn in running.items() if future.cancel()}
         left = [f for f, turn in running.items() if f not in unused and turn.turn_id not in told]
         interrupted(len(left))
-        for future in as_completed(left):
-            report(future.result())
+        with suppress(KeyboardInterrupt, TimeoutError):
+            for future in as_completed(left, timeout=PATIENCE_S):
+                report(future.result())
+        told = {outcome.turn_id for outcome in done}
+        skip((running[future] for future in left if running[future].turn_id not in told), STOPPED)
         skip(unused.values(), INTERRUPTED)
         return done, True
     finally:
-        # Whoever is here with turns still running does not wait: a second Ctrl-C, or no resumer.
+        # Whoever is here with turns still running does not wait: after Ctrl-C, or no resumer.
         pool.shutdown(wait=False, cancel_futures=True)
     return done, False
 
@@ -127,7 +138,7 @@ def _one(turn: Waiting, home: Path, options: dict[str, Any]) -> Outcome:
     except NoResumerError:
         raise
     except QueueError as error:
-        return Outcome(turn.turn_id, "skipped", str(error))
+        return Outcome(turn.turn_id, "skipped", str(error), error)
     status = str(result.get("status") or "done")
     if status == "failed":
         status = f"failed later, in {result.get('phase')}: {result.get('intervention_id')}"

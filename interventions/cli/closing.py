@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,12 +15,12 @@ from interventions.cli.retrying import asking, say_how_it_went, say_retry_failed
 from interventions.cli.screen import note, say, say_json
 from interventions.cli.view import entry_view
 from interventions.durations import parse_duration
-from interventions.entry import Entry, is_open, short_id, worst_first
+from interventions.entry import Entry, short_id, worst_first
 from interventions.errors import QueueError
 from interventions.plaintext import clean, one_line
 from interventions.query import parse
 from interventions.resumers import RetryFailedError, find_resumer
-from interventions.resumers import retry as retry_turn
+from interventions.retried import StillOpenError, retry_and_resolve
 from interventions.timestamps import from_text, utc_now
 
 if TYPE_CHECKING:
@@ -57,31 +57,33 @@ def resolve(
             find_resumer()
         elif grant is not None:
             raise UsageError("--grant lets a turn go on: it needs --retry")
+        results: dict[str, Mapping[str, Any]] = {}
         granted: dict[str, Any] = {"grant": grant} if grant is not None else {}
 
         def one(wanted: str) -> Entry:
             if retry:
                 entry = queue.find(wanted)
-                if is_open(entry):
-                    result = retry_turn(
-                        entry,
-                        queue.home,
-                        note=note_text,
-                        answer=note_text,
-                        by=by,
-                        via="cli",
-                        **granted,
-                        **asking(entry, as_json=as_json),
-                    )
-                    say_how_it_went(entry, result)
-                    entry = queue.find(entry["id"])
-                    if not is_open(entry):  # the resumed turn got past the phase and closed it
-                        return entry
+                retried = retry_and_resolve(
+                    queue,
+                    entry,
+                    note=note_text,
+                    answer=note_text,
+                    by=by,
+                    via="cli",
+                    expected_version=expected_version,
+                    **granted,
+                    **asking(entry, as_json=as_json),
+                )
+                say_how_it_went(entry, retried.result)
+                results[entry["id"]] = retried.result
+                return retried.entry
             return queue.resolve(
                 wanted, note_text, expected_version=expected_version, by=by, via="cli"
             )
 
-        _each(queue, "resolve", "resolved", ids, query, one, yes=yes, as_json=as_json)
+        _each(queue, "resolve", "resolved", ids, query, one, yes=yes, as_json=as_json, how=results)
+        if any(result.get("status") == "failed" for result in results.values()):
+            raise typer.Exit(Code.FAILED)  # as `retry` does: the turn has failed again, later
 
 
 def dismiss(
@@ -215,8 +217,12 @@ def _each(
     *,
     yes: bool,
     as_json: bool,
+    how: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """Do it to each, go on after a refusal, and exit with the code of the first one."""
+    """Do it to each, go on after a refusal, and exit with the code of the first one.
+
+    `how` is what became of turns that were resumed for it, by id.
+    """
     wanted = _chosen(queue, ids, query)
     if query is not None:
         _confirm(action, wanted, yes=yes)
@@ -225,6 +231,12 @@ def _each(
     for name in wanted:
         try:
             done.append(one(name))
+        except StillOpenError as error:
+            entry, result = error.retried.entry, error.retried.result
+            row = {"id": name, "error": str(error), "exit_code": int(Code.FAILED)}
+            failed.append({**row, "result": dict(result)})
+            say_how_it_went(entry, result)
+            report(error)
         except QueueError as error:
             failed.append({"id": name, "error": str(error), "exit_code": int(code_of(error))})
             report(error)
@@ -235,7 +247,9 @@ def _each(
             raise UsageError(str(error)) from error
     if as_json:
         now = utc_now()
-        say_json({done_word: [entry_view(entry, now) for entry in done], "failed": failed})
+        results = {"results": {name: dict(result) for name, result in how.items()}} if how else {}
+        views = [entry_view(entry, now) for entry in done]
+        say_json({done_word: views, "failed": failed, **results})
     else:
         for entry in done:
             say(f"{done_word} {entry['id']}")

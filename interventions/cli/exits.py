@@ -20,6 +20,7 @@ from interventions.errors import (
     SettingsError,
     StorageError,
 )
+from interventions.retried import StillOpenError
 
 
 class Code(IntEnum):
@@ -33,6 +34,7 @@ class Code(IntEnum):
 
 
 _CODES: tuple[tuple[type[QueueError], Code], ...] = (
+    (StillOpenError, Code.FAILED),
     (NotFoundError, Code.NOT_FOUND),
     (ConflictError, Code.CONFLICT),
     (StorageError, Code.QUEUE),

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interventions.cli.asking import asker
-from interventions.cli.exits import Code, UsageError, exits
+from interventions.cli.exits import Code, UsageError, code_of, exits
 from interventions.cli.options import AsJson, By, Grant, Home, Id, the_queue
 from interventions.cli.screen import note, say, say_json
-from interventions.entry import Entry, is_open, short_id
-from interventions.errors import ConflictError
+from interventions.entry import Entry, short_id
+from interventions.errors import QueueError, StorageError
 from interventions.plaintext import one_line
 from interventions.redaction import redact_text
 from interventions.resumers import RetryFailedError, find_resumer
-from interventions.resumers import retry as retry_turn
+from interventions.retried import Retried, retry_entry
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
@@ -109,35 +109,47 @@ def asking(entry: Entry, *, as_json: bool) -> dict[str, Any]:
 def _retry_one(
     queue: InterventionQueue, entry: Entry, options: dict[str, Any], *, as_json: bool
 ) -> None:
-    if not is_open(entry):
-        raise ConflictError(
-            f"{entry['id']} is closed", hint=f"interventions reopen {short_id(entry['id'])}"
-        )
     view = {"id": entry["id"], "turn_id": entry["turn_id"]}
     try:
-        result = retry_turn(entry, queue.home, **options)
+        retried = retry_entry(queue, entry, **options)
     except RetryFailedError as error:
         if as_json:
             failed = {"error": redact_text(str(error)), "difference": list(error.difference)}
             say_json({**view, "resolved": False, "failed": failed})
         say_retry_failed(entry, error)
         raise typer.Exit(Code.FAILED) from error
+    except QueueError as error:
+        if as_json:
+            refused = {"error": redact_text(str(error)), "hint": error.hint}
+            say_json({**view, "resolved": False, "refused": refused})
+        raise
     except KeyboardInterrupt:
         note(f"interrupted; to go on: interventions retry {short_id(entry['id'])}")
         raise
-    closed = not is_open(queue.find(entry["id"]))
+    result = retried.result
     if as_json:
-        say_json({**view, "resolved": closed, "result": dict(result)})
+        how = {"result": dict(result), "why_open": retried.why_open or None}
+        say_json({**view, "resolved": retried.resolved, **how})
     else:
         say_how_it_went(entry, result)
-        if closed:
+        if retried.resolved:
             say(f"resolved {entry['id']} (verified)")
         else:
-            say(f"turn {entry['turn_id']} went on and is done")
-            name = short_id(entry["id"])
-            note(f'next: interventions resolve {name} --note "what you mended"')
+            _say_open(entry, retried)
     if result.get("status") == "failed":
         raise typer.Exit(Code.FAILED)
+
+
+def _say_open(entry: Entry, retried: Retried) -> None:
+    name = short_id(entry["id"])
+    said = f"turn {entry['turn_id']} went on and is done; {name} stays open: {retried.why_open}"
+    say(one_line(redact_text(said)))
+    if retried.result.get("waiting") is not None:
+        note(f"next: interventions retry {name} --all")
+    elif retried.result.get("trouble"):
+        note(f"next: interventions retry {name}")
+    else:
+        note(f'next: interventions resolve {name} --note "what you mended"')
 
 
 def _retry_all(
@@ -150,21 +162,14 @@ def _retry_all(
     turns = waiting(entry, queue.entries())
     if not as_json and len(turns) > 1:
         note(f"{len(turns)} turns wait for this fix; turn {turns[0].turn_id} goes first")
-    try:
-        outcomes, interrupted = retry_all(
-            turns,
-            queue.home,
-            jobs=jobs,
-            progress=_quiet if as_json else _tell,
-            interrupted=_say_interrupted,
-            **options,
-        )
-    except KeyboardInterrupt:
-        # The second one: not even the turns that run are waited for. Their journals hold what
-        # they have done, and nobody's lock outlives this process.
-        note("stopped; to go on: " + _again(entry))
-        sys.stdout.flush()
-        os._exit(Code.INTERRUPTED)
+    outcomes, interrupted = retry_all(
+        turns,
+        queue.home,
+        jobs=jobs,
+        progress=_quiet if as_json else _tell,
+        interrupted=_say_interrupted,
+        **options,
+    )
     counts = Counter(outcome.came for outcome in outcomes)
     if as_json:
         rows: dict[str, list[dict[str, object]]] = {"passed": [], "failed": [], "skipped": []}
@@ -175,9 +180,25 @@ def _retry_all(
         say(f"passed {counts['passed']}, failed {counts['failed']}, skipped {counts['skipped']}")
     if interrupted:
         note("interrupted; to go on: " + _again(entry))
-        raise typer.Exit(Code.INTERRUPTED)
-    if counts["failed"]:
-        raise typer.Exit(Code.FAILED)
+        # Not even the turns that run are waited for: their journals hold what they have done, and
+        # nobody's lock outlives this process.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(Code.INTERRUPTED)
+    if code := _code_of_all(outcomes):
+        raise typer.Exit(code)
+
+
+def _code_of_all(outcomes: Sequence[Outcome]) -> Code:
+    """A turn that was skipped is no failure where others passed, but for a queue in trouble."""
+    refused = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if any(outcome.came == "failed" for outcome in outcomes):
+        return Code.FAILED
+    if any(isinstance(error, StorageError) for error in refused):
+        return Code.QUEUE
+    if refused and not any(outcome.came == "passed" for outcome in outcomes):
+        return code_of(refused[0])
+    return Code.DONE
 
 
 def _again(entry: Entry) -> str:
@@ -185,8 +206,11 @@ def _again(entry: Entry) -> str:
 
 
 def _say_interrupted(running: int) -> None:
+    from interventions.retrying import PATIENCE_S
+
     if running:
-        note(f"interrupted: waiting for {running} turns that run; Ctrl-C again stops them too")
+        patience = f"for {running} turns that run, {PATIENCE_S:.0f} s at most"
+        note(f"interrupted: waiting {patience}; Ctrl-C again stops them now")
 
 
 def _tell(outcome: Outcome, done: int, total: int) -> None:
@@ -205,10 +229,13 @@ def say_how_it_went(entry: Entry, result: Mapping[str, Any]) -> None:
         told = one_line(redact_text(str(result.get("message") or "")))
         note(f"{turn} got past {entry['phase']}, then failed in {result.get('phase')}: {told}")
         note(f"  next: interventions show {short_id(str(again))}" if again else "  nobody was told")
+    elif result.get("status") == "answered before":
+        note(f"{turn} was answered before; what was left was to close {short_id(entry['id'])}")
     elif status := result.get("status"):
         note(f"{turn} went on from {result.get('from', entry['phase'])} and is {status}")
     if trouble := result.get("trouble"):
-        note(f"warning: it could not be resolved: {one_line(str(trouble))}")
+        again = f"interventions retry {short_id(entry['id'])} closes it"
+        note(f"warning: it could not be resolved ({again}): {one_line(str(trouble))}")
 
 
 def say_retry_failed(entry: Entry, error: RetryFailedError) -> None:

@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 
-from interventions import InterventionQueue
+from interventions import InterventionQueue, retrying
 from interventions.retrying import waiting
 from tests.answers import COMPLETE, QUESTION, open_entries, script, served_flow
 from tests.servers.model_server import Connection, ModelServer, answer, status
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import PhaseError
+from unified_flow.flow import UnifiedFlow
 
 TURNS = 14
 PATIENCE_S = 30.0
@@ -92,7 +93,7 @@ def test_all_pass_and_are_resolved_and_again_does_nothing(
     assert sorted(model_server.phases[asked:]) == ["synthesis"] * TURNS + ["validation"] * TURNS
     assert statuses(home) == ["answered"] * TURNS
     assert all(entry["resolutions"][0]["verified"] for entry in open_entries(home))
-    again = retry(home, failed, 0)
+    again = retry(home, failed, 2)
     assert (again["passed"], again["failed"]) == ([], [])
     assert len(model_server.phases) == asked + 2 * TURNS
 
@@ -154,16 +155,18 @@ def interrupted(home: Path, name: str, server: ModelServer) -> Iterator[subproce
     )
     assert process.stderr is not None
     deadline = time.monotonic() + PATIENCE_S
-    while server.phases.count("synthesis") < asked + 1 + JOBS:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    for line in process.stderr:
-        if line.startswith("interrupted: waiting for"):
-            break
-    yield process
-    process.kill()
-    process.communicate()
+    try:
+        while server.phases.count("synthesis") < asked + 1 + JOBS:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        for line in process.stderr:
+            if line.startswith("interrupted: waiting"):
+                break
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_ctrl_c_brings_what_runs_to_its_end_and_the_next_run_does_the_rest(
@@ -192,11 +195,48 @@ def test_a_second_ctrl_c_waits_for_nothing_and_costs_only_what_had_no_answer(
     asked = len(model_server.phases)
     with interrupted(home, failed, model_server) as process:
         process.send_signal(signal.SIGINT)
-        err = process.communicate(timeout=PATIENCE_S)[1]
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert "stopped; to go on: " in err
+    assert out == f"passed 1, failed 0, skipped {TURNS - 1}\n"
+    assert err.count("skipped: it was stopped while it ran") == JOBS
+    assert "to go on: interventions retry" in err
     held.set()
     again = retry(home, failed, 0)
     assert len(again["passed"]) == TURNS - 1
     assert model_server.phases[asked:].count("synthesis") == TURNS + JOBS
     assert statuses(home) == ["answered"] * TURNS
+
+
+def test_a_server_that_hangs_holds_up_no_ctrl_c(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(synthesis=status(500), planner=COMPLETE)
+
+    async def ask() -> None:
+        patient = {"model": "m", "base_url": model_server.url, "timeout_s": 300.0}
+        async with UnifiedFlow.from_config(home, docs=[docs], **patient) as flow:
+            for number in range(4):
+                with pytest.raises(PhaseError):
+                    await flow.process(f"session {number}", QUESTION)
+
+    asyncio.run(ask())
+    let_go, calls = threading.Event(), itertools.count()
+
+    def synthesis(connection: Connection) -> None:
+        if next(calls):
+            let_go.wait()
+        answer(script()["synthesis"])(connection)
+
+    model_server.script = script(synthesis=synthesis)
+    try:
+        with interrupted(home, str(open_entries(home)[0]["id"]), model_server) as process:
+            began = time.monotonic()
+            out, err = process.communicate(timeout=PATIENCE_S)
+            took = time.monotonic() - began
+    finally:
+        let_go.set()
+    assert process.returncode == 130
+    assert took < retrying.PATIENCE_S + 5
+    assert out == "passed 1, failed 0, skipped 3\n"
+    assert err.count("skipped: it was stopped while it ran") == JOBS
+    assert sorted(statuses(home)) == ["answered", "failed", "interrupted", "interrupted"]

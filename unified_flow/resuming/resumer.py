@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unified_flow.events import AnyEvent, TurnResumed
+from unified_flow.errors import ConfigError, InputError, PhaseError, RetrievalError
+from unified_flow.events import Observed, TurnResumed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.resuming.asking import asked
 from unified_flow.resuming.comparison import difference
+from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.run import Resumed, Resumption, flow_of, load, resume_turn
 
 OPTIONS = (
@@ -37,17 +39,22 @@ class FlowResumer:
         the phase that had failed has completed. Raises QueueError for a turn that cannot be
         resumed (busy, nothing left to do, no such turn)."""
         wanted = Resumption(**{key: options[key] for key in OPTIONS if key in options})
-        turn = load(home, turn_id)
-        flow = flow_of(turn, home)
-        ask, edit = options.get("ask"), options.get("edit")
-        wanted = asked(wanted, turn, flow.services, ask=ask, edit=edit)
+        try:
+            turn = load(home, turn_id)
+            flow = flow_of(turn, home)
+            ask, edit = options.get("ask"), options.get("edit")
+            wanted = asked(wanted, turn, flow.services, ask=ask, edit=edit)
+        except (ConfigError, InputError, RetrievalError) as exc:
+            # It says nothing about the fix: this turn cannot be begun, and another may.
+            why = f"turn {turn_id} cannot be resumed: {exc}"
+            raise NotResumableError(why, hint=exc.hint or "") from exc
         return _told(asyncio.run(_resume(flow, turn_id, wanted, options.get("started"))))
 
 
 async def _resume(
     flow: UnifiedFlow, turn_id: int, wanted: Resumption, started: Started | None
 ) -> Resumed:
-    def follow(event: AnyEvent) -> None:
+    def follow(event: Observed) -> None:
         if started is not None and isinstance(event, TurnResumed):
             started(event.phase, event.changed)
 
@@ -56,18 +63,24 @@ async def _resume(
 
 
 def _told(resumed: Resumed) -> dict[str, Any]:
-    turn, failure = resumed.turn, resumed.turn.failure
+    turn, failure, error = resumed.turn, resumed.turn.failure, resumed.error
     return {
         "turn_id": turn.turn_id,
-        "status": "failed" if failure else turn.status,
+        "status": "failed" if error or failure else turn.status,
         "passed": resumed.passed,
         "from": resumed.went_on.phase,
         "changed": resumed.went_on.changed,
-        "response": turn.response if failure is None else None,
-        "phase": failure.phase if failure else None,
-        "intervention_id": failure.intervention_id if failure else None,
-        "message": f"{failure.error_type}: {failure.error_message}" if failure else None,
+        "response": turn.response if failure is None and error is None else None,
+        "phase": failure.phase if failure else error and error.phase,
+        "intervention_id": failure.intervention_id if failure else error and error.intervention_id,
+        "message": f"{failure.error_type}: {failure.error_message}" if failure else _said(error),
         "difference": difference(resumed.before, failure),
         "closed": resumed.closed,
+        "waiting": resumed.waiting,
         "trouble": resumed.trouble,
     }
+
+
+def _said(error: PhaseError | None) -> str | None:
+    """Of a failure for which the journal had no room."""
+    return str(error) if error is not None else None
