@@ -28,12 +28,17 @@ def parse_allowed(entry: str) -> Allowed:
     try:
         return Allowed(network=str(ip_network(host, strict=False)), port=port)
     except ValueError:
-        if not host or any(c in host for c in "/:@*[] ") or host[-1].isdigit():
+        if not host or any(c in host for c in "/:@*[] ") or _ends_in_number(host):
             raise ValueError(
                 f"{entry!r} is no address, network or host name such as 10.0.0.5, 10.0.0.0/8, "
                 "intranet.example:8080"
             ) from None
     return Allowed(host=named(host), port=port)
+
+
+def _ends_in_number(host: str) -> bool:
+    """Then it is meant as an address, for browsers and resolvers alike."""
+    return host.rstrip(".").rpartition(".")[2].isdigit()
 
 
 def _split(text: str) -> tuple[str, int | None]:

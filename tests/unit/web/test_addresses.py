@@ -76,6 +76,7 @@ def test_one_private_address_among_public_ones_refuses_the_name() -> None:
         ("intranet.example", "intranet.example", 80, "10.0.0.5", True),
         ("Intranet.Example.", "intranet.example", 80, "10.0.0.5", True),
         ("intranet.example", "intranet.example.", 80, "10.0.0.5", True),
+        ("server1", "server1", 80, "10.0.0.5", True),
         ("intranet.example", "evil.intranet.example", 80, "10.0.0.5", False),
         ("intranet.example:8080", "intranet.example", 8080, "10.0.0.5", True),
         ("intranet.example:8080", "intranet.example", 80, "10.0.0.5", False),
