@@ -31,12 +31,14 @@ class Refused:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`done` are the entries as they are after the change; `left` were not tried."""
+    """`done` are the entries as they are after the change; `left` were not tried; `remarks` are
+    what else a person should know."""
 
     action: str
     done: tuple[Entry, ...] = ()
     refused: tuple[Refused, ...] = ()
     left: tuple[Entry, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def told(self) -> str:
         """`resolved 2: a1b2c3, d4e5f6`"""

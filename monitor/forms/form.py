@@ -7,6 +7,7 @@ refused when somebody else was first (compare and swap on the entry's version).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on, work
@@ -59,6 +60,7 @@ class Form(ModalScreen[Outcome | None]):
         self.entries = list(targets)
         self.remark = remark
         self.when_left: Callable[[Outcome], None] = lambda outcome: None
+        self.remarks: list[str] = []
         self._done: tuple[Entry, ...] = ()
         self._newer: dict[str, Entry] = {}
         self._working = False
@@ -144,20 +146,21 @@ class Form(ModalScreen[Outcome | None]):
         app.call_from_thread(self._came, look_again(self.queue, outcome))
 
     def _came(self, outcome: Outcome) -> None:
+        outcome = replace(outcome, remarks=tuple(self.remarks))
         if self._left:
             self.when_left(outcome)
             return
         self._end()
         self._done += outcome.done
         if not outcome.refused and not outcome.left:
-            self.dismiss(Outcome(self.DONE, self._done))
+            self.dismiss(self._what_was_done())
             return
         self._refused = True
         # What was done is done; the form now stands for the rest.
         self.entries = [*(refused.entry for refused in outcome.refused), *outcome.left]
         self._newer = {one.entry["id"]: one.now for one in outcome.refused if one.now is not None}
         lines = [f"{self.DONE} {len(self._done)}"] if self._done else []
-        lines += outcome.why_not(_MOST_TOLD)
+        lines += [*self.remarks, *outcome.why_not(_MOST_TOLD)]
         if self._newer:
             lines.append("ctrl+o goes on all the same")
         self.query_one("#form", Vertical).border_title = self.title_text()
@@ -208,7 +211,10 @@ class Form(ModalScreen[Outcome | None]):
             self.say("no further one is begun; esc again leaves this to end by itself")
             return
         self._left = self._working
-        self.dismiss(Outcome(self.DONE, self._done) if self._done else None)
+        self.dismiss(self._what_was_done() if self._done else None)
+
+    def _what_was_done(self) -> Outcome:
+        return Outcome(self.DONE, self._done, remarks=tuple(self.remarks))
 
     @on(Button.Pressed, "#cancel")
     def _cancel_pressed(self) -> None:

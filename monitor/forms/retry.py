@@ -20,7 +20,9 @@ from textual.widgets import Button, Input, Static
 
 from interventions.entry import Entry, is_open
 from interventions.errors import NoResumerError, QueueError
-from interventions.resumers import retry
+from interventions.plaintext import one_line
+from interventions.redaction import redact_text
+from interventions.retried import retry_and_resolve
 from interventions.retrying import Outcome as Tried
 from interventions.retrying import Waiting, retry_all, waiting
 from interventions.turns import LiveTurn, find_turn_reader
@@ -60,14 +62,7 @@ class RetryForm(Form):
     class Found(Message):
         turns: list[Waiting]
 
-    @dataclass
-    class Over(Message):
-        tried: list[Tried]
-        closed: tuple[Entry, ...]
-        problem: str = ""
-
     _alike: Sequence[Waiting] = ()
-    _stop = False
 
     def fields(self) -> ComposeResult:
         yield Input(UNSAID, placeholder="what you mended", id="note")
@@ -98,14 +93,19 @@ class RetryForm(Form):
             try:
                 # A turn that asked a person goes on with their answer, not with our words.
                 said: dict[str, Any] = {} if note == UNSAID else {"answer": note}
-                retry(entry, self.queue.home, note=note, via=VIA, **said)
+                retried = retry_and_resolve(
+                    self.queue,
+                    entry,
+                    note=note,
+                    via=VIA,
+                    expected_version=entry["version"],
+                    **said,
+                )
             finally:
                 over.set()
                 watch.join()
-            now = self.queue.find(entry["id"])
-            if not is_open(now):  # the resumed turn got past the phase and closed it
-                return now
-            return self.queue.resolve(entry["id"], note, expected_version=entry["version"], via=VIA)
+            self.remarks += retries.how_it_went(entry, retried.result)
+            return retried.entry
 
         return one
 
@@ -153,20 +153,18 @@ class RetryForm(Form):
         except InputError as error:
             self.say(str(error))
             return
-        self._working = True
-        self._stop = False
-        self.say("working ... esc: begin no further turn")
+        self._begin()
         self._retry_all(list(self._alike), note)
 
     @work(thread=True, group="apply")
     def _retry_all(self, turns: list[Waiting], note: str) -> None:
-        tried: list[Tried] = []
+        app, tried = self.app, list[Tried]()
         over = threading.Event()
 
         def progress(outcome: Tried, done: int, total: int) -> None:
             tried.append(outcome)
             self.post_message(self.Progress((), retries.so_far(tried, total)))
-            if self._stop and done < total:
+            if self._stopping and done < total:
                 raise _StoppedError
 
         ids = [turn.turn_id for turn in turns]
@@ -182,28 +180,26 @@ class RetryForm(Form):
         finally:
             over.set()
             watch.join()
-        self.post_message(self.Over(tried, self._resolved(turns), problem))
+        app.call_from_thread(self._all_came, tried, self._resolved(turns), problem)
 
     def _resolved(self, turns: Sequence[Waiting]) -> tuple[Entry, ...]:
         entries = {turn.entry["id"]: turn.entry for turn in turns}
         found = changes.apply("", list(entries.values()), lambda e: self.queue.find(e["id"])).done
         return tuple(entry for entry in found if not is_open(entry))
 
-    @on(Over)
-    def _over(self, message: Over) -> None:
-        self._working = False
-        self._refused = True
-        self._done = message.closed
-        everything = len(message.tried) == len(self._alike)
-        if everything and all(one.came == "passed" for one in message.tried) and message.closed:
-            super().action_cancel()
+    def _all_came(self, tried: list[Tried], closed: tuple[Entry, ...], problem: str) -> None:
+        told = [*filter(None, [problem]), *retries.summary(tried)]
+        if self._left:
+            self.when_left(changes.Outcome(self.DONE, closed, remarks=tuple(told)))
             return
-        self.say("\n".join(filter(None, [message.problem, *retries.summary(message.tried)])))
-
-    def action_cancel(self) -> None:
-        if self._working:
-            self._stop = True
-        super().action_cancel()
+        self._end()
+        self._refused = True
+        self._done = closed
+        everything = len(tried) == len(self._alike)
+        if everything and all(one.came == "passed" for one in tried) and closed:
+            self.action_cancel()
+            return
+        self.say("\n".join(told))
 
     # -- as they run -----------------------------------------------------------------------------
 
@@ -219,7 +215,12 @@ class RetryForm(Form):
             ended = over.wait(_POLL_S)
             left = [turn for turn in ids if turn not in {one.turn_id for one in tried}]
             # Turns begin in the order in which they wait.
-            found = [reader.turn(self.queue.home, turn) for turn in left[:_JOBS]]
+            try:
+                found = [reader.turn(self.queue.home, turn) for turn in left[:_JOBS]]
+            except Exception as error:  # noqa: BLE001 - a foreign reader; the retry needs it not
+                why = one_line(redact_text(f"{type(error).__name__}: {error}"))
+                self.post_message(self.Progress((), f"the phases are not known: {why}"))
+                return
             told = retries.so_far(list(tried), len(ids)) if len(ids) > 1 else ""
             self.post_message(self.Progress([turn for turn in found if turn], told))
             if ended:

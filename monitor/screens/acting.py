@@ -137,7 +137,8 @@ class ActingScreen(Screen[None]):
             return
         self.monitor.changes.append(outcome)
         self.patched(outcome.done)
-        self.tell(f"{outcome.told()}  (z takes it back)")
+        told = [f"{outcome.told()}  (z takes it back)", *outcome.remarks]
+        self.tell("\n".join(told), severity="warning" if outcome.remarks else "information")
 
     @work(group="undo", exclusive=True)
     async def action_undo(self) -> None:

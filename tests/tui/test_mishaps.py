@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from monitor.app import Monitor
 from monitor.forms.form import Form
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
-from tests.tui.seen import app, current, problem, text, told, top
+from tests.tui.seen import app, current, problem, text, told, top, triage
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Monitor]
@@ -238,3 +240,81 @@ async def test_retry_is_of_what_the_cursor_stood_on(
         await pilot.press("t", *moves)
         await until(pilot, lambda: top(pilot) == "RetryForm")
         assert [entry["id"] for entry in _form(pilot).entries] == [first]
+
+
+class Slow:
+    """A resumer whose turn runs until it is let go, and then fails in a later phase."""
+
+    gate = threading.Event()
+
+    def resume(self, turn_id: int, home: Path, **options: Any) -> dict[str, Any]:
+        assert self.gate.wait(30)
+        InterventionQueue(home).resolve(options["intervention_id"], "passed", verified="failed")
+        later = {"phase": "validation", "message": "boom later", "intervention_id": "int_1_bbbbbb"}
+        return {"status": "failed", "passed": True, **later}
+
+
+class Broken:
+    """A reader of turns that fails whenever it is asked."""
+
+    def latest(self, home: Path, limit: int) -> list[Any]:
+        raise NotADirectoryError("shared_state/turns")
+
+    def turn(self, home: Path, turn_id: int) -> None:
+        raise NotADirectoryError("shared_state/turns")
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Lets the turn go on."""
+    Slow.gate.clear()
+    objects = {"interventions.resumers": Slow, "interventions.turns": Broken}
+
+    def found(*, group: str) -> EntryPoints:
+        return EntryPoints([EntryPoint("mine", f"{__name__}:{group}", group)])
+
+    monkeypatch.setattr("interventions.resumers.entry_points", found)
+    monkeypatch.setattr(EntryPoint, "load", lambda self: objects[self.group])
+    yield Slow.gate
+    Slow.gate.set()
+
+
+async def test_a_turn_that_failed_later_is_told(
+    queue: InterventionQueue, monitor: Make, slow: threading.Event
+) -> None:
+    first = put(queue, turn_id=1)
+    slow.set()
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("t", "enter")
+        await until(pilot, lambda: "failed in validation: bbbbbb: boom later" in told(pilot))
+        assert "retried and resolved 1" in told(pilot)
+        assert queue.find(first)["resolved_at"]
+
+
+async def test_a_retry_that_hangs_can_be_left(
+    queue: InterventionQueue, monitor: Make, slow: threading.Event
+) -> None:
+    put(queue, turn_id=1, severity="critical")
+    second = put(queue, turn_id=2)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("t", "enter")
+        await until(pilot, lambda: "working" in problem(pilot))
+        await until(pilot, lambda: "the phases are not known" in text(pilot))
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: top(pilot) == "TriageScreen")
+        await pilot.press("j")
+        assert current(pilot) == second
+        slow.set()
+        await until(pilot, lambda: "boom later" in told(pilot))
+        assert top(pilot) == "TriageScreen"
+
+
+async def test_a_reader_of_turns_that_fails_costs_its_tab_alone(
+    queue: InterventionQueue, monitor: Make, slow: threading.Event
+) -> None:
+    put(queue)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await until(pilot, lambda: "what reads turns failed: NotADirectoryError" in text(pilot))
+        await pilot.press("1")
+        assert len(triage(pilot).rows.rows) == 1
