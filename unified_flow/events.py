@@ -226,6 +226,17 @@ class TurnCompleted(Event):
     duration_ms: float
 
 
+class TextArrived(Event):
+    """The answer so far, while a model writes it: for onlookers, and never in a journal.
+
+    It may end otherwise, and validation may ask for other words.
+    """
+
+    event: Literal["text_arrived"] = "text_arrived"
+    phase: str
+    text: str
+
+
 AnyEvent = Annotated[
     TurnStarted
     | TurnResumed
@@ -243,3 +254,4 @@ AnyEvent = Annotated[
     Field(discriminator="event"),
 ]
 READER: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
+Observed = AnyEvent | TextArrived

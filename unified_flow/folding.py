@@ -18,9 +18,11 @@ from unified_flow.events import (
     HistoryRead,
     ModelCalled,
     ModelFailed,
+    Observed,
     PhaseCompleted,
     PhaseFailed,
     PhaseStarted,
+    TextArrived,
     ToolCompleted,
     ToolStarted,
     TurnAbandoned,
@@ -50,8 +52,10 @@ def fold(events: Iterable[AnyEvent]) -> Turn:
     return reduce(apply, events, Turn())
 
 
-def apply(turn: Turn, event: AnyEvent) -> Turn:
+def apply(turn: Turn, event: Observed) -> Turn:
     match event:
+        case TextArrived():
+            return turn
         case TurnStarted():
             return Turn(
                 turn_id=event.turn_id,

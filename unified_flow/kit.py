@@ -14,10 +14,17 @@ from pydantic import BaseModel
 
 from unified_flow.clock import elapsed_ms
 from unified_flow.errors import LimitReachedError
-from unified_flow.events import HistoryRead, ModelCalled, ModelFailed, ToolCompleted, ToolStarted
+from unified_flow.events import (
+    HistoryRead,
+    ModelCalled,
+    ModelFailed,
+    TextArrived,
+    ToolCompleted,
+    ToolStarted,
+)
 from unified_flow.journal import digest
 from unified_flow.ledger import Ledger
-from unified_flow.models import ModelCall
+from unified_flow.models import ModelCall, Stream
 from unified_flow.models.reply import parse_reply
 from unified_flow.prefetch import Prefetch
 from unified_flow.recipe import Recipe
@@ -74,8 +81,11 @@ class Kit:
         history: tuple[PriorTurn, ...] = (),
         tools: tuple[ToolDescription, ...] = (),
         context_gatherer: GatheredContext | None = None,
+        stream: str | None = None,
     ) -> T:
         """The model's answer as `output`; the keywords add inputs that are no section yet.
+
+        Onlookers see the text of the answer's field `stream` while it is written.
 
         Raises what the model raises, NotJSONError or SchemaMismatchError for an answer that
         does not fit, LimitReachedError before one call too many.
@@ -96,6 +106,7 @@ class Kit:
             sections=sections,
             temperature=self.recipe.head.temperature,
             max_tokens=self.recipe.head.token_budget,
+            stream=Stream(stream, self._show_text) if stream and self._ledger.watched else None,
         )
         self.where = Where(stage="llm", model=model.name)
         self._ledger.flush()
@@ -138,6 +149,9 @@ class Kit:
             )
             self._ledger.record(HistoryRead(phase=self.phase, turns=found))
         return self._ledger.turn.history or ()
+
+    def _show_text(self, text: str) -> None:
+        self._ledger.show(TextArrived(phase=self.phase, text=text))
 
     async def call(self, place: int, request: ToolRequest) -> ToolResult:
         """The result of the plan's request number `place`; one that is done is not done again.

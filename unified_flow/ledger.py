@@ -13,6 +13,7 @@ from typing import Self
 from interventions.home import open_private
 from unified_flow.events import (
     AnyEvent,
+    Observed,
     PhaseFailed,
     TurnAbandoned,
     TurnCompleted,
@@ -27,7 +28,7 @@ from unified_flow.turn import Turn
 
 logger = logging.getLogger(__name__)
 
-Observer = Callable[[AnyEvent], None]
+Observer = Callable[[Observed], None]
 PAGE = "context.md"
 
 
@@ -89,9 +90,14 @@ class Ledger:
         self._unwritten.append(markdown(event))
         if isinstance(event, PhaseFailed | TurnInterrupted | TurnCompleted | TurnAbandoned):
             self._write_page()
-        self._show(event)
+        self.show(event)
 
-    def _show(self, event: AnyEvent) -> None:
+    @property
+    def watched(self) -> bool:
+        return self._observer is not None
+
+    def show(self, event: Observed) -> None:
+        """Give the observer an event that is recorded, or that is for onlookers alone."""
         if self._observer is None:
             return
         try:

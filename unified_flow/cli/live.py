@@ -7,21 +7,24 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from interventions.plaintext import clean
 from unified_flow.events import (
-    AnyEvent,
+    Observed,
     PhaseCompleted,
     PhaseFailed,
     PhaseStarted,
+    TextArrived,
     ToolStarted,
     TurnResumed,
 )
 from unified_flow.phases import NAMES
+from unified_flow.shown import shown
 
 MARK = {
     "completed": ("✓", "green"),
@@ -30,6 +33,8 @@ MARK = {
     "kept": ("✓", "dim"),
 }
 
+
+TEXT_LINES = 8
 
 _shown: list[LivePhases] = []
 
@@ -54,9 +59,11 @@ class LivePhases:
         self._status = dict.fromkeys(NAMES, "waiting")
         self._took = dict.fromkeys(NAMES, 0.0)
         self._visits = dict.fromkeys(NAMES, 0)
+        self._console = console
         self._doing = ""
+        self._text = ""
         self._spinner = Spinner("dots", style="cyan")
-        self._live = Live(console=console, get_renderable=self._table, refresh_per_second=12)
+        self._live = Live(console=console, get_renderable=self._view, refresh_per_second=12)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -79,7 +86,7 @@ class LivePhases:
         self._live.refresh()
         self._live.stop()
 
-    def __call__(self, event: AnyEvent) -> None:
+    def __call__(self, event: Observed) -> None:
         match event:
             case TurnResumed():
                 before = NAMES[: NAMES.index(event.phase)]
@@ -90,10 +97,18 @@ class LivePhases:
                 self._doing = event.model or ""
             case ToolStarted():
                 self._doing = event.tool
+            case TextArrived():
+                self._text = shown(event.text)
             case PhaseCompleted() | PhaseFailed():
                 done = "completed" if isinstance(event, PhaseCompleted) else "failed"
                 self._status[event.phase] = done
                 self._took[event.phase] += event.duration_ms
+                self._text = ""
+
+    def _view(self) -> Group:
+        """The phases, and below them the end of what the model is writing."""
+        lines = Text(clean(self._text), "dim").wrap(self._console, self._console.width)
+        return Group(self._table(), *lines[-TEXT_LINES:])
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 1))

@@ -18,7 +18,7 @@ from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import on_terminal
 
 if TYPE_CHECKING:
-    from unified_flow.events import AnyEvent, TurnResumed
+    from unified_flow.events import Observed, TurnResumed
     from unified_flow.flow import UnifiedFlow
     from unified_flow.resuming.run import Resumed, Resumption
 
@@ -143,7 +143,7 @@ async def _resume(
     live = not as_json and on_terminal()
     with LivePhases(Console(stderr=True)) if live else nullcontext() as view:
 
-        def follow(event: AnyEvent) -> None:
+        def follow(event: Observed) -> None:
             if isinstance(event, TurnResumed) and not as_json:
                 _announce(turn_id, event)
             if view is not None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from unified_flow.cli.live import LivePhases
 from unified_flow.errors import PhaseError, RetrievalError
-from unified_flow.events import AnyEvent
+from unified_flow.events import Observed
 from unified_flow.folding import apply
 from unified_flow.ledger import Observer
 from unified_flow.turn import Turn
@@ -37,7 +37,7 @@ async def run_turn(
     turn = Turn()
     with LivePhases(Console(stderr=True)) if live else nullcontext() as view:
 
-        def follow(event: AnyEvent) -> None:
+        def follow(event: Observed) -> None:
             nonlocal turn
             turn = apply(turn, event)
             if observer is not None:

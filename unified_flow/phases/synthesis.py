@@ -11,4 +11,4 @@ SEVERITY = "high"
 
 
 async def run(turn: Turn, kit: Kit) -> Draft:
-    return await kit.ask(Draft)
+    return await kit.ask(Draft, stream="response")

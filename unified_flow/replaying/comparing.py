@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from unified_flow.events import AnyEvent, ModelCalled, PhaseCompleted, PhaseFailed
+from unified_flow.events import ModelCalled, Observed, PhaseCompleted, PhaseFailed
 from unified_flow.replaying.recording import Failed, Recording
 from unified_flow.replaying.stand_ins import DivergedError
 
@@ -60,7 +60,7 @@ class Replayed:
         return self.failure.phase != phase and all(visit.same for visit in self.visits[:-1])
 
 
-def compare(recording: Recording, events: list[AnyEvent], *, alone: bool = False) -> Replayed:
+def compare(recording: Recording, events: list[Observed], *, alone: bool = False) -> Replayed:
     then = [visit for visit in recording.visits if visit.completed]
     digests = [[r.request_digest for r in visit.replies] for visit in recording.visits]
     now: list[tuple[PhaseCompleted, list[str]]] = []

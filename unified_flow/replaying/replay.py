@@ -12,7 +12,7 @@ from pathlib import Path
 from unified_flow.boundary import run_phase
 from unified_flow.errors import PhaseError
 from unified_flow.events import (
-    AnyEvent,
+    Observed,
     PhaseCompleted,
     TurnResumed,
     TurnStarted,
@@ -106,7 +106,7 @@ def _services(
 
 async def _whole(
     home: Path, recording: Recording, real: Services | None, *, live: bool
-) -> list[AnyEvent]:
+) -> list[Observed]:
     services = _services(home, recording, real, live=live)
     try:
         return await _played(services, recording)
@@ -115,8 +115,8 @@ async def _whole(
             await real.aclose()
 
 
-async def _played(services: Services, recording: Recording) -> list[AnyEvent]:
-    events: list[AnyEvent] = []
+async def _played(services: Services, recording: Recording) -> list[Observed]:
+    events: list[Observed] = []
     with _begun(services, recording, events) as ledger, suppress(PhaseError):
         while True:
             done = sum(isinstance(event, PhaseCompleted) for event in events)
@@ -130,14 +130,14 @@ async def _played(services: Services, recording: Recording) -> list[AnyEvent]:
 
 async def _one_phase(
     home: Path, recording: Recording, phase: str, real: Services | None
-) -> list[AnyEvent]:
+) -> list[Observed]:
     """Each visit of `phase`, from the turn as it stood before it."""
-    played: list[AnyEvent] = []
+    played: list[Observed] = []
     for place, visit in enumerate(recording.visits):
         if not _playable(recording, visit, phase):
             continue
         services = _services(home, recording.model_copy(update={"visits": (visit,)}), real)
-        seen: list[AnyEvent] = []
+        seen: list[Observed] = []
         with _begun(services, recording, seen) as ledger, suppress(PhaseError):
             for number, before in enumerate(recording.visits[:place]):
                 _go_on(ledger, recording, number)
@@ -149,7 +149,7 @@ async def _one_phase(
     return played
 
 
-def _begun(services: Services, recording: Recording, seen: list[AnyEvent]) -> Ledger:
+def _begun(services: Services, recording: Recording, seen: list[Observed]) -> Ledger:
     turn_id, folder = services.folders.create()
     first = TurnStarted(
         turn_id=turn_id,

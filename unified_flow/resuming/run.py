@@ -13,7 +13,7 @@ from interventions.errors import QueueError
 from interventions.home import find_home
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import PhaseError
-from unified_flow.events import AnyEvent, PhaseCompleted, PhaseFailed, TurnResumed
+from unified_flow.events import Observed, PhaseCompleted, PhaseFailed, TurnResumed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.folding import apply
 from unified_flow.ledger import Observer
@@ -139,7 +139,7 @@ class _Going:
             raise
         return self.went_on
 
-    def follow(self, event: AnyEvent) -> None:
+    def follow(self, event: Observed) -> None:
         self.turn = apply(self.turn, event)
         match event:
             case PhaseCompleted():

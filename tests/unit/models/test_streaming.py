@@ -7,19 +7,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.answers import DRAFT
+from tests.answers import COMPLETE, DRAFT, QUESTION, journal_lines, script
 from tests.servers.model_server import ModelServer, cut_stream, stream
 from tests.unit.models.calls import call
 from unified_flow.errors import CutReplyError
+from unified_flow.events import Observed, TextArrived
+from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelReply, Stream
 from unified_flow.models.openai import OpenAIModel
 from unified_flow.models.streaming import TextTap
 from unified_flow.results import Draft
+from unified_flow.turn import Turn
 
 
 def asked(server: ModelServer, seen: list[str], key: str | None = None) -> ModelReply:
@@ -89,3 +93,21 @@ def test_it_does_not_matter_where_the_bytes_are_cut(text: str, cuts: list[int]) 
     for chunk in chunks(events, cuts):
         tap.feed(chunk)
     assert (seen[-1] if seen else "") == text
+
+
+def test_onlookers_of_a_turn_see_the_text_and_the_journal_does_not(
+    home: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(planner=COMPLETE, synthesis=stream(DRAFT.model_dump_json()))
+    seen: list[Observed] = []
+
+    async def ask() -> Turn:
+        settings = {"model": "m", "base_url": model_server.url}
+        async with UnifiedFlow.from_config(home, **settings) as flow:
+            return await flow.process("s", QUESTION, observer=seen.append)
+
+    assert asyncio.run(ask()).response == DRAFT.response
+    texts = [event.text for event in seen if isinstance(event, TextArrived)]
+    assert texts
+    assert texts[-1] == DRAFT.response
+    assert "text_arrived" not in {line["event"] for line in journal_lines(home)}

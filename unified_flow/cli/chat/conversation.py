@@ -15,7 +15,7 @@ from rich.console import Console
 from unified_flow.cli.live import LivePhases
 from unified_flow.cli.running import run_turn
 from unified_flow.errors import PhaseError
-from unified_flow.events import AnyEvent
+from unified_flow.events import Observed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.folding import apply
 from unified_flow.resuming.run import Resumed, Resumption, resume_turn
@@ -80,7 +80,7 @@ class _Follower:
     def __init__(self) -> None:
         self.turn = Turn()
 
-    def __call__(self, event: AnyEvent) -> None:
+    def __call__(self, event: Observed) -> None:
         self.turn = apply(self.turn, event)
 
 
