@@ -18,12 +18,11 @@ from interventions.entry import (
     state_of,
     worst_first,
 )
+from interventions.grouping import SEVERITY_WORDS, Group, grouped, single
 from interventions.plaintext import one_line
 from interventions.query import Query
 from interventions.timestamps import from_text
 from monitor.widgets.rows import Cell, Column, Row
-
-SEVERITY = {"critical": "crit", "high": "high", "medium": "med"}
 
 OPEN_COLUMNS = (
     Column("", 1),
@@ -68,29 +67,10 @@ class View:
         return View(self.query, sort, turned, self.folded)
 
 
-@dataclass(frozen=True)
-class Group:
-    """Entries of one fingerprint, or a single one; `first` is shown for all."""
-
-    key: str
-    entries: tuple[Entry, ...]
-
-    @property
-    def first(self) -> Entry:
-        return self.entries[0]
-
-    @property
-    def occurrences(self) -> int:
-        return sum(entry["occurrences"] for entry in self.entries)
-
-
 def select(entries: Iterable[Entry], view: View, now: datetime) -> list[Group]:
     """What matches, worst first within each group, groups in the order of the view."""
-    members: dict[str, list[Entry]] = {}
-    for entry in worst_first(view.query.select(list(entries), now)):
-        alike = view.folded and entry["fingerprint"]
-        members.setdefault(entry["fingerprint"] if alike else entry["id"], []).append(entry)
-    groups = [Group(key, tuple(found)) for key, found in members.items()]
+    found = worst_first(view.query.select(list(entries), now))
+    groups = grouped(found) if view.folded else single(found)
     if view.sort is Sort.AGE:
         groups.sort(key=lambda group: from_text(group.first["created_at"]))
     elif view.sort is Sort.COUNT:
@@ -106,7 +86,7 @@ def open_row(
     mark = "" if not chosen else "✓" if chosen == len(group.entries) else "-"
     cells = (
         Cell(mark, "mark"),
-        Cell(SEVERITY.get(entry["severity"], "?"), _severity_style(entry)),
+        Cell(SEVERITY_WORDS.get(entry["severity"], "?"), _severity_style(entry)),
         Cell(_ago(entry["created_at"], now)),
         Cell(short_number(group.occurrences)),
         Cell(one_line(entry["phase"])),
@@ -123,7 +103,7 @@ def history_row(entry: Entry, now: datetime, *, marked: bool = False) -> Row:
     cells = (
         Cell("✓" if marked else "", "mark"),
         Cell(closed_ago(entry, now)),
-        Cell(SEVERITY.get(entry["severity"], "?"), _severity_style(entry)),
+        Cell(SEVERITY_WORDS.get(entry["severity"], "?"), _severity_style(entry)),
         Cell(one_line(entry["phase"])),
         Cell(_error(entry), badges=((state, "good" if resolved else "dim"),)),
         Cell(one_line(entry.get("resolution") or ""), "dim"),
@@ -178,4 +158,4 @@ def _ago(moment: str, now: datetime) -> str:
 
 
 def _severity_style(entry: Entry) -> str:
-    return entry["severity"] if severity_rank(entry["severity"]) < len(SEVERITY) else "dim"
+    return entry["severity"] if severity_rank(entry["severity"]) < len(SEVERITY_WORDS) else "dim"

@@ -17,10 +17,11 @@ from interventions.cli.options import (
     read_entries,
     the_queue,
 )
-from interventions.cli.rows import Group, grouped, table
+from interventions.cli.rows import table
 from interventions.cli.screen import note, say_json, say_painted, width
 from interventions.cli.view import entry_view
 from interventions.entry import Entry, is_open, worst_first
+from interventions.grouping import grouped, single
 from interventions.query import parse
 from interventions.timestamps import utc_now
 
@@ -111,7 +112,7 @@ def _as_data(entries: list[Entry], now: datetime, as_json: bool, as_jsonl: bool)
 
 
 def _as_table(entries: list[Entry], now: datetime, *, flat: bool) -> None:
-    groups = [Group((entry,)) for entry in entries] if flat else grouped(entries)
+    groups = single(entries) if flat else grouped(entries)
     if groups:
         for line in table(groups, width(), now):
             say_painted(line)

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from interventions.cli.screen import paint
 from interventions.durations import short_duration
 from interventions.entry import Entry, closed_at, is_snoozed, short_id
+from interventions.grouping import SEVERITY_WORDS, Group
 from interventions.plaintext import cells, fit, one_line
 from interventions.timestamps import from_text
-
-_SEVERITY: dict[str, str] = {"critical": "crit", "high": "high", "medium": "med"}
-
-
-@dataclass(frozen=True)
-class Group:
-    """Entries with one fingerprint; the first is shown for all."""
-
-    entries: tuple[Entry, ...]
-
-    @property
-    def first(self) -> Entry:
-        return self.entries[0]
-
-    @property
-    def occurrences(self) -> int:
-        return sum(entry["occurrences"] for entry in self.entries)
-
-
-def grouped(entries: Iterable[Entry]) -> list[Group]:
-    """In the order of each group's first entry."""
-    groups: dict[str, list[Entry]] = {}
-    for entry in entries:
-        groups.setdefault(entry["fingerprint"] or entry["id"], []).append(entry)
-    return [Group(tuple(members)) for members in groups.values()]
 
 
 @dataclass(frozen=True)
@@ -49,7 +25,7 @@ class _Column:
 def table(groups: list[Group], width: int, now: datetime) -> list[str]:
     columns = [
         _Column("ID", lambda g: short_id(g.first["id"]), 8),
-        _Column("SEV", lambda g: _SEVERITY.get(g.first["severity"], "?"), 4),
+        _Column("SEV", lambda g: SEVERITY_WORDS.get(g.first["severity"], "?"), 4),
         _Column("AGE", lambda g: _age(g.first, now), 4),
         _Column("N", lambda g: str(g.occurrences), 5),
         _Column("PHASE", lambda g: g.first["phase"], 16),

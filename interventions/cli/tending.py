@@ -12,9 +12,10 @@ import typer
 
 from interventions.cli.exits import Code, exits
 from interventions.cli.options import AsJson, AsJsonl, By, Home, QueryWords, the_queue
-from interventions.cli.rows import Group, table
+from interventions.cli.rows import table
 from interventions.cli.screen import coloured, note, paint, say, say_json, say_painted, width
 from interventions.cli.view import entry_view
+from interventions.grouping import single
 from interventions.health import Health
 from interventions.home import find_home, queue_file
 from interventions.plaintext import clean
@@ -144,7 +145,7 @@ def watch(
                 if as_jsonl:
                     say_json(entry_view(entry, now), lines=True)
                 else:
-                    for line in table([Group((entry,))], width(), now)[1:]:
+                    for line in table(single([entry]), width(), now)[1:]:
                         say_painted(line)
                 sys.stdout.flush()
                 printed += 1

@@ -9,9 +9,9 @@ from typing import Any
 from textual.content import Content
 
 from interventions.entry import complete, short_id
+from interventions.grouping import SEVERITY_WORDS
 from interventions.plaintext import clean, one_line
 from interventions.query import Query
-from monitor.listing import SEVERITY
 from monitor.widgets.rows import Cell, Column, Row
 
 COLUMNS = (
@@ -29,13 +29,14 @@ def row(key: str, record: dict[str, Any]) -> Row:
     severity = str(record.get("severity"))
     admission = one_line(str(record.get("admission") or "?"))
     error = f"{record.get('error_type')}: {record.get('error_message')}"[:500]
+    why = one_line(str(record.get("reason") or ""))
     cells = (
         Cell(one_line(str(record.get("logged_at") or ""))[11:19]),
         Cell(admission, _ADMISSION.get(admission, "dim")),
         Cell(one_line(short_id(str(record.get("intervention_id") or "-")))),
-        Cell(SEVERITY.get(severity, "?"), severity if severity in SEVERITY else "dim"),
+        Cell(SEVERITY_WORDS.get(severity, "?"), severity if severity in SEVERITY_WORDS else "dim"),
         Cell(one_line(str(record.get("phase")))),
-        Cell(one_line(error)),
+        Cell(one_line(error), badges=((f"[{why}]", "dim"),) if why else ()),
     )
     return Row(key, cells)
 

@@ -9,9 +9,9 @@ from typing import ClassVar
 from textual.content import Content
 
 from interventions.entry import Entry
+from interventions.grouping import Group
 from monitor import listing
 from monitor.feeds import MOST_TURNS, Feed
-from monitor.listing import Group
 from monitor.logtail import MOST_LINES
 from monitor.model import Model
 from monitor.panes import log, turns

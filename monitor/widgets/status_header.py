@@ -34,28 +34,28 @@ def status(snapshot: Snapshot, title: str, paused: int | None) -> Content:
         parts.append(Content.styled(f" PAUSED +{paused} new ", "reverse bold"))
     if snapshot.trouble is not None:
         parts.append(Content.styled(f"● {snapshot.trouble.kind}", "bold $text-error"))
+    if snapshot.read_only:
+        parts.append(Content.styled("read-only", "bold $text-warning"))
     figures = snapshot.health
     if figures is not None:
         grade = figures["queue_health"]
         size = figures["limits"]["max_size"]
         parts.append(Content.styled(f"● {grade}", _GRADE[grade]))
         parts.append(Content.styled(f"{figures['unresolved']}/{size} open", "bold"))
+        dropped = sum(figures["dropped"].values())
+        if dropped:
+            parts.append(Content.styled(f"dropped {short_number(dropped)}", "bold $text-error"))
         parts += [
             Content.styled(f"{count} {name}", _SEVERITY[name])
             for name, count in figures["by_priority"].items()
             if count
         ]
-        dropped = sum(figures["dropped"].values())
-        if dropped:
-            parts.append(Content.styled(f"dropped {short_number(dropped)}", "bold $text-error"))
         if figures["snoozed"]:
             parts.append(Content.styled(f"{figures['snoozed']} snoozed", "dim"))
         if figures["merged"]:
             parts.append(Content.styled(f"merged {short_number(figures['merged'])}", "dim"))
         if figures["counted"]:
             parts.append(Content.styled(f"counted {short_number(figures['counted'])}", "dim"))
-    if snapshot.read_only:
-        parts.append(Content.styled("read-only", "bold $text-warning"))
     parts.append(Content.styled(one_line(title), "dim"))
     return Content(" · ").join(parts)
 

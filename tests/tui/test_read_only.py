@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_written_is_read_only(home: Path, outside: Path)
     told = _look(home, outside)
     assert told[:KEYS] == ["TriageScreen"] * KEYS
     shown = "\n".join(told[KEYS:])
-    assert "read-only" in shown
+    assert f"read-only: {state_folder(outside)} cannot be written" in " ".join(shown.split())
     assert "Seen" in shown
     assert queue_file(outside).read_bytes() == before
     assert not archive_file(outside).exists()

@@ -98,7 +98,7 @@ async def test_a_full_queue_says_what_merges_and_what_was_dropped(
         file.write('{"admission": "dropped", "reason": "queue_full", "id": "x"}\n' * 12)
     async with monitor().run_test(size=(130, 24)) as pilot:
         shown = text(pilot)
-        assert "● warning · 15/50 open" in shown
+        assert "● warning · 15/50 open · dropped 12" in shown
         assert "session abc 5/5 merging" in shown
         assert "HTTPStatusError 10/10 counting" in shown
         assert "dropped 12" in shown

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from interventions.cli.rows import grouped, table
+from interventions.cli.rows import table
 from interventions.cli.view import entry_view
 from interventions.describe import describe
 from interventions.entry import complete
+from interventions.grouping import grouped
 from interventions.query import parse
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)
