@@ -38,6 +38,7 @@ from unified_flow.services import Services
 from unified_flow.shown import shown
 from unified_flow.tools.threads import FewThreads
 from unified_flow.turn import Turn
+from unified_flow.unkept import Unkept
 
 logger = logging.getLogger("unified_flow")
 logger.addHandler(logging.NullHandler())
@@ -49,6 +50,7 @@ class UnifiedFlow:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._refreshing = FewThreads(1, "refresh")
+        self._unkept = Unkept(services.folders, services.queue)
 
     @classmethod
     def from_config(
@@ -150,8 +152,12 @@ class UnifiedFlow:
             with ledger:
                 yield
         finally:
-            if not ledger.turn.persist and ledger.turn.status != "failed":
-                shutil.rmtree(ledger.folder, ignore_errors=True)
+            if not ledger.turn.persist:
+                if ledger.turn.status == "failed":
+                    self._unkept.failed(ledger.turn.turn_id)
+                else:
+                    shutil.rmtree(ledger.folder, ignore_errors=True)
+                self._unkept.look_now_and_then()
 
     def _begin(self, observer: Observer | None, **asked: Any) -> Ledger:
         """A turn folder of its own, with the first line in its journal; or nothing at all."""
@@ -282,6 +288,7 @@ class UnifiedFlow:
 
     async def aclose(self) -> None:
         """Close the models' connections and the stores."""
+        await self._unkept.aclose()
         await self.services.aclose()
 
     async def __aenter__(self) -> Self:

@@ -32,6 +32,7 @@ from unified_flow.journal import first_line, read
 from unified_flow.sections import written
 from unified_flow.turn import Turn
 
+COORDINATOR = "coordinator"
 LIMIT_REACHED = "LimitReachedError"
 LIMIT = re.compile(r"(?P<loop>\w+) reached its limit of (?P<limit>\d{1,9}) ")
 
@@ -151,6 +152,9 @@ def record(events: Iterable[AnyEvent]) -> Recording:
                 _add(visits, output=event.output, completed=True)
             case PhaseFailed() if not visits or visits[-1].phase != event.phase:
                 visits.append(Visit(phase=event.phase))
+            case PhaseFailed() if event.tool is not None and event.phase != COORDINATOR:
+                # The search beside the phase failed, whatever a model had said by then.
+                _add(visits, replies=())
             case TurnResumed():
                 edited = edited or bool(event.edited)
                 visits = _before(visits, before, event.phase) if event.rewound else visits
@@ -208,7 +212,7 @@ def _add_call(visits: list[Visit], call: Call) -> None:
 def _carried(turn: Turn) -> tuple[Call, ...]:
     """Tool calls that a visit had done before it stopped; the next one does not do them again."""
     plan = turn.sections.planner
-    if plan is None or turn.visits[-1].phase != "coordinator":
+    if plan is None or turn.visits[-1].phase != COORDINATOR:
         return ()
     asked = ((n, plan.tool_requests[n], done) for n, done in sorted(turn.tools_done.items()))
     return tuple(Call(place=n, tool=r.tool, args=r.args, output=done) for n, r, done in asked)

@@ -1,0 +1,407 @@
+"""graceful-degradation-adr.md, line by line, under both policies from one table.
+
+What a client sees over HTTP (statuses, headers, texts) is in tests/api; here is what makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.answers import PROCEED, QUESTION, SEARCH, journal_lines, open_entries, script
+from tests.servers.model_server import (
+    ModelServer,
+    empty_choices,
+    hang,
+    raw,
+    refused_url,
+    status,
+    trickle,
+)
+from unified_flow.config import GracefulSettings
+from unified_flow.errors import InputError, PhaseError
+from unified_flow.flow import UnifiedFlow
+from unified_flow.replaying.recording import recorded
+from unified_flow.replaying.replay import replay
+from unified_flow.turn import Turn
+
+BOUNDS = {"search_timeout_s": 0.4, "generation_timeout_s": 0.4, "pipeline_timeout_s": 4.0}
+SLACK_S = 1.5  # for a machine that is busy: what hangs here hangs for ever
+GENERATING = ("synthesis", "validation")
+
+Break = Callable[[Path], AbstractContextManager[None]]
+
+
+@contextmanager
+def nothing(home: Path) -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def index_gone(home: Path) -> Iterator[None]:
+    for file in (home / "shared_state" / "index").iterdir():
+        file.unlink()
+    yield
+
+
+@contextmanager
+def index_destroyed(home: Path) -> Iterator[None]:
+    index = home / "shared_state" / "index" / "documents.sqlite3"
+    for suffix in ("-wal", "-shm"):
+        index.with_name(index.name + suffix).unlink(missing_ok=True)
+    index.unlink()
+    index.write_bytes(b"not a database, " * 400)
+    yield
+
+
+@contextmanager
+def index_locked(home: Path) -> Iterator[None]:
+    path = home / "shared_state" / "index" / "documents.sqlite3"
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+    yield
+    holder.close()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the decision table: how it is brought about, and what its failure says."""
+
+    service: str
+    failure: str
+    scope: str
+    code: str
+    fail_fast_code: str
+    says: Mapping[str, Any] = field(default_factory=dict)
+    breaks: Break = nothing
+    refused: bool = False
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    retry_after_s: float | None = None
+    timed_out: bool = False
+    chunks: bool = False
+    within_s: float = 0.0
+
+    @property
+    def id(self) -> str:
+        return f"{self.service} {self.failure}"
+
+
+def model(failure: str, **more: Any) -> Row:
+    own = {"code": "LLM_ERROR", "fail_fast_code": "LLM_ERROR", "chunks": True}
+    return Row("model", failure, "model", **(own | more))
+
+
+def search(failure: str, breaks: Break, **more: Any) -> Row:
+    own = {"code": "RETRIEVAL_ERROR", "fail_fast_code": "RETRIEVAL_ERROR", "breaks": breaks}
+    return Row("search", failure, "retrieval", **(own | more))
+
+
+LIMITED = {"code": "RATE_LIMITED", "fail_fast_code": "RATE_LIMITED"}
+TABLE = (
+    search("offline", index_gone),
+    search("broken", index_destroyed),
+    search("timeout", index_locked, timed_out=True, within_s=BOUNDS["search_timeout_s"]),
+    model("rate limited", says={"reflection": status(429)}, retry_after_s=1.0, **LIMITED),
+    model(
+        "rate limited, and says until when",
+        says={"query_analyzer": status(429, retry_after="7")},
+        retry_after_s=7.0,
+        **LIMITED,
+    ),
+    model("offline", refused=True),
+    model(
+        "timeout",
+        says={"query_analyzer": hang()},
+        timed_out=True,
+        within_s=BOUNDS["generation_timeout_s"],
+    ),
+    model(
+        "timeout, a byte at a time",
+        says={"synthesis": trickle()},
+        timed_out=True,
+        within_s=BOUNDS["generation_timeout_s"],
+    ),
+    model("generation fails", says={"synthesis": status(500)}),
+    model("generation fails with garbage", says={"synthesis": raw(b"<html>")}),
+    model("generation fails with nothing", says={"validation": empty_choices()}),
+    Row(
+        "pipeline",
+        "timeout exceeded",
+        "pipeline",
+        "INTERNAL_ERROR",
+        "LLM_ERROR",
+        says={"planner": hang()},
+        bounds={"generation_timeout_s": 60.0, "pipeline_timeout_s": 0.6},
+        timed_out=True,
+        chunks=True,
+        within_s=0.6,
+    ),
+)
+
+
+def flow_for(
+    row: Row, policy: str, home: Path, docs: Path, server: ModelServer, **more: Any
+) -> UnifiedFlow:
+    server.script = script(**row.says)
+    return UnifiedFlow.from_config(
+        home,
+        docs=[docs],
+        model="test-model",
+        base_url=refused_url() if row.refused else server.url,
+        timeout_s=0.4 if policy == "fail_fast" else 60.0,
+        policy=policy,
+        graceful={**BOUNDS, **row.bounds, **more},
+    )
+
+
+async def asked(
+    row: Row, policy: str, home: Path, docs: Path, server: ModelServer, **more: Any
+) -> tuple[PhaseError | Turn, float]:
+    """What `process` gives or raises once the index is fresh, and the seconds that it took."""
+    async with flow_for(row, policy, home, docs, server) as flow:
+        assert flow.services.documents is not None
+        flow.services.documents.ensure_fresh()
+        with row.breaks(home):
+            started = time.perf_counter()
+            try:
+                result: PhaseError | Turn = await flow.process("s", QUESTION, **more)
+            except PhaseError as exc:
+                result = exc
+            return result, time.perf_counter() - started
+
+
+def failed(row: Row, policy: str, home: Path, docs: Path, server: ModelServer) -> PhaseError:
+    error, took_s = asyncio.run(asked(row, policy, home, docs, server))
+    assert isinstance(error, PhaseError)
+    if policy == "graceful":
+        assert took_s < row.within_s + SLACK_S
+    return error
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.id)
+def test_the_table_under_graceful(
+    row: Row, home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    error = failed(row, "graceful", home, docs, model_server)
+
+    assert (error.scope, error.code, error.answer) == (row.scope, row.code, "degrade")
+    assert error.timed_out == row.timed_out
+    assert error.retry_after_s == row.retry_after_s
+    texts = [passage.text for passage in error.retrieved]
+    assert any("A topic is a named bus" in text for text in texts) == row.chunks
+
+    # Still nobody's secret: the intervention is created, and the journal is whole.
+    (entry,) = open_entries(home)
+    assert entry["id"] == error.intervention_id
+    last = journal_lines(home)[-1]
+    assert (last["event"], last["action"]) == ("phase_failed", "degrade")
+    assert last["intervention_id"] == entry["id"]
+
+
+# What fail_fast does with an index that is locked is the test after this one.
+@pytest.mark.parametrize(
+    "row", [row for row in TABLE if row.breaks is not index_locked], ids=lambda row: row.id
+)
+def test_the_same_table_under_fail_fast(
+    row: Row, home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    error = failed(row, "fail_fast", home, docs, model_server)
+
+    assert (error.code, error.answer) == (row.fail_fast_code, "halt")
+    assert (error.retrieved, error.retry_after_s) == ([], None)
+    (entry,) = open_entries(home)
+    assert entry["id"] == error.intervention_id
+    assert journal_lines(home)[-1]["action"] == "halt"
+
+
+def test_under_fail_fast_a_slow_search_is_waited_for(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    """The index is held for longer than `graceful` would wait, and then let go."""
+
+    async def run() -> Turn | PhaseError:
+        row = search("slow", nothing)
+        async with flow_for(row, "fail_fast", home, docs, model_server) as flow:
+            assert flow.services.documents is not None
+            flow.services.documents.ensure_fresh()
+            with index_locked(home):
+                turn = asyncio.create_task(flow.process("s", QUESTION))
+                await asyncio.sleep(2 * BOUNDS["search_timeout_s"])
+                assert not turn.done()
+            return await turn
+
+    turn = asyncio.run(run())
+    assert isinstance(turn, Turn)
+    assert turn.status == "answered"
+
+
+# Specific behaviours, 1 to 6
+
+
+@pytest.mark.parametrize("breaks", [index_gone, index_locked])
+def test_1_search_offline_at_once_and_no_generation(
+    breaks: Break, home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    """With the model that hangs, nobody waits for it; with one that answers, none generates."""
+    slow = search("offline", breaks, says={"query_analyzer": hang()}, within_s=0.4)
+    assert failed(slow, "graceful", home, docs, model_server).scope == "retrieval"
+    assert not set(model_server.phases) & set(GENERATING)
+    assert set(model_server.phases) <= {"query_analyzer"}
+
+
+def test_2_model_offline_with_chunks_and_without(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    row = model("offline", refused=True)
+    assert failed(row, "graceful", home, docs, model_server).retrieved
+
+
+def test_2_model_offline_where_nothing_can_be_retrieved(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    (docs / "robots.md").unlink()
+    error = failed(model("offline", refused=True), "graceful", home, docs, model_server)
+    assert (error.answer, error.retrieved) == ("degrade", [])
+
+
+@pytest.mark.parametrize("policy", ["fail_fast", "graceful"])
+def test_3_no_relevant_results_is_a_success_without_confidence(
+    policy: str, home: Path, docs: Path
+) -> None:
+    async def run() -> Turn:
+        async with UnifiedFlow.from_config(home, docs=[docs], policy=policy) as flow:
+            return await flow.process("s", "Which wines go with a zeppelin?")
+
+    turn = asyncio.run(run())
+    assert (turn.status, turn.abstained, turn.citations) == ("answered", True, [])
+    assert open_entries(home) == []
+
+
+@pytest.mark.parametrize("policy", ["fail_fast", "graceful"])
+@pytest.mark.parametrize("question", ["", "   ", "x" * 2001])
+def test_4_a_bad_question_is_the_clients_and_nobody_elses(
+    question: str, policy: str, home: Path, docs: Path
+) -> None:
+    async def run() -> None:
+        async with UnifiedFlow.from_config(home, docs=[docs], policy=policy) as flow:
+            await flow.process("s", question)
+
+    with pytest.raises(InputError):
+        asyncio.run(run())
+    assert open_entries(home) == []
+    assert not (home / "shared_state" / "turns").exists()
+
+
+def test_5_a_time_out_says_which_step(home: Path, docs: Path, model_server: ModelServer) -> None:
+    said = {}
+    for place, row in enumerate(row for row in TABLE if row.timed_out):
+        own = home / str(place)
+        own.mkdir()
+        said[row.scope] = str(failed(row, "graceful", own, docs, model_server))
+    assert "doc.search did not finish in 0.4 s" in said["retrieval"]
+    assert "gave no complete reply in 0.4 s" in said["model"]
+    assert "the turn did not come to its end in 0.6 s" in said["pipeline"]
+
+
+CASCADES = (
+    # (what fails, and when): the earlier is the one that is told
+    (search("first", index_gone, says={"query_analyzer": hang()}), "retrieval"),
+    (search("both at once", index_gone, refused=True), "retrieval"),
+    (search("last", index_locked, says={"query_analyzer": status(500)}), "model"),
+    (search("last", index_locked, says={"query_analyzer": status(429)}), "model"),
+)
+
+
+@pytest.mark.parametrize(("row", "told"), CASCADES)
+def test_6_of_several_failures_the_earliest_is_told(
+    row: Row, told: str, home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    error = failed(row, "graceful", home, docs, model_server)
+    assert (error.scope, error.retrieved) == (told, [])
+    assert len(open_entries(home)) == 1
+
+
+# Alternatives considered: off by default
+
+
+def test_nothing_is_tried_twice_by_default(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    failed(model("503", says={"reflection": status(503)}), "graceful", home, docs, model_server)
+    assert model_server.phases == ["query_analyzer", "reflection"]
+    own = GracefulSettings()
+    assert (own.retries, own.failover, own.breaker) == (0, None, False)
+
+
+# Implementation: phase 3, the time-outs; phase 4, logging
+
+
+def test_the_documents_time_outs_are_the_defaults() -> None:
+    own = GracefulSettings()
+    times = (own.search_timeout_s, own.generation_timeout_s, own.pipeline_timeout_s)
+    assert times == (1.5, 3.0, 5.0)
+
+
+def test_a_failure_is_logged_with_its_service_type_request_and_status(
+    home: Path, docs: Path, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    row = model("fails", says={"reflection": status(503)})
+    with caplog.at_level(logging.ERROR, "unified_flow"):
+        error = failed(row, "graceful", home, docs, model_server)
+    (record,) = (r for r in caplog.records if getattr(r, "service", None))
+    said = vars(record)
+    assert (said["service"], said["error_type"]) == ("llm", "HTTPStatusError")
+    assert (said["request_id"], said["status_code"]) == (error.request_id, 503)
+
+
+# What became of the turn
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.id)
+def test_a_degraded_turn_is_replayed_as_it_went(
+    row: Row, home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    """A replay has no time-outs, and ends where the turn did."""
+    failed(row, "graceful", home, docs, model_server)
+    replayed = replay(recorded(home / "shared_state/turns/turn_000001"))
+    assert replayed.same, replayed.visits
+
+
+def test_the_search_is_not_made_again_for_the_same_question(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    """The index goes once the question was searched for: the plan's search of it needs none."""
+    plan = SEARCH.model_copy(
+        update={
+            "tool_requests": [
+                SEARCH.tool_requests[0].model_copy(update={"args": {"query": QUESTION}})
+            ]
+        }
+    )
+    gone = {}
+
+    def go(connection: Any) -> None:
+        with index_gone(home):
+            gone["yes"] = True
+        connection.json(200, _reply(PROCEED))
+
+    row = model("well", says={"reflection": go, "planner": [plan, *script()["planner"][1:]]})
+    turn, _ = asyncio.run(asked(row, "graceful", home, docs, model_server))
+    assert isinstance(turn, Turn)
+    assert (turn.status, gone) == ("answered", {"yes": True})
+    assert turn.sections.coordinator[0].claims
+
+
+def _reply(content: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": content.model_dump_json()}
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
