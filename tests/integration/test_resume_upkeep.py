@@ -5,20 +5,30 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from interventions.home import lock_file
+from interventions.lock import FairLock
 from tests.answers import QUESTION, open_entries, script, scripted_flow
 from tests.servers.model_server import ModelServer, status
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import PhaseError
+from unified_flow.events import TurnAbandoned, TurnResumed
 from unified_flow.journal import NAME
+from unified_flow.ledger import Ledger
+from unified_flow.resuming import upkeep
 from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.runner import this_process
 
 DOWN = RuntimeError("down")
+REFUSE = """CREATE TRIGGER refuse BEFORE INSERT ON turns
+    BEGIN SELECT RAISE(ABORT, 'no room for it'); END"""
 
 
 def ask(home: Path, docs: Path, **over: Any) -> None:
@@ -82,6 +92,99 @@ def test_prune_takes_only_what_is_finished_old_and_needed_by_nobody(home: Path, 
     assert sorted(path.name[:5] for path in archive.folders.root.iterdir()) == ["turn_"] * 3
     ask(home, docs)
     assert archive.folders.ids()[-1] == 6
+
+
+def test_what_was_taken_up_since_it_was_chosen_stays(home: Path, docs: Path) -> None:
+    for _ in range(4):
+        ask(home, docs)
+    archive = TurnArchive.of(home)
+    for turn_id in (1, 2, 3):
+        os.utime(archive.folders.path(turn_id) / NAME, (1, 1))
+    now = datetime.now(UTC)
+    chosen = upkeep.prunable(archive, set(), now)
+    assert chosen == [1, 2, 3]
+    failing = scripted_flow(home, docs, synthesis=DOWN)
+    asyncio.run(resume_turn(failing, 1, Resumption(from_phase="synthesis")))
+    os.utime(archive.folders.path(1) / NAME, (1, 1))
+    runner = Ledger(archive.folders.path(2), first=lambda turn: TurnAbandoned(by="a", reason=""))
+    os.utime(archive.folders.path(2) / NAME, (1, 1))
+    assert upkeep.prune(archive.folders, [*chosen, 99], before=now) == 1
+    runner.__exit__(None, None, None)
+    assert archive.folders.ids() == [1, 2, 4]
+    os.utime(archive.folders.path(2) / NAME, (1, 1))
+    assert upkeep.prune(archive.folders, [2], keep=lambda: {2}, before=now) == 0
+    assert upkeep.prune(archive.folders, [2], before=datetime.fromtimestamp(0, UTC)) == 0
+    assert upkeep.prune(archive.folders, [2], before=now) == 1
+    assert upkeep.prune(archive.folders, [2], before=now) == 0, "somebody else was first"
+    assert archive.folders.ids() == [1, 4]
+
+
+def test_counted_turns_are_needed_and_unsaved_answers_are_not_finished(
+    home: Path, docs: Path
+) -> None:
+    ask(home, docs)
+    with closing(sqlite3.connect(home / "shared_state/sessions.sqlite3")) as store:
+        store.execute(REFUSE)
+        ask(home, docs)
+        store.execute("DROP TRIGGER refuse")
+    ask(home, docs)
+    archive = TurnArchive.of(home)
+    unsaved = archive.load(2)
+    assert unsaved is not None
+    assert (unsaved.status, unsaved.saved) == ("answered", False)
+    for turn_id in (1, 2, 3):
+        os.utime(archive.folders.path(turn_id) / NAME, (1, 1))
+    assert upkeep.prunable(archive, set(), datetime.now(UTC)) == [1]
+    (entry,) = open_entries(home)
+    assert upkeep.needed([{**entry, "turns": [1]}]) == {1, 2}
+    assert upkeep.needed([{**entry, "turns": [1], "resolved_at": "2026-01-01T00:00:00Z"}]) == set()
+
+
+def test_an_answer_that_cannot_be_saved_says_so_when_it_is_resumed_too(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    ask(home, docs)
+    model_server.script = script(synthesis=status(500))
+    served = ("--docs", docs, "--model", "m", "--base-url", model_server.url)
+    cli(home, "unified_flow", "ask", QUESTION, *served, code=1)
+    model_server.script = script()
+    with closing(sqlite3.connect(home / "shared_state/sessions.sqlite3")) as store:
+        store.execute(REFUSE)
+    for resolved in (True, False):
+        done = cli(home, "unified_flow", "resume", "2")
+        assert "A topic is a named bus." in done.stdout
+        assert "not saved: " in done.stderr
+        assert "no room for it" in done.stderr
+        assert ("resolved, verified" in done.stderr) == resolved
+    old, unsaved = open_entries(home)
+    assert (old["phase"], bool(old["resolved_at"])) == ("synthesis", True)
+    assert (unsaved["phase"], unsaved["resolved_at"], unsaved["occurrences"]) == ("save", None, 2)
+
+
+def test_a_turn_that_was_given_up_halfway_is_given_up_wholly(home: Path, docs: Path) -> None:
+    ask(home, docs, synthesis=DOWN)
+    with FairLock(lock_file(home)).hold(5):
+        late = cli(home, "unified_flow", "turns", "abandon", "1", code=4)
+    assert "Traceback" not in late.stderr
+    archived = TurnArchive.of(home).load(1)
+    assert archived is not None
+    assert archived.status == "abandoned"
+    assert not open_entries(home)[0].get("superseded")
+    assert "superseded: 1" in cli(home, "unified_flow", "turns", "abandon", "1").stderr
+    assert open_entries(home)[0]["superseded"]
+    cli(home, "unified_flow", "turns", "abandon", "1", code=2)
+
+
+def test_a_turn_that_runs_says_who_runs_it(home: Path, docs: Path) -> None:
+    ask(home, docs, synthesis=DOWN)
+    folder = TurnArchive.of(home).folders.path(1)
+    resumed = TurnResumed(
+        phase="synthesis", runner=this_process("ada"), by="ada", via="cli", config_digest=""
+    )
+    with Ledger(folder, first=lambda turn: resumed):
+        refused = cli(home, "unified_flow", "turns", "abandon", "1", code=5)
+    assert "is being resumed by ada on " in refused.stderr
+    assert "since 2" in refused.stderr
 
 
 def test_the_card_tells_what_helped_before(

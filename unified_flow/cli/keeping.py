@@ -64,9 +64,15 @@ def prune(
         if age is None:
             raise typer.BadParameter(f"{older_than!r} is no duration: 12h, 30d")
         archive = TurnArchive.of(home)
-        keep = upkeep.needed(queue_at(home).entries())
-        chosen = upkeep.prunable(archive, keep, utc_now() - age)
-        done = 0 if dry_run else upkeep.prune(archive.folders, chosen)
+        before = utc_now() - age
+
+        def keep() -> set[int]:
+            return upkeep.needed(queue_at(home).entries())
+
+        chosen = upkeep.prunable(archive, keep(), before)
+        done = 0
+        if not dry_run:
+            done = upkeep.prune(archive.folders, chosen, keep=keep, before=before)
         if as_json:
             say(json.dumps({"turns": chosen, "removed": done}))
         else:

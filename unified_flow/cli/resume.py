@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interventions.cli.exits import Code
-from interventions.cli.hints import home_flag
 from interventions.cli.screen import note, say
 from interventions.entry import short_id
-from interventions.plaintext import clean, one_line
+from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import on_terminal
@@ -180,21 +179,21 @@ def _more(resumed: Resumed) -> dict[str, object]:
 
 
 def _show(resumed: Resumed, home: Path | None) -> None:
+    from unified_flow.cli.answer import show_outcome
     from unified_flow.resuming.comparison import difference
 
-    if resumed.error is not None:
-        from rich.console import Console
-
-        from unified_flow.cli.card import show_card
-        from unified_flow.cli.known import known_fixes
-
-        known = known_fixes(home, resumed.error.intervention_id)
-        show_card(Console(stderr=True), resumed.turn, resumed.error, home_flag(home), known)
-    else:
-        say(clean(resumed.turn.response or ""))
+    show_outcome(resumed.turn, resumed.error, home)
     for line in difference(resumed.before, resumed.turn.failure):
         note(f"  {one_line(line)}")
     if resumed.closed:
         note(f"resolved, verified: {short_id(resumed.closed)}")
     if resumed.trouble:
-        note(f"warning: the intervention could not be resolved: {one_line(resumed.trouble)}")
+        retry = resumed.turn.retry
+        again = (
+            f"; interventions retry {short_id(retry.intervention_id)} closes it" if retry else ""
+        )
+        trouble = one_line(resumed.trouble)
+        note(f"warning: the intervention could not be resolved: {trouble}{again}")
+    if resumed.waiting is not None:
+        turn = resumed.waiting
+        note(f"its intervention stays open: turn {turn} waits for the same fix")

@@ -186,7 +186,7 @@ def _settled(flow: UnifiedFlow, going: _Going, error: PhaseError | None) -> Resu
         if closed is None and turn.retry is not None and turn.retry.passed:
             entry = queue.find(turn.retry.intervention_id)
             waiting = waiting_too(entry, turn, archive) if is_open(entry) else None
-            if failed is not None and entry["resolved_at"]:
+            if (failed or turn.failure) and entry["resolved_at"]:
                 name = entry["id"]  # closed when the later failure was reported
         if error is None and turn.failure is None and waiting is None:
             # Others of its interventions are about failures that it has left behind.

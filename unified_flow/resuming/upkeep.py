@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,39 +13,65 @@ from interventions.entry import Entry, is_open
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
 from unified_flow.events import TurnAbandoned
-from unified_flow.journal import NAME, Journal, TurnFolders
+from unified_flow.folding import fold
+from unified_flow.journal import NAME, Journal, TurnFolders, read
 from unified_flow.ledger import Ledger
-from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
+from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError
+from unified_flow.resuming.run import busy
+from unified_flow.resuming.settling import FINISHED
 from unified_flow.runner import this_process
 from unified_flow.turn import Turn
 
 PRUNED = "pruned_"
-FINISHED = ("answered", "clarify", "abandoned")
 
 
 def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason: str) -> int:
     """Give the turn up; how many of its interventions are marked as superseded.
 
-    Raises NoSuchTurnError, TurnBusyError, NotResumableError for a finished turn, StorageError.
+    Of one that was given up before, whatever is not marked yet is. Raises NoSuchTurnError,
+    TurnBusyError, NotResumableError for a finished turn, StorageError.
     """
     by = this_process().user
+    why = f"turn {turn_id} was abandoned by {by}" + (f": {reason}" if reason else "")
+    turn = load(folders, turn_id)
+    if turn.status == "abandoned":
+        # The queue may have been locked, or the process killed, before they could be marked.
+        late = any(
+            is_open(entry) and entry["turn_id"] == turn_id and not entry.get("superseded")
+            for entry in queue.entries()
+        )
+        if not late:
+            raise _nothing_to_give_up(turn)
+        return len(queue.supersede(turn_id, why, via="cli"))
 
     def decide(turn: Turn) -> TurnAbandoned:
-        if not turn.turn_id:
-            raise NoSuchTurnError(f"turn {turn_id} was never begun")
         if turn.status in FINISHED:
-            raise NotResumableError(f"turn {turn_id} is {turn.status}: there is nothing to give up")
+            raise _nothing_to_give_up(turn)
         return TurnAbandoned(by=by, reason=reason)
 
     try:
         with Ledger(folders.path(turn_id), first=decide):
             pass
     except FileNotFoundError as exc:
-        raise NoSuchTurnError(f"there is no turn {turn_id} in {folders.root}") from exc
+        raise _no_such_turn(folders, turn_id) from exc
     except BlockingIOError as exc:
-        raise TurnBusyError(f"turn {turn_id} is running", hint="stop it first") from exc
-    said = f": {reason}" if reason else ""
-    return len(queue.supersede(turn_id, f"turn {turn_id} was abandoned by {by}{said}", via="cli"))
+        raise busy(load(folders, turn_id)) from exc
+    return len(queue.supersede(turn_id, why, via="cli"))
+
+
+def load(folders: TurnFolders, turn_id: int) -> Turn:
+    turn = TurnArchive(folders).load(turn_id)
+    if turn is None:
+        raise _no_such_turn(folders, turn_id)
+    return turn
+
+
+def _no_such_turn(folders: TurnFolders, turn_id: int) -> NoSuchTurnError:
+    return NoSuchTurnError(f"there is no turn {turn_id} in {folders.root}")
+
+
+def _nothing_to_give_up(turn: Turn) -> NotResumableError:
+    return NotResumableError(f"turn {turn.turn_id} is {turn.status}: there is nothing to give up")
 
 
 def needed(entries: Iterable[Entry]) -> set[int]:
@@ -63,7 +89,7 @@ def prunable(archive: TurnArchive, keep: set[int], before: datetime) -> list[int
     for turn_id in archive.folders.ids()[:-1]:
         journal = archive.folders.path(turn_id) / NAME
         with suppress(FileNotFoundError, RetrievalError):
-            if turn_id in keep or journal.stat().st_mtime >= before.timestamp():
+            if turn_id in keep or not _is_old(journal.parent, before):
                 continue
             turn = archive.load(turn_id)
             if turn is not None and _finished(turn):
@@ -77,21 +103,39 @@ def _finished(turn: Turn) -> bool:
     return turn.status in FINISHED and not unsaved
 
 
-def prune(folders: TurnFolders, turn_ids: Iterable[int]) -> int:
-    """Remove them, and what an interrupted run has left; how many. Raises OSError."""
+def prune(
+    folders: TurnFolders,
+    turn_ids: Iterable[int],
+    *,
+    keep: Callable[[], set[int]] = set,
+    before: datetime | None = None,
+) -> int:
+    """Remove them, and what an interrupted run has left; how many. Raises OSError.
+
+    Each is looked at again under its lock, for it may have been resumed since it was chosen, and
+    have failed: `keep` tells anew which turns are needed.
+    """
     done = 0
     for turn_id in turn_ids:
         folder = folders.path(turn_id)
-        with suppress(BlockingIOError):  # somebody has taken it up again
+        # Somebody has taken it up again, or has removed it.
+        with suppress(BlockingIOError, FileNotFoundError, RetrievalError):
             held = Journal(folder, create=False)
             try:
+                fresh = before is not None and not _is_old(folder, before)
+                if fresh or turn_id in keep() or not _finished(fold(read(folder))):
+                    continue
                 folder.rename(_aside(folder))
             finally:
                 held.close()
             done += 1
     for left in folders.root.glob(f"{PRUNED}*"):
-        shutil.rmtree(left)
+        shutil.rmtree(left, ignore_errors=True)  # two may be at it
     return done
+
+
+def _is_old(folder: Path, before: datetime) -> bool:
+    return (folder / NAME).stat().st_mtime < before.timestamp()
 
 
 def _aside(folder: Path) -> Path:
