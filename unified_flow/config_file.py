@@ -67,6 +67,10 @@ def _resolve(data: dict[str, Any], home: Path) -> dict[str, Any]:
         }
     if isinstance(local := resolved.get("local"), dict) and isinstance(local.get("path"), str):
         resolved["local"] = local | {"path": str(home / local["path"])}
+    if isinstance(serve := resolved.get("serve"), dict):
+        files = {key: serve.get(key) for key in ("token_file", "triage_token_file")}
+        found = {key: str(home / file) for key, file in files.items() if isinstance(file, str)}
+        resolved["serve"] = serve | found
     for key in ("recipes", "api_key_file"):
         if isinstance(resolved.get(key), str):
             resolved[key] = str(home / resolved[key])

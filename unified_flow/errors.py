@@ -68,11 +68,22 @@ class UnifiedFlowError(Exception):
 
 
 class InputError(UnifiedFlowError):
-    """The question or a parameter is unusable; `field` names it (rag-error-model.md, 1)."""
+    """The question or a parameter is unusable; `field` names it (rag-error-model.md, 1).
 
-    def __init__(self, message: str, *, field: str = "query", hint: str | None = None) -> None:
+    `reason` is the text of the catalogue that tells a client so, without any value.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str = "query",
+        reason: str = "field_wrong",
+        hint: str | None = None,
+    ) -> None:
         super().__init__(message, hint=hint)
         self.field = field
+        self.reason = reason
 
 
 def wire_name(error: BaseException) -> str:

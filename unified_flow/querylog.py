@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from interventions.home import open_private
 from unified_flow.events import now, stamp
@@ -19,28 +20,35 @@ class QueryLog:
         self.path = path
 
     def write(self, turn: Turn, *, error_type: str | None, code: str | None) -> None:
-        """One line, appended in one write. Raises OSError."""
-        line = {
-            "timestamp": stamp(now()),
-            "request_id": turn.request_id,
-            "session_id": turn.session_id,
-            "turn_id": turn.turn_id,
-            "channel": turn.channel,
-            "policy": turn.policy,
-            "status": turn.status,
-            "abstained": turn.abstained,
-            "saved": turn.saved,
-            "question_chars": len(turn.question),
-            "sources": len(turn.citations),
-            "model_calls": turn.counters.model_calls,
-            "phases": turn.phases,
-            "error": turn.failure is not None,
-            "type": error_type,
-            "code": code,
-            "intervention_id": turn.failure.intervention_id if turn.failure else None,
-        }
+        """One line for the turn. Raises OSError."""
+        self.append(line_of(turn, error_type=error_type, code=code))
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Raises OSError. One write, so that lines of several processes do not mix."""
         descriptor = open_private(self.path, os.O_WRONLY | os.O_APPEND)
         try:
             os.write(descriptor, encode(line) + b"\n")
         finally:
             os.close(descriptor)
+
+
+def line_of(turn: Turn, *, error_type: str | None, code: str | None) -> dict[str, Any]:
+    return {
+        "timestamp": stamp(now()),
+        "request_id": turn.request_id,
+        "session_id": turn.session_id,
+        "turn_id": turn.turn_id,
+        "channel": turn.channel,
+        "policy": turn.policy,
+        "status": turn.status,
+        "abstained": turn.abstained,
+        "saved": turn.saved,
+        "question_chars": len(turn.question),
+        "sources": len(turn.citations),
+        "model_calls": turn.counters.model_calls,
+        "phases": turn.phases,
+        "error": turn.failure is not None,
+        "type": error_type,
+        "code": code,
+        "intervention_id": turn.failure.intervention_id if turn.failure else None,
+    }

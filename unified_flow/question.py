@@ -17,10 +17,13 @@ def checked_question(message: str) -> str:
         raise InputError(f"the question must be text, not {type(message).__name__}")
     question = message.strip()
     if not question:
-        raise InputError("the question must not be empty", hint="ask something")
+        raise InputError(
+            "the question must not be empty", reason="question_empty", hint="ask something"
+        )
     if len(question) > MAX_QUESTION_CHARS:
         raise InputError(
             f"the question has {len(question):,} characters, {MAX_QUESTION_CHARS:,} at most",
+            reason="question_too_long",
             hint="put the material into a document and ask about it with --docs",
         )
     _refuse_unreadable(question, "query", "the question")
@@ -43,5 +46,6 @@ def _refuse_unreadable(text: str, field: str, what: str) -> None:
             raise InputError(
                 f"{what} holds {name} (U+{ord(character):04X}) at character {place + 1}",
                 field=field,
+                reason="question_unreadable" if field == "query" else "field_wrong",
                 hint="binary data cannot be asked; send text in UTF-8",
             )

@@ -12,11 +12,12 @@ from unified_flow.cli import (
     doctor,
     index,
     keeping,
-    model,
     memory,
+    model,
     replay,
     resume,
     search,
+    serve,
     sessions,
     tools,
     turns,
@@ -59,6 +60,7 @@ app.command("resume")(resume.resume)
 app.command("replay")(replay.replay)
 app.command("index")(index.index)
 app.command("search")(search.search)
+app.command("serve")(serve.serve)
 app.add_typer(collections.app, name="collections")
 turns.app.command("abandon")(keeping.abandon)
 turns.app.command("prune")(keeping.prune)

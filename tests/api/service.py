@@ -1,0 +1,91 @@
+"""A real `unified-flow serve` on loopback, and what it left on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+TRIAGE = "triage-token-0123456789abcdef"
+CLIENT = "client-token-0123456789abcdef"
+START_S = 30.0
+
+
+@dataclass
+class Service:
+    """`http` speaks to it; `settings` wrote the home's unified_flow.toml."""
+
+    home: Path
+    process: subprocess.Popen[str]
+    url: str
+    http: httpx.Client = field(repr=False)
+
+    def ask(self, question: Any = "What is a topic?", **more: Any) -> httpx.Response:
+        headers = more.pop("headers", {})
+        return self.http.post("/query", json={"question": question, **more}, headers=headers)
+
+    def triage(self, method: str, path: str, **more: Any) -> httpx.Response:
+        return self.http.request(
+            method, path, headers={"Authorization": f"Bearer {TRIAGE}"}, **more
+        )
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        path = self.home / "logs" / "rag_queries.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def stop(self, sig: int = signal.SIGTERM) -> int:
+        self.process.send_signal(sig)
+        return self.process.wait(START_S)
+
+
+@contextmanager
+def serving(
+    home: Path,
+    *flags: str,
+    docs: Path | None = None,
+    settings: str = "",
+    env: Mapping[str, str] | None = None,
+) -> Iterator[Service]:
+    """It has begun to listen; it is stopped at the end, and must not have said anything else."""
+    home.mkdir(exist_ok=True)
+    (home / "unified_flow.toml").write_text(settings)
+    named = ["--docs", str(docs)] if docs is not None else []
+    command = [sys.executable, "-m", "unified_flow", "serve", "--port", "0", "--home", str(home)]
+    errors = (home / "stderr.txt").open("w+")
+    process = subprocess.Popen(
+        [*command, *named, *flags],
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        env={**os.environ, "RAG_TRIAGE_TOKEN": TRIAGE, **(env or {})},
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    try:
+        assert line.startswith("listening on "), (home / "stderr.txt").read_text()
+        url = line.split()[-1]
+        with httpx.Client(base_url=url, timeout=30.0) as http:
+            yield Service(home, process, url, http)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(START_S)
+            finally:
+                process.kill()
+        process.stdout.close()
+        errors.close()
+
+
+def model_flags(url: str) -> list[str]:
+    return ["--model", "test-model", "--base-url", url]

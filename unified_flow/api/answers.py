@@ -1,0 +1,132 @@
+"""The body of an answered question (graceful-degradation-adr.md, "Error Response Format")."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from unified_flow.api.sources import Source, number_retrieved, retrievals_of, sources_of
+from unified_flow.messages import MESSAGES, Language
+from unified_flow.sessions.store import message_ids
+from unified_flow.shown import shown
+from unified_flow.turn import Turn
+from unified_flow.wire.agents import AgentResponse, agent_responses
+from unified_flow.wire.message import MAX_CONTENT_CHARS, Message
+from unified_flow.wire.retrieved import QueryResult
+
+
+class Metadata(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    confidence_score: float = Field(ge=0.0, le=1.0, description="of the verdict; 0 if nothing was")
+    num_sources_retrieved: int = Field(ge=0, description="passages found, cited or not")
+    status: Literal["answered", "clarify"] = Field(description="clarify: it is a question back")
+    abstained: bool = Field(description="true if the sources hold no answer")
+    degraded: bool = Field(description="true if something failed and this is what is left")
+    saved: bool = Field(description="whether the session remembers it")
+    turn_id: int
+    session_id: str | None = Field(description="the one that was sent")
+    policy: str
+    duration_ms: float
+
+
+class Trace(BaseModel):
+    """How the answer came about (data-model.md)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    messages: list[Message]
+    agents: list[AgentResponse] = Field(description="with the phases that each one stands for")
+    retrievals: list[QueryResult]
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "example": {
+                "answer": "A topic is a named bus over which nodes exchange messages.",
+                "sources": [
+                    {
+                        "chapter_id": "docs/robots.md",
+                        "section_title": "Robots > Topics",
+                        "excerpt": "A topic is a named bus over which nodes exchange messages.",
+                        "relevance_score": 0.89,
+                    }
+                ],
+                "metadata": {
+                    "confidence_score": 0.92,
+                    "num_sources_retrieved": 3,
+                    "status": "answered",
+                    "abstained": False,
+                    "degraded": False,
+                    "saved": True,
+                    "turn_id": 12,
+                    "session_id": "s1",
+                    "policy": "fail_fast",
+                    "duration_ms": 41.5,
+                },
+                "request_id": "2025-11-16-abc123",
+                "should_respond": True,
+            }
+        },
+    )
+
+    answer: str
+    sources: list[Source]
+    metadata: Metadata
+    request_id: str
+    should_respond: bool = Field(
+        default=True, description="false: say nothing (the policy `silent`, a guardrail)"
+    )
+    trace: Trace | None = Field(default=None, description="if the request asked for it")
+
+
+def answer_of(
+    turn: Turn, session_id: str | None, language: Language, *, traced: bool = False
+) -> Answer:
+    """What a client is told of a turn that came to its end; everything redacted."""
+    sources = sources_of(turn)
+    found = number_retrieved(turn)
+    text = shown(turn.response or "")
+    if turn.policy == "graceful" and turn.abstained and not sources:
+        text = MESSAGES[language]["graceful_nothing"]
+    verdict = turn.sections.validation
+    sure = turn.status == "answered" and not turn.abstained and verdict is not None
+    return Answer(
+        answer=text,
+        sources=sources,
+        metadata=Metadata(
+            confidence_score=verdict.confidence if sure and verdict is not None else 0.0,
+            num_sources_retrieved=found,
+            status="clarify" if turn.status == "clarify" else "answered",
+            abstained=turn.abstained,
+            degraded=turn.failure is not None,
+            saved=turn.saved,
+            turn_id=turn.turn_id,
+            session_id=session_id,
+            policy=turn.policy,
+            duration_ms=turn.duration_ms,
+        ),
+        request_id=turn.request_id,
+        trace=trace_of(turn, text, sources) if traced else None,
+    )
+
+
+def trace_of(turn: Turn, answer: str, sources: list[Source]) -> Trace:
+    asked, told = message_ids(turn)
+    references = list(dict.fromkeys(source.reference for source in sources))
+    return Trace(
+        messages=[
+            Message(id=asked, role="user", content=shown(turn.question)),
+            Message(
+                id=told,
+                role="assistant",
+                content=answer[:MAX_CONTENT_CHARS],
+                sources=references or None,
+            ),
+        ],
+        agents=agent_responses(turn.phases, None, turn.duration_ms),
+        retrievals=retrievals_of(turn),
+    )

@@ -1,0 +1,142 @@
+"""The application: the flow, its routes, and the gate before them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from unified_flow import __version__
+from unified_flow.api import completions, query, triage, turns, upkeep
+from unified_flow.api import problem as problems
+from unified_flow.api.context import Serving
+from unified_flow.api.facts import RequestLog
+from unified_flow.api.gate import LOOPBACK_NAMES, Gate
+from unified_flow.api.metrics import Metrics
+from unified_flow.api.problem import Problem
+from unified_flow.api.ratelimit import Buckets, Rate
+from unified_flow.api.rendering import ProblemError, response_of
+from unified_flow.api.running import Running
+from unified_flow.api.tokens import Tokens, read_token
+from unified_flow.config import ServeSettings
+from unified_flow.errors import ConfigError
+from unified_flow.flow import UnifiedFlow
+from unified_flow.services import Services
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_FORM = ("missing", "extra_forbidden", "model_attributes_type")
+
+
+def make_app(services: Services) -> FastAPI:
+    """The service over a flow's services, which it closes when it ends.
+
+    Raises ConfigError for an address that is not loopback and has no token.
+    """
+    settings = services.settings.serve
+    tokens = tokens_of(settings)
+    services = replace(services, query_log=RequestLog(services.query_log.path))
+    flow = UnifiedFlow(services)
+    running = Running(settings.max_turns)
+    serving = Serving(
+        flow=flow,
+        tokens=tokens,
+        running=running,
+        buckets=Buckets(Rate.parse(settings.rate_limit)),
+        metrics=Metrics(services.queue.health, lambda: len(running)),
+    )
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await running.end()
+        await flow.aclose()
+
+    app = FastAPI(
+        title="unified-flow",
+        version=__version__,
+        description="Answers from documents, in eight phases; every failure waits for a person.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.serving = serving
+    for part in (query, completions, turns, triage, upkeep):
+        app.include_router(part.router)
+    app.add_exception_handler(ProblemError, _refused)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _wrong)
+    # The last one added stands outermost.
+    app.add_middleware(
+        Gate,
+        services=services,
+        tokens=tokens,
+        hosts=_hosts(settings),
+        done=serving.metrics.answered,
+    )
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+            expose_headers=["X-Request-ID", "Retry-After"],
+        )
+    return app
+
+
+def tokens_of(settings: ServeSettings) -> Tokens:
+    """Raises ConfigError."""
+    tokens = Tokens(
+        client=read_token(settings.token_env, settings.token_file),
+        triage=read_token(settings.triage_token_env, settings.triage_token_file),
+    )
+    if settings.host not in LOOPBACK and tokens.client is None:
+        raise ConfigError(
+            f"{settings.host} can be reached from elsewhere, and no token is set",
+            hint=f"put one into the variable {settings.token_env}, or name a file in "
+            "serve.token_file",
+        )
+    return tokens
+
+
+def _hosts(settings: ServeSettings) -> frozenset[str]:
+    """Which names a request may use; empty for any."""
+    if settings.allowed_hosts:
+        return frozenset(name.lower() for name in settings.allowed_hosts)
+    return frozenset(LOOPBACK_NAMES) if settings.host in LOOPBACK else frozenset()
+
+
+async def _refused(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, HTTPException)
+    problem = exc.problem if isinstance(exc, ProblemError) else problems.of_status(exc.status_code)
+    response = response_of(problem, request.state.facts)
+    if exc.headers:
+        response.headers.update(exc.headers)  # Allow, of a method that is not
+    return response
+
+
+async def _wrong(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, RequestValidationError)
+    return response_of(_problem_of(exc.errors()), request.state.facts)
+
+
+def _problem_of(mistakes: Any) -> Problem:
+    """The first mistake: 422 where the body has another form, 400 where a value cannot be."""
+    first = mistakes[0]
+    kind = str(first["type"])
+    if kind == "json_invalid":
+        return problems.invalid("body_no_json")
+    names = [part for part in first["loc"] if isinstance(part, str)]
+    field = next((name for name in reversed(names) if name not in ("body", "query")), None)
+    if field is None:
+        return problems.of_status(422)
+    field = {"question": "query"}.get(field, field)[:100]
+    shape = kind in _FORM or kind.endswith("_type")
+    return problems.invalid("field_wrong", 422 if shape else 400, field)

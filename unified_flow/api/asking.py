@@ -1,0 +1,101 @@
+"""One question, asked over HTTP: the turn, or the problem that the client is told."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from unified_flow.api import problem as problems
+from unified_flow.api.facts import Facts
+from unified_flow.api.metrics import Metrics
+from unified_flow.api.problem import Problem
+from unified_flow.api.ratelimit import Rate
+from unified_flow.api.rendering import ProblemError
+from unified_flow.api.sources import Source, source_of_passage
+from unified_flow.errors import InputError, PhaseError, QueueFullError
+from unified_flow.events import ModelCalled, Observed
+from unified_flow.flow import UnifiedFlow
+from unified_flow.report import tell_outside_a_phase
+from unified_flow.turn import Turn
+
+ASKED_BY_CLIENT = ("query", "session_id", "user_id", "channel", "request_id")
+
+
+@dataclass(frozen=True)
+class Question:
+    """As the client sent it. Without a `session_id` nothing is kept of it (NO PERSISTENCE)."""
+
+    text: str
+    session_id: str | None = None
+    user_id: str = "default"
+    channel: str | None = None
+
+
+@dataclass
+class Usage:
+    """Tokens of the turn's model calls; an observer."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __call__(self, event: Observed) -> None:
+        if isinstance(event, ModelCalled):
+            self.prompt_tokens += event.prompt_tokens or 0
+            self.completion_tokens += event.completion_tokens or 0
+
+
+async def ask(
+    flow: UnifiedFlow,
+    question: Question,
+    facts: Facts,
+    metrics: Metrics,
+    observer: Callable[[Observed], None] | None = None,
+) -> Turn:
+    """Raises ProblemError for whatever keeps the client from an answer."""
+
+    def follow(event: Observed) -> None:
+        metrics.observe(event)
+        if observer is not None:
+            observer(event)
+
+    try:
+        return await flow.process(
+            question.session_id or f"http_{secrets.token_hex(6)}",
+            question.text,
+            user_id=question.user_id,
+            channel=question.channel,
+            request_id=facts.request_id,
+            observer=follow,
+            persist=question.session_id is not None,
+        )
+    except Exception as exc:
+        if isinstance(exc, PhaseError):
+            metrics.failed(exc.phase, exc.category, exc.code)
+        raise ProblemError(await problem_of(exc, flow, question, facts)) from exc
+
+
+async def problem_of(
+    error: Exception, flow: UnifiedFlow, question: Question, facts: Facts
+) -> Problem:
+    """What the client is told. A failure that no phase has reported reaches a person here."""
+    services = flow.services
+    settings = services.settings
+    asked = isinstance(error, InputError) and error.field in ASKED_BY_CLIENT
+    if isinstance(error, PhaseError | QueueFullError) or asked:
+        return problems.of_error(
+            error,
+            collection=settings.collection,
+            rate=Rate.parse(settings.serve.rate_limit),
+            sources=[source.model_dump(mode="json") for source in _sources(error)],
+        )
+    admission = await asyncio.to_thread(
+        tell_outside_a_phase, error, question.session_id or "http", facts.request_id, services
+    )
+    return problems.unexpected(admission.intervention_id)
+
+
+def _sources(error: Exception) -> list[Source]:
+    found = error.retrieved if isinstance(error, PhaseError) else []
+    return [source_of_passage(passage) for passage in found]

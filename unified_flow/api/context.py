@@ -1,0 +1,59 @@
+"""What the routes share: one object for the life of the app."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from unified_flow.api import problem as problems
+from unified_flow.api.facts import Facts
+from unified_flow.api.metrics import Metrics
+from unified_flow.api.ratelimit import Buckets
+from unified_flow.api.rendering import ProblemError
+from unified_flow.api.running import Running
+from unified_flow.api.tokens import Tokens
+from unified_flow.flow import UnifiedFlow
+
+
+@dataclass(frozen=True)
+class Serving:
+    flow: UnifiedFlow
+    tokens: Tokens
+    running: Running
+    buckets: Buckets
+    metrics: Metrics
+
+
+def serving_of(request: Request) -> Serving:
+    serving: Serving = request.app.state.serving
+    return serving
+
+
+def facts_of_request(request: Request) -> Facts:
+    facts: Facts = request.state.facts
+    return facts
+
+
+def within_rate(request: Request) -> None:
+    """Raises ProblemError for a client that asks too often."""
+    buckets = serving_of(request).buckets
+    wait_s = buckets.take(facts_of_request(request).client, monotonic())
+    if wait_s and buckets.rate is not None:
+        name = buckets.rate.limit_name
+        raise ProblemError(problems.limited(name, buckets.rate, wait_s))
+
+
+def for_triage(request: Request) -> None:
+    """Raises ProblemError: 403 where no token is set, 401 for another one."""
+    tokens = serving_of(request).tokens
+    if tokens.triage is None:
+        raise ProblemError(problems.of_status(403))
+    if not tokens.is_triage(request.headers.get("authorization", "")):
+        raise ProblemError(problems.of_status(401))
+
+
+Served = Annotated[Serving, Depends(serving_of)]
+OfRequest = Annotated[Facts, Depends(facts_of_request)]

@@ -1,0 +1,130 @@
+"""What is known of one HTTP request while it is answered, and its line in the query log."""
+
+from __future__ import annotations
+
+import re
+from contextvars import ContextVar
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from starlette.datastructures import Headers
+
+from unified_flow.clock import elapsed_ms
+from unified_flow.events import now, stamp
+from unified_flow.flow import new_request_id
+from unified_flow.messages import Language
+from unified_flow.querylog import QueryLog, line_of
+from unified_flow.turn import Turn
+
+PROBLEM_JSON = "application/problem+json"
+_WELL_FORMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+_PROBES = ("/health", "/ready", "/metrics", "/openapi.json")
+
+current: ContextVar[Facts | None] = ContextVar("current", default=None)
+
+
+@dataclass
+class Facts:
+    """`client` tells clients apart, for limits; it is never written anywhere. `turn_line` is the
+    turn's line of the query log, which waits for the answer to be sent."""
+
+    request_id: str
+    client: str
+    method: str
+    path: str
+    language: Language
+    problem_json: bool
+    started: float
+    route: str = "unmatched"
+    status: int = 0
+    problem_status: int = 0  # that of an error event, too
+    kind: str | None = None
+    code: str | None = None
+    intervention_id: str | None = None
+    degraded: bool = False
+    turn_line: dict[str, Any] | None = None
+
+    @property
+    def for_openai(self) -> bool:
+        """Whether an OpenAI client reads the answer, in its own shape."""
+        return self.path.startswith("/v1/")
+
+    @property
+    def is_probe(self) -> bool:
+        return self.path in _PROBES
+
+    def line(self, policy: str) -> dict[str, Any]:
+        """No path as it was sent, no address, no words: only what links and counts."""
+        line = self.turn_line or {
+            "timestamp": stamp(now()),
+            "request_id": self.request_id,
+            "session_id": None,
+            "turn_id": None,
+            "policy": policy,
+            "status": "refused" if self.code else "served",
+            "phases": [],
+            "error": self.code is not None,
+            "type": None,
+            "code": None,
+            "intervention_id": None,
+        }
+        line["type"] = self.kind or line["type"]
+        line["code"] = self.code or line["code"]
+        line["intervention_id"] = line["intervention_id"] or self.intervention_id
+        return line | {
+            "degraded": self.degraded,
+            "http": {
+                "method": self.method,
+                "route": self.route,
+                "status": self.status,
+                "duration_ms": elapsed_ms(self.started),
+            },
+        }
+
+
+def facts_of(headers: Headers, client: str, method: str, path: str, default: Language) -> Facts:
+    """Before anything is trusted: a request id that is not well formed is replaced."""
+    given = headers.get("x-request-id", "")
+    return Facts(
+        request_id=given if _WELL_FORMED.match(given) else new_request_id(),
+        client=client,
+        method=method if method.isalpha() and len(method) < 10 else "OTHER",
+        path=path,
+        language=preferred(headers.get("accept-language", ""), default),
+        problem_json=PROBLEM_JSON in headers.get("accept", "").lower(),
+        started=perf_counter(),
+    )
+
+
+def preferred(accept_language: str, default: Language) -> Language:
+    """The language that the header likes best, of those there are (RFC 9110, 12.5.4)."""
+    liked: dict[Language, float] = {}
+    for part in accept_language[:500].lower().split(","):
+        tag, _, parameter = part.strip().partition(";")
+        quality = _quality(parameter)
+        names: tuple[Language, ...] = ("en", "sv")
+        for name in names:
+            if tag == name or tag.startswith(f"{name}-"):
+                liked[name] = max(liked.get(name, 0.0), quality)
+    best = max(liked.values(), default=0.0)
+    if best == 0.0 or liked.get(default, 0.0) == best:
+        return default
+    return max(liked, key=lambda name: liked[name])
+
+
+def _quality(parameter: str) -> float:
+    found = re.fullmatch(r"\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*", parameter)
+    return float(found[1]) if found else 1.0
+
+
+class RequestLog(QueryLog):
+    """The turn's line waits for what HTTP made of it, so that a request is one line."""
+
+    def write(self, turn: Turn, *, error_type: str | None, code: str | None) -> None:
+        line = line_of(turn, error_type=error_type, code=code)
+        facts = current.get()
+        if facts is None:
+            self.append(line)  # a turn that no request began
+        else:
+            facts.turn_line = line

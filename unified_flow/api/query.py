@@ -1,0 +1,71 @@
+"""POST /query: a question, answered at once or as a stream of server-sent events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Depends, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from unified_flow.api import streaming
+from unified_flow.api.answers import Answer, answer_of
+from unified_flow.api.asking import Question, ask
+from unified_flow.api.context import OfRequest, Served, within_rate
+from unified_flow.api.rendering import ProblemError
+from unified_flow.api.schemas import errors
+from unified_flow.question import MAX_ID_CHARS
+
+router = APIRouter(tags=["questions"])
+EVENT_STREAM = "text/event-stream"
+
+
+class Query(BaseModel):
+    """What may be asked: 1 to 2,000 characters, which the flow itself checks."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"question": "What is a topic?", "session_id": "s1"}},
+    )
+
+    question: str = Field(description="1 to 2,000 characters")
+    session_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_ID_CHARS,
+        description="go on with this conversation; without one nothing is kept",
+    )
+    user_id: str = Field(default="default", min_length=1, max_length=MAX_ID_CHARS)
+    channel: Literal["chat", "comment"] | None = None
+    stream: bool = Field(default=False, description="answer with server-sent events")
+    trace: bool = Field(default=False, description="add how the answer came about")
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": Answer,
+        "description": "The answer; a question back (`metadata.status`); or that nothing was found",
+        "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
+    },
+    **errors(408, 413, 415, 422, 429, 502),
+}
+
+
+@router.post("/query", responses=RESPONSES, dependencies=[Depends(within_rate)])
+async def query(
+    request: Request, serving: Served, facts: OfRequest, asked: Annotated[Query, Body()]
+) -> Any:
+    """Ask a question. Events of a stream: `phase`, `text`, then `answer` or `error`."""
+    question = Question(asked.question, asked.session_id, asked.user_id, asked.channel)
+    if asked.stream or EVENT_STREAM in request.headers.get("accept", "").lower():
+        events = streaming.events(serving, question, facts, traced=asked.trace)
+        return StreamingResponse(events, media_type=EVENT_STREAM)
+    work = ask(serving.flow, question, facts, serving.metrics)
+    try:
+        turn = await serving.running.while_connected(work, request.receive)
+    except ProblemError as exc:
+        serving.metrics.question(facts.client, asked.question, exc.status_code)
+        raise
+    serving.metrics.question(facts.client, asked.question, 200)
+    answer = answer_of(turn, asked.session_id, facts.language, traced=asked.trace)
+    return JSONResponse(answer.model_dump(mode="json", exclude_none=False))

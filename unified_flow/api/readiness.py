@@ -1,0 +1,61 @@
+"""Whether a question could be answered now. Says which part is not well, never why or where:
+anybody may ask; `unified-flow doctor` says the rest."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+from interventions.errors import QueueError
+from unified_flow.api.context import Serving
+from unified_flow.config import EMBEDDED
+from unified_flow.errors import InputError, UnifiedFlowError
+from unified_flow.phases import NAMES
+from unified_flow.services import Services
+
+Finding = Literal["ok", "failed"]
+PROBE_TIMEOUT_S = 2.0
+
+
+async def checks(serving: Serving) -> dict[str, Finding]:
+    services = serving.flow.services
+    index, queue = await asyncio.gather(
+        asyncio.to_thread(_index, services), asyncio.to_thread(_queue, services)
+    )
+    model = await _models(services)
+    return {"index": _said(index), "model": _said(model), "queue": _said(queue)}
+
+
+def _said(well: bool) -> Finding:
+    return "ok" if well else "failed"
+
+
+def _index(services: Services) -> bool:
+    """Without documents there is none to be broken."""
+    if services.documents is None:
+        return True
+    try:
+        services.documents.ensure_fresh()
+        return services.documents.index.size() > 0
+    except (UnifiedFlowError, InputError, OSError):
+        return False
+
+
+def _queue(services: Services) -> bool:
+    try:
+        return not (services.queue.is_full() and services.refuse_when_full)
+    except QueueError:
+        return False
+
+
+async def _models(services: Services) -> bool:
+    from unified_flow.models.openai import OpenAIModel
+    from unified_flow.models.probe import probe
+
+    try:
+        names = {services.models.name_of(services.recipe(phase)) for phase in NAMES}
+        models = [services.models.named(n) for n in sorted(names - {None, EMBEDDED}, key=str) if n]
+    except UnifiedFlowError:
+        return False
+    asked = [probe(m, PROBE_TIMEOUT_S) for m in models if isinstance(m, OpenAIModel)]
+    return all(found.ok for found in await asyncio.gather(*asked))

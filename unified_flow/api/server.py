@@ -1,0 +1,78 @@
+"""Running the application: the socket, the signals, the end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from unified_flow.api.app import make_app
+from unified_flow.api.context import Serving
+from unified_flow.errors import ConfigError
+from unified_flow.services import Services
+
+AFTER_GRACE_S = 5.0  # for answers to be sent once the turns have been cancelled
+BACKLOG = 1024
+
+
+def serve(services: Services) -> None:
+    """Until a signal ends it. Raises ConfigError for an address that cannot be had."""
+    settings = services.settings.serve
+    app = make_app(services)
+    listening = _listen(settings.host, settings.port)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        lifespan="on",
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies or None,
+        timeout_graceful_shutdown=int(settings.shutdown_grace_s + AFTER_GRACE_S),
+    )
+    _Server(config, app, settings.shutdown_grace_s).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """On a signal no turn begins any more; those that run are interrupted after a grace."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI, grace_s: float) -> None:
+        super().__init__(config)
+        self._serving: Serving = app.state.serving
+        self._grace_s = grace_s
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+        for each in sockets or ():
+            host, port = each.getsockname()[:2]
+            shown = f"[{host}]" if ":" in host else host
+            print(f"listening on http://{shown}:{port}", flush=True)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop, sig)
+
+    def _stop(self, sig: int) -> None:
+        running = self._serving.running
+        running.stopping = True
+        again = sig == signal.SIGINT and self.force_exit  # the second Ctrl-C
+        asyncio.get_running_loop().call_later(0 if again else self._grace_s, running.cancel_all)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as exc:
+        raise ConfigError(
+            f"{host}:{port} cannot be listened on: {exc.strerror or exc}",
+            hint="name another with --host and --port (0 takes any free port)",
+        ) from exc

@@ -1,0 +1,105 @@
+"""A turn as server-sent events: phases as they come, then the answer's text, then all of it.
+
+The text comes when the turn has ended: before that validation may still take it back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from unified_flow.api.answers import answer_of
+from unified_flow.api.asking import Question, ask
+from unified_flow.api.context import Serving
+from unified_flow.api.facts import Facts
+from unified_flow.api.problem import Problem
+from unified_flow.api.rendering import ProblemError, content, note
+from unified_flow.api.running import cancelled
+from unified_flow.events import Observed, PhaseCompleted, PhaseFailed, PhaseStarted
+
+KEEP_ALIVE_S = 15.0
+PIECE = 40
+_PIECES = re.compile(rf".{{1,{PIECE}}}\s|\S{{1,{PIECE}}}\s?|\s", re.DOTALL)
+
+
+async def events(
+    serving: Serving, question: Question, facts: Facts, *, traced: bool
+) -> AsyncIterator[str]:
+    """Whoever stops reading cancels the turn. The statuses of errors stand in the event."""
+    phases: asyncio.Queue[Observed] = asyncio.Queue()
+    work = ask(serving.flow, question, facts, serving.metrics, phases.put_nowait)
+    try:
+        task = serving.running.start(work)
+    except ProblemError as exc:
+        yield _failed(exc.problem, facts)
+        return
+    try:
+        async for event in _until_done(task, phases):
+            yield event
+        try:
+            turn = serving.running.result(task)
+        except ProblemError as exc:
+            serving.metrics.question(facts.client, question.text, exc.status_code)
+            yield _failed(exc.problem, facts)
+            return
+        serving.metrics.question(facts.client, question.text, 200)
+        answer = answer_of(turn, question.session_id, facts.language, traced=traced)
+        for piece in pieces(answer.answer):
+            yield _event("text", {"text": piece})
+        yield _event("answer", answer.model_dump(mode="json"))
+    finally:
+        if not task.done():
+            await cancelled(task)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The text in parts that end between words; together they are the text."""
+    return (found[0] for found in _PIECES.finditer(text))
+
+
+async def _until_done(
+    task: asyncio.Task[Any], phases: asyncio.Queue[Observed]
+) -> AsyncIterator[str]:
+    """What the phases do, and a sign of life now and then, until the turn has ended."""
+    while not task.done() or not phases.empty():
+        getting = asyncio.ensure_future(phases.get())
+        try:
+            await asyncio.wait(
+                {task, getting}, timeout=KEEP_ALIVE_S, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            if not getting.done():
+                getting.cancel()
+        if getting.done() and not getting.cancelled():
+            if (shown := _phase(getting.result())) is not None:
+                yield shown
+        elif not task.done():
+            yield ": still working\n\n"
+
+
+def _phase(event: Observed) -> str | None:
+    if isinstance(event, PhaseStarted):
+        known: dict[str, Any] = {"name": event.phase, "visit": event.visit, "status": "started"}
+    elif isinstance(event, PhaseCompleted | PhaseFailed):
+        status = "completed" if isinstance(event, PhaseCompleted) else "failed"
+        known = {
+            "name": event.phase,
+            "visit": event.visit,
+            "status": status,
+            "duration_ms": event.duration_ms,
+        }
+    else:
+        return None
+    return _event("phase", known)
+
+
+def _failed(problem: Problem, facts: Facts) -> str:
+    note(problem, facts)
+    return _event("error", content(problem, facts) | {"status": problem.status})
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"

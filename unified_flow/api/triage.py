@@ -1,0 +1,208 @@
+"""The interventions over HTTP: looking, and every transition that the commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Path, Query
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from interventions.cli.view import entry_view
+from interventions.durations import parse_duration
+from interventions.entry import Entry
+from interventions.errors import (
+    AmbiguousIdError,
+    ConflictError,
+    NoResumerError,
+    NotFoundError,
+    QueryError,
+    QueueError,
+)
+from interventions.query import parse
+from interventions.queue import InterventionQueue
+from interventions.redaction import redact
+from interventions.resumers import RetryFailedError, retry
+from interventions.timestamps import utc_now
+from unified_flow.api import problem as problems
+from unified_flow.api.context import Served, Serving, for_triage
+from unified_flow.api.rendering import ProblemError
+from unified_flow.api.schemas import errors
+
+router = APIRouter(
+    prefix="/interventions",
+    tags=["triage"],
+    dependencies=[Depends(for_triage)],
+    responses=errors(404, 409, 422),
+)
+VIA = "http"
+Id = Annotated[str, Path(min_length=1, max_length=100, description="the id, or how it begins")]
+
+
+class Action(BaseModel):
+    """`expected_version` refuses to act on what somebody changed meanwhile."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    by: str | None = Field(default=None, min_length=1, max_length=100, description="who does it")
+    expected_version: int | None = Field(default=None, ge=0)
+
+
+class Resolving(Action):
+    note: str = Field(min_length=1, max_length=2000, description="what was the fix")
+
+
+class Dismissing(Action):
+    note: str = Field(default="", max_length=2000)
+
+
+class Snoozing(Action):
+    """Exactly one of the two."""
+
+    duration: str | None = Field(default=None, description="such as 30m, 4h, 2d")
+    until_n_more: int | None = Field(default=None, ge=1, le=10**9)
+
+    @model_validator(mode="after")
+    def _one(self) -> Snoozing:
+        if (self.duration is None) == (self.until_n_more is None):
+            raise ValueError("either duration or until_n_more")
+        return self
+
+
+class Assigning(Action):
+    owner: str | None = Field(max_length=100, description="null: nobody")
+
+
+class Retrying(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    note: str | None = Field(default=None, max_length=2000, description="closes it if it helps")
+
+
+class Listed(BaseModel):
+    interventions: list[dict[str, Any]] = Field(description="as `interventions list --json`")
+
+
+@router.get("", response_model=Listed)
+def list_interventions(
+    serving: Served,
+    query: Annotated[str, Query(max_length=500, description="such as `sev:critical age:>1h`")] = "",
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> Any:
+    """What waits, the most urgent first; with `is:any` or `is:resolved` others, too."""
+
+    def look(queue: InterventionQueue) -> Any:
+        now = utc_now()
+        found = parse(query).select(list(queue.entries()), now)
+        order = ("critical", "high", "medium")
+        found.sort(key=lambda entry: (order.index(entry["severity"]), entry["created_at"]))
+        return {"interventions": [redact(entry_view(entry, now)) for entry in found[:limit]]}
+
+    return _told(serving, look)
+
+
+@router.get("/health", response_model=dict[str, Any])
+def queue_health(serving: Served) -> Any:
+    """As `interventions health --json`."""
+    return _told(serving, lambda queue: queue.health())
+
+
+@router.get("/{intervention_id}", response_model=dict[str, Any])
+def show(serving: Served, intervention_id: Id) -> Any:
+    """One, with its traceback, context and evidence."""
+    return _told(serving, lambda queue: _view(queue.find(intervention_id)))
+
+
+@router.get("/{intervention_id}/journal", response_model=list[dict[str, Any]])
+def journal(serving: Served, intervention_id: Id) -> Any:
+    """Who did what when, oldest first."""
+    return _told(serving, lambda queue: queue.journal(queue.find(intervention_id)["id"]))
+
+
+@router.post("/{intervention_id}/resolve", response_model=dict[str, Any])
+def resolve(serving: Served, intervention_id: Id, action: Annotated[Resolving, Body()]) -> Any:
+    return _told(
+        serving,
+        lambda q: _view(q.resolve(intervention_id, action.note, **_who(action))),
+    )
+
+
+@router.post("/{intervention_id}/dismiss", response_model=dict[str, Any])
+def dismiss(serving: Served, intervention_id: Id, action: Annotated[Dismissing, Body()]) -> Any:
+    return _told(serving, lambda q: _view(q.dismiss(intervention_id, action.note, **_who(action))))
+
+
+@router.post("/{intervention_id}/snooze", response_model=dict[str, Any])
+def snooze(serving: Served, intervention_id: Id, action: Annotated[Snoozing, Body()]) -> Any:
+    duration = parse_duration(action.duration) if action.duration is not None else None
+    if action.duration is not None and duration is None:
+        raise ProblemError(problems.invalid("field_wrong", field_name="duration"))
+    return _told(
+        serving,
+        lambda q: _view(
+            q.snooze(
+                intervention_id,
+                duration=duration,
+                until_n_more=action.until_n_more,
+                **_who(action),
+            )
+        ),
+    )
+
+
+@router.post("/{intervention_id}/reopen", response_model=dict[str, Any])
+def reopen(serving: Served, intervention_id: Id, action: Annotated[Action, Body()]) -> Any:
+    return _told(serving, lambda q: _view(q.reopen(intervention_id, **_who(action))))
+
+
+@router.post("/{intervention_id}/assign", response_model=dict[str, Any])
+def assign(serving: Served, intervention_id: Id, action: Annotated[Assigning, Body()]) -> Any:
+    return _told(serving, lambda q: _view(q.assign(intervention_id, action.owner, **_who(action))))
+
+
+@router.post("/{intervention_id}/undo", response_model=dict[str, Any])
+def undo(serving: Served, intervention_id: Id, action: Annotated[Action, Body()]) -> Any:
+    """Take back the last transition."""
+    return _told(serving, lambda q: _view(q.undo(intervention_id, **_who(action))[1]))
+
+
+@router.post("/{intervention_id}/retry", response_model=dict[str, Any])
+def retry_turn(serving: Served, intervention_id: Id, action: Annotated[Retrying, Body()]) -> Any:
+    """Let its turn go on from the phase that failed. 409 if it fails again."""
+    home = serving.flow.services.home
+    options: dict[str, Any] = {"note": action.note} if action.note else {}
+
+    def again(queue: InterventionQueue) -> Any:
+        try:
+            result = retry(queue.find(intervention_id), home, **options)
+        except RetryFailedError as exc:
+            raise ConflictError(str(exc)) from exc
+        return redact({"status": result.get("status"), "turn_id": result.get("turn_id")})
+
+    return _told(serving, again)
+
+
+def _view(entry: Entry) -> Any:
+    return redact(entry_view(entry, utc_now()))
+
+
+def _who(action: Action) -> dict[str, Any]:
+    return {"by": action.by, "via": VIA, "expected_version": action.expected_version}
+
+
+def _told(serving: Serving, work: Callable[[InterventionQueue], Any]) -> Any:
+    """What the queue said, or the problem that it is to the client."""
+    try:
+        return work(serving.flow.services.queue)
+    except AmbiguousIdError as exc:
+        raise ProblemError(problems.invalid("status_409", 409)) from exc
+    except NotFoundError as exc:
+        raise ProblemError(problems.of_status(404)) from exc
+    except (ConflictError, NoResumerError) as exc:
+        raise ProblemError(problems.of_status(409)) from exc
+    except QueryError as exc:
+        raise ProblemError(problems.invalid("field_wrong", field_name="query")) from exc
+    except ValueError as exc:
+        raise ProblemError(problems.invalid("status_400")) from exc
+    except QueueError as exc:
+        raise ProblemError(problems.unavailable()) from exc
