@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from interventions.entry import Entry, complete, fingerprints, is_open
+from interventions.entry import Entry, complete, is_open
 from interventions.errors import QueueError
+from interventions.lookup import similar
 from interventions.queue import InterventionQueue
 from interventions.queue_format import decode
 from monitor.snapshot import Background, Snapshot
@@ -38,9 +39,7 @@ class BundleSource:
     def background(self, intervention_id: str) -> Background:
         journal = tuple(line for line in self._journal if line.get("id") == intervention_id)
         entry = next((e for e in self._entries if e["id"] == intervention_id), None)
-        own = fingerprints(entry) if entry else set()
-        past = tuple(other for other in self._similar if own & fingerprints(other))
-        return Background(past, journal)
+        return Background(tuple(similar(entry, self._similar) if entry else ()), journal)
 
 
 def _read(path: Path) -> tuple[list[Entry], list[Entry], list[dict[str, Any]]]:
@@ -52,9 +51,9 @@ def _read(path: Path) -> tuple[list[Entry], list[Entry], list[dict[str, Any]]]:
     try:
         document = json.loads(data)
         if isinstance(document, dict) and "intervention" in document:
-            similar = [complete(entry) for entry in document.get("similar") or []]
+            past = [complete(entry) for entry in document.get("similar") or []]
             journal = [line for line in document.get("journal") or [] if isinstance(line, dict)]
-            return [complete(document["intervention"])], similar, journal
+            return [complete(document["intervention"])], past, journal
         return list(decode(data)[0].entries), [], []
     except (ValueError, TypeError, RecursionError) as error:
         raise QueueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -144,7 +145,8 @@ class TriageScreen(ReadingScreen):
         if wide and self.tab.of_entries:
             self.detail.show(entry, self.model.alike(entry) if entry else [], now)
         elif wide:
-            self.detail.show_text(self.tab.text(self.rows.cursor_key or ""))
+            key = self.rows.cursor_key or ""
+            self.detail.show_text(self.tab.text(key), key=key)
         above = self._detail_screen
         if above in self.app.screen_stack and above.view.entry is not None:
             shown = self.model.find(above.view.entry["id"]) or above.view.entry
@@ -199,7 +201,7 @@ class TriageScreen(ReadingScreen):
             self.app.push_screen(self._detail_screen)
             self.read_background(entry["id"])
         elif not self.tab.of_entries:
-            self.app.push_screen(TextScreen(self.tab.text(message.key)))
+            self.app.push_screen(TextScreen(partial(self.tab.text, message.key)))
 
     def step(self, steps: int) -> Entry | None:
         """To the next that matches, and from the last to the first; what is there now."""

@@ -50,11 +50,13 @@ class DetailView(VerticalScroll, can_focus=True):
         if moved:
             self.scroll_home(animate=False)
 
-    def show_text(self, text: Content) -> None:
-        """Something that is no entry."""
+    def show_text(self, text: Content, *, key: str) -> None:
+        """Something that is no entry; a newer text of the same keeps the place."""
+        moved, self._shown_id = key != self._shown_id, key
         if text != self._shown:
             self.entry, self._shown = None, text
             self._text.update(text)
+        if moved:
             self.scroll_home(animate=False)
 
     def add_background(self, intervention_id: str, background: Background) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from textual.content import Content
 
 from interventions import InterventionQueue
 from monitor.app import Monitor
 from monitor.messages import QueueRead
 from monitor.source import LiveSource
+from monitor.widgets.row_list import RowList
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
 from tests.tui.seen import current, line_of_cursor, problem, rows, text, top, triage
@@ -216,3 +218,14 @@ async def test_a_burst_is_one_message(queue: InterventionQueue, monitor: Make) -
             triage(pilot).post_message(QueueRead(snapshot))
         await until(pilot, lambda: snapshots[-1] in shown)
         assert len(shown) < 5
+
+
+async def test_the_page_of_a_turn_goes_on_with_it(monitor: Make) -> None:
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        now = ["running"]
+        triage(pilot).tab.text = lambda key: Content(f"the turn is {now[0]}")  # type: ignore[method-assign]
+        triage(pilot).post_message(RowList.Chosen("turn-1"))
+        await until(pilot, lambda: "the turn is running" in text(pilot))
+        now[0] = "interrupted"
+        await until(pilot, lambda: "the turn is interrupted" in text(pilot))
