@@ -69,9 +69,7 @@ def _of_spec(spec: str) -> list[Tool]:
     module_name, _, name = spec.partition(":")
     origin = f"module {module_name}"
     try:
-        module = (
-            _file(module_name) if _is_path(module_name) else importlib.import_module(module_name)
-        )
+        module = _module(module_name)
     except (Exception, SystemExit) as exc:  # a foreign module may raise anything on import
         raise _unloadable(origin, exc, "mend it, or name another with --tools") from exc
     if not name:
@@ -79,6 +77,16 @@ def _of_spec(spec: str) -> list[Tool]:
     if not hasattr(module, name):
         raise ConfigError(f"{origin} has no {name}", hint="name a function of it, or only it")
     return _tools_in(getattr(module, name), origin)
+
+
+def object_of(spec: str) -> Any:
+    """What `module:name` or `path/to/file.py:name` names. Raises whatever its import raises."""
+    module_name, _, name = spec.partition(":")
+    return getattr(_module(module_name), name)
+
+
+def _module(named: str) -> ModuleType:
+    return _file(named) if _is_path(named) else importlib.import_module(named)
 
 
 def _file(named: str) -> ModuleType:

@@ -1,0 +1,321 @@
+"""Rules and decisions in SQLite and in a real PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from unified_flow.errors import ConfigError, InputError, RetrievalError
+from unified_flow.guardrails.database import Database
+from unified_flow.guardrails.importing import merged, read_rules
+from unified_flow.guardrails.rulebook import Rulebook
+from unified_flow.guardrails.rules import UserRules
+from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.guardrails.stats import Blocks, summed
+from unified_flow.guardrails.store import Decision, GuardrailStore, store_of
+from unified_flow.guardrails.tables import metadata
+
+DOCUMENTED_RULES = {
+    *("user_id", "ai_control_enabled", "ai_enabled_for_chats", "ai_enabled_for_comments"),
+    *("flagged_keywords", "flagged_phrases"),
+}
+DOCUMENTED_DECISIONS = {
+    *("user_id", "message_id", "decision", "confidence", "reason", "matched_rule"),
+    *("message_text", "snapshot_json"),
+}
+
+
+def _decision(**fields: object) -> Decision:
+    made = {
+        "user_id": "ada",
+        "message_id": "m1",
+        "decision": "ignore",
+        "confidence": 0.95,
+        "reason": "Flagged keyword detected: 'spam'",
+        "matched_rule": "flagged_keyword:spam",
+        "message_text": "spam",
+        "outcome": "pre_blocked",
+    }
+    return Decision(**(made | fields))  # type: ignore[arg-type]
+
+
+def _flag(*keywords: str):
+    return lambda rules: rules.model_copy(
+        update={"flagged_keywords": (*rules.flagged_keywords, *keywords)}
+    )
+
+
+def test_the_tables_have_every_documented_column(database: Database) -> None:
+    with database.read() as connection:
+        look = sa.inspect(connection)
+        rules = {column["name"] for column in look.get_columns("ai_rules")}
+        decisions = {column["name"] for column in look.get_columns("ai_decisions")}
+    assert rules >= DOCUMENTED_RULES
+    assert decisions >= DOCUMENTED_DECISIONS
+
+
+def test_the_steps_make_the_tables_that_the_code_uses(database: Database) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_rules_are_kept_and_counted(store: GuardrailStore) -> None:
+    assert store.rules("ada") is None
+    assert store.version("ada") == 0
+    store.change("ada", _flag("spam", "köp"))
+    store.change("ada", _flag("scam"))
+    assert store.version("ada") == 2
+    kept = store.rules("ada")
+    assert kept is not None
+    assert kept.flagged_keywords == ("spam", "köp", "scam")
+    assert kept.ai_enabled_for_chats
+    assert [each.user_id for each in store.all_rules()] == ["ada"]
+    assert store.forget("ada")
+    assert not store.forget("ada")
+
+
+def test_changes_at_once_are_all_kept(store: GuardrailStore) -> None:
+    store.change("ada", _flag("first"))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: store.change("ada", _flag(f"word{n}")), range(24)))
+    kept = store.rules("ada")
+    assert kept is not None
+    assert len(kept.flagged_keywords) == 25
+    assert kept.version == 25
+
+
+def test_a_decision_is_kept_whole_but_for_a_long_message(store: GuardrailStore) -> None:
+    at = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
+    said = "é" * 700
+    store.record(_decision(message_text=said, created_at=at, snapshot_json={"channel": "chat"}))
+    [kept] = store.decisions(limit=10)
+    assert kept.message_text == "é" * 500
+    assert kept.snapshot_json == {"channel": "chat"}
+    assert kept.created_at == at
+    assert kept.matched_rule == "flagged_keyword:spam"
+    assert kept.id is not None
+
+
+def test_decisions_are_told_apart(store: GuardrailStore) -> None:
+    now = datetime.now(UTC)
+    store.record(_decision(message_id="old", created_at=now - timedelta(days=3)))
+    store.record(_decision(message_id="bob", user_id="bob", decision="escalate"))
+    store.record(_decision(message_id="new", created_at=now + timedelta(seconds=1)))
+    assert [d.message_id for d in store.decisions(limit=9)] == ["new", "bob", "old"]
+    assert [d.message_id for d in store.decisions(limit=9, user_id="bob")] == ["bob"]
+    assert [d.message_id for d in store.decisions(limit=9, decision="escalate")] == ["bob"]
+    recent = store.decisions(limit=9, since=now - timedelta(days=1))
+    assert [d.message_id for d in recent] == ["new", "bob"]
+    assert store.count_since(now - timedelta(hours=1), ("pre_blocked",)) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"decision": "block"}, {"confidence": 1.5}, {"outcome": "unknown"}]
+)
+def test_the_database_refuses_what_is_no_decision(
+    store: GuardrailStore, wrong: dict[str, object]
+) -> None:
+    with pytest.raises(RetrievalError):
+        store.record(_decision(**wrong))
+    assert store.decisions(limit=1) == []
+
+
+def test_stats_count_blocks_a_day_by_rule(store: GuardrailStore) -> None:
+    night = datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)
+    morning = night + timedelta(seconds=2)
+    store.record(_decision(created_at=night))
+    store.record(_decision(created_at=morning))
+    store.record(_decision(created_at=morning))
+    moderated = {"outcome": "post_blocked", "matched_rule": "openai_moderation"}
+    store.record(_decision(created_at=morning, **moderated))
+    passed = {"decision": "respond", "outcome": "passed", "matched_rule": None}
+    store.record(_decision(created_at=morning, retry_count=2, **passed))
+    store.record(_decision(created_at=morning, **passed))
+    down = {"outcome": "llm_error", "matched_rule": None, "retry_count": 3}
+    store.record(_decision(created_at=morning, **down))
+    store.record(_decision(created_at=night - timedelta(days=40)))
+    stats = summed(store.by_day(7, now=morning), days=7)
+    assert stats.blocks == [
+        Blocks("2026-03-01", "flagged_keyword:spam", 1),
+        Blocks("2026-03-02", "flagged_keyword:spam", 2),
+        Blocks("2026-03-02", "openai_moderation", 1),
+    ]
+    assert (stats.messages, stats.blocked, stats.silent_failures) == (7, 4, 1)
+    assert stats.retry_rate == 0.5  # two of the four that reached the model
+
+
+def test_the_tables_come_and_go(database: Database) -> None:
+    store = GuardrailStore(database)
+    store.change("ada", _flag("spam"))
+    database.downgrade("base")
+    with database._engine.connect() as connection:
+        assert not sa.inspect(connection).has_table("ai_rules")
+    assert store.rules("ada") is None  # made again on the next use
+    store.change("ada", _flag("spam"))
+    assert store.version("ada") == 1
+
+
+def test_a_database_of_a_newer_version_is_left_alone(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    database.close()
+    with pytest.raises(RetrievalError, match="newer version"):
+        GuardrailStore(database).change("ada", _flag("spam"))
+
+
+def test_the_rulebook_is_read_again_only_after_a_change(store: GuardrailStore) -> None:
+    book = Rulebook(store)
+    assert book.of("ada") is None
+    store.change("ada", _flag("spam"))
+    first = book.of("ada")
+    assert first is not None
+    assert book.of("ada") is first
+    store.change("ada", _flag("scam"))
+    second = book.of("ada")
+    assert second is not None
+    assert [m.rule.text for m in second.matcher.matches("a scam")] == ["scam"]
+    store.forget("ada")
+    assert book.of("ada") is None
+
+
+def test_another_process_sees_the_rules_at_once(tmp_path: Path) -> None:
+    store = store_of(tmp_path, GuardrailSettings())
+    book = Rulebook(store)
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from unified_flow.guardrails.settings import GuardrailSettings\n"
+        "from unified_flow.guardrails.store import store_of\n"
+        "add = lambda r: r.model_copy(update={'flagged_keywords': (*r.flagged_keywords, 'w' + "
+        "str(len(r.flagged_keywords)))})\n"
+        "store = store_of(Path(sys.argv[1]), GuardrailSettings())\n"
+        "for _ in range(5): store.change('ada', add)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    running = [subprocess.Popen(command) for _ in range(3)]
+    assert [process.wait(60) for process in running] == [0, 0, 0]
+    ready = book.of("ada")
+    assert ready is not None
+    assert len(ready.rules.flagged_keywords) == 15
+    store.close()
+
+
+def test_the_file_is_private_and_made_only_when_needed(tmp_path: Path) -> None:
+    store = store_of(tmp_path, GuardrailSettings())
+    assert store.rules("ada") is None
+    assert store.decisions(limit=1) == []
+    assert list(tmp_path.iterdir()) == []
+    store.record(_decision())
+    folder = tmp_path / "shared_state"
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+    assert "guardrails.sqlite3" in modes
+    assert set(modes.values()) == {0o600}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    store.close()
+
+
+def test_a_file_that_is_moved_aside_is_begun_anew(tmp_path: Path) -> None:
+    store = store_of(tmp_path, GuardrailSettings())
+    store.change("ada", _flag("spam"))
+    for file in (tmp_path / "shared_state").iterdir():
+        file.unlink()
+    assert store.version("ada") == 0
+    store.change("ada", _flag("scam"))
+    assert store.version("ada") == 1
+    store.close()
+
+
+def test_a_file_that_is_no_database_is_an_error_with_a_hint(tmp_path: Path) -> None:
+    (tmp_path / "shared_state").mkdir()
+    (tmp_path / "shared_state" / "guardrails.sqlite3").write_text("no database at all" * 100)
+    with pytest.raises(RetrievalError, match="cannot be used") as caught:
+        store_of(tmp_path, GuardrailSettings()).version("ada")
+    assert caught.value.hint
+
+
+def test_rules_that_somebody_spoiled_are_an_error(store: GuardrailStore) -> None:
+    store.change("ada", _flag("spam"))
+    with store._database.write() as connection:
+        connection.execute(
+            sa.text("UPDATE ai_rules SET flagged_keywords = :words"), {"words": json.dumps([""])}
+        )
+    with pytest.raises(RetrievalError, match="rules of ada"):
+        store.rules("ada")
+
+
+SECRET = "hunter2-and-more"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://ada:{SECRET}@127.0.0.1:1/rules",
+        f"postgresql://ada:{SECRET}@/rules?host=/nowhere/at/all",
+    ],
+)
+def test_the_url_is_never_shown(url: str) -> None:
+    store = GuardrailStore(Database.of_variable("RULES_URL", {"RULES_URL": url}))
+    with pytest.raises(RetrievalError) as caught:
+        store.rules("ada")
+    said = f"{caught.value!r} {caught.value.hint} {caught.value.__cause__!r} {store.named}"
+    assert "RULES_URL" in said
+    assert not any(part in said for part in (SECRET, "127.0.0.1", "nowhere"))
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("url", ["", "mysql://x/y", f"{SECRET}", f"sqlite:///{SECRET}"])
+def test_what_is_no_url_is_refused_unseen(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Database.of_variable("RULES_URL", {"RULES_URL": url})
+    assert SECRET not in f"{caught.value} {caught.value.hint}"
+
+
+def test_lines_are_keywords_and_phrases(tmp_path: Path) -> None:
+    file = tmp_path / "rules.txt"
+    file.write_text("# mine\nspam\n\n#sale\nbuy  now\nspam\n")
+    [rules] = read_rules(file, "ada")
+    assert rules.flagged_keywords == ("spam", "#sale")
+    assert rules.flagged_phrases == ("buy now",)
+
+
+def test_what_is_listed_can_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "rules.json"
+    row = {"user_id": "bob", "ai_enabled_for_chats": False, "flagged_keywords": ["scam"]}
+    file.write_text(json.dumps({"rules": [row, {"flagged_keywords": ["spam"]}]}))
+    bob, ada = read_rules(file, "ada")
+    assert (bob.user_id, bob.ai_enabled_for_chats) == ("bob", False)
+    assert ada.user_id == "ada"
+    before = UserRules(user_id="bob", ai_control_enabled=False, flagged_keywords=("x1",))
+    after = merged(before, bob)
+    assert after.flagged_keywords == ("x1", "scam")
+    assert not after.ai_control_enabled
+    assert not after.ai_enabled_for_chats
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[1]", '{"keywords": ["x"]}', '{"flagged_keywords": [""]}', '{"rules": 7}']
+)
+def test_what_is_no_rules_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "rules.json"
+    file.write_text(text)
+    with pytest.raises(InputError):
+        read_rules(file, "ada")
+
+
+def test_binary_data_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "rules.txt"
+    file.write_bytes(os.urandom(64) + b"\xff")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_rules(file, "ada")

@@ -1,0 +1,186 @@
+"""The database of rules and decisions: SQLite beside the queue, or PostgreSQL by its URL.
+
+The URL holds a password, so that nothing here shows it: neither a message nor a cause.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import sqlalchemy as sa
+from filelock import FileLock
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from interventions.home import open_private
+from unified_flow.errors import ConfigError, RetrievalError
+
+REVISION = "0001"
+MIGRATIONS = Path(__file__).parent / "migrations"
+BUSY_TIMEOUT_S = 5.0
+_UPGRADE_LOCK = 7166451
+
+
+class Database:
+    """Opened, and brought to this version's tables, on first use. Safe among processes."""
+
+    def __init__(self, engine: sa.Engine, named: str, file: Path | None = None) -> None:
+        self._engine = engine
+        self._named = named
+        self._file = file
+        self._ready = False
+        self._opening = Lock()
+
+    @classmethod
+    def of_file(cls, file: Path) -> Database:
+        engine = sa.create_engine(
+            sa.URL.create("sqlite", database=str(file)),
+            connect_args={"timeout": BUSY_TIMEOUT_S},
+            hide_parameters=True,
+        )
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
+        return cls(engine, str(file), file)
+
+    @classmethod
+    def of_variable(cls, variable: str, environ: Mapping[str, str] = os.environ) -> Database:
+        """Raises ConfigError if `variable` holds no URL of a PostgreSQL database."""
+        named = f"the database that {variable} names"
+        try:
+            url = sa.make_url(environ.get(variable, "").strip())
+        except ArgumentError:
+            url = None
+        if url is None or url.get_backend_name() not in {"postgresql", "postgres"}:
+            raise ConfigError(
+                f"the environment variable {variable} holds no URL of a PostgreSQL database",
+                hint=f"export {variable}=postgresql://USER:PASSWORD@HOST/DATABASE",
+            )
+        try:
+            engine = sa.create_engine(
+                url.set(drivername="postgresql+psycopg"),
+                pool_pre_ping=True,
+                hide_parameters=True,
+                connect_args={"connect_timeout": int(BUSY_TIMEOUT_S), "options": "-c timezone=UTC"},
+            )
+        except ImportError as exc:
+            raise ConfigError(
+                f"{named} needs the extra `postgres`", hint="pip install 'unified-flow[postgres]'"
+            ) from exc
+        return cls(engine, named)
+
+    @property
+    def named(self) -> str:
+        """For messages: the file, or the variable that holds the URL."""
+        return self._named
+
+    @property
+    def is_there(self) -> bool:
+        """False only for a file that was never written."""
+        return self._file is None or self._file.exists()
+
+    def close(self) -> None:
+        self._engine.dispose()
+        self._ready = False
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """Raises RetrievalError, as `write` does."""
+        with self._told():
+            self._open()
+            with self._engine.connect() as connection:
+                yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """One transaction, which is kept if the block ends well."""
+        with self._told():
+            self._open()
+            with self._engine.connect() as connection:
+                # Else two writers that both began by reading could only fail.
+                connection = connection.execution_options(begin="BEGIN IMMEDIATE")
+                with connection.begin():
+                    yield connection
+
+    def upgrade(self, revision: str = "head") -> None:
+        """To `revision`, one process at a time."""
+        self._migrate("upgrade", revision)
+
+    def downgrade(self, revision: str) -> None:
+        self._migrate("downgrade", revision)
+        self._ready = False
+
+    def _open(self) -> None:
+        with self._opening:
+            if self._ready and self.is_there:
+                return
+            if self._file is not None:
+                if not self._file.exists():
+                    self._engine.dispose()
+                os.close(open_private(self._file, os.O_RDWR))
+            if self._revision() != REVISION:
+                self.upgrade()
+            self._ready = True
+
+    def _revision(self) -> str | None:
+        with self._engine.connect() as connection:
+            if not sa.inspect(connection).has_table("alembic_version"):
+                return None
+            found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+            return None if found is None else str(found)
+
+    def _migrate(self, verb: str, revision: str) -> None:
+        from alembic import command
+        from alembic.config import Config
+        from alembic.util import CommandError
+
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+        with self._told(), self._alone() as connection:
+            config.attributes["connection"] = connection
+            try:
+                getattr(command, verb)(config, revision)
+            except CommandError as exc:
+                raise RetrievalError(
+                    f"{self._named} was made by a newer version: {exc}", hint="install that one"
+                ) from exc
+
+    @contextmanager
+    def _alone(self) -> Iterator[sa.Connection]:
+        """A transaction of whoever changes the tables; the others wait."""
+        if self._file is not None:
+            with FileLock(f"{self._file}.lock", mode=0o600), self._engine.begin() as connection:
+                yield connection
+            return
+        with self._engine.begin() as connection:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
+            yield connection
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, OSError) as exc:
+            said = getattr(exc, "orig", None) or exc
+            if self._file is not None:
+                hint = "move the file aside to begin anew, or restore it from a copy"
+                raise RetrievalError(f"{self._named} cannot be used: {said}", hint=hint) from exc
+            # The driver's words name host, user and more of the URL.
+            state = getattr(said, "sqlstate", None)
+            kind = f"{type(said).__name__}{f', SQLSTATE {state}' if state else ''}"
+            hint = "is the server running, and the URL right? unified-flow doctor tries it"
+            raise RetrievalError(f"{self._named} cannot be used ({kind})", hint=hint) from None
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    # Transactions are ours: the driver's own rules would leave DDL and reads outside of them.
+    connection.isolation_level = None
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))

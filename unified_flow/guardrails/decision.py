@@ -1,0 +1,94 @@
+"""What follows from the checks: pure functions from what was found to a decision.
+
+The words are those of silent-errors-and-guardrails.md ("Guardrails", "Logging & Audit").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from unified_flow.guardrails.matching import Match
+from unified_flow.guardrails.moderation import Moderated, ModerationFailed
+from unified_flow.guardrails.rules import UserRules
+
+Stage = Literal["pre", "post"]
+AS_WRITTEN, IN_DISGUISE = 0.95, 0.9
+PREFIXES: dict[Stage, str] = {"pre": "GUARDRAIL_PRE_BLOCKED", "post": "GUARDRAIL_POST_BLOCKED"}
+
+
+@dataclass(frozen=True)
+class GuardrailResult:
+    """`confidence` 0..1; `matched_rule` such as `flagged_keyword:spam`, None where nothing was."""
+
+    decision: Literal["block", "pass", "escalate"]
+    reason: str = ""
+    confidence: float = 1.0
+    matched_rule: str | None = None
+
+    @property
+    def passes(self) -> bool:
+        return self.decision == "pass"
+
+    def error_message(self, stage: Stage) -> str:
+        return f"{PREFIXES[stage]}: {self.reason}"
+
+    def as_state(self) -> dict[str, Any]:
+        """The state field `guardrail_pre_result`."""
+        return {
+            "decision": self.decision,
+            "reason": self.reason,
+            "confidence": self.confidence,
+        }
+
+
+PASS = GuardrailResult("pass")
+
+
+def of_scope(rules: UserRules, channel: str | None) -> GuardrailResult:
+    column = rules.off_switch(channel)
+    if column is None:
+        return PASS
+    where = {"ai_enabled_for_chats": "chats", "ai_enabled_for_comments": "comments"}
+    reason = f"AI is off for {where.get(column, 'this user')}"
+    return GuardrailResult("block", reason, 1.0, f"scope:{column}")
+
+
+def of_matches(matches: Sequence[Match]) -> GuardrailResult:
+    """A block wins over an escalation; else the first match counts."""
+    if not matches:
+        return PASS
+    first = next((match for match in matches if not match.rule.escalates), matches[0])
+    rule = first.rule
+    word = "Escalation" if rule.escalates else "Flagged"
+    return GuardrailResult(
+        "escalate" if rule.escalates else "block",
+        f"{word} {rule.kind} detected: '{rule.text}'",
+        IN_DISGUISE if first.evaded else AS_WRITTEN,
+        f"{'escalate' if rule.escalates else 'flagged'}_{rule.kind}:{rule.text}",
+    )
+
+
+def of_moderation(
+    outcome: Moderated | ModerationFailed,
+    *,
+    stage: Stage,
+    fails_open: bool,
+    escalate: Collection[str] = (),
+) -> GuardrailResult:
+    """`escalate`: categories that go to a person; a reply that has them is blocked all the same."""
+    if isinstance(outcome, ModerationFailed):
+        reason = f"Moderation failed: {outcome.reason}"
+        decision: Literal["pass", "block"] = "pass" if fails_open else "block"
+        return GuardrailResult(decision, reason, 0.0, "moderation_failed")
+    if not outcome.flagged:
+        return PASS
+    named = ", ".join(outcome.categories) or "flagged"
+    person = stage == "pre" and not set(escalate).isdisjoint(outcome.categories)
+    return GuardrailResult(
+        "escalate" if person else "block",
+        f"{outcome.name}: {named}" if stage == "pre" else f"Violates: {named}",
+        max(outcome.categories.values(), default=1.0),
+        outcome.rule,
+    )

@@ -1,0 +1,1 @@
+"""Alembic's scripts: `database.upgrade` runs them, no command is needed."""

@@ -1,0 +1,61 @@
+"""What a user has decided: whether anything answers, where, and what never is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from unified_flow.guardrails.matching import Rule, checked_rule
+
+Channel = Literal["chat", "comment"]
+
+
+class UserRules(BaseModel):
+    """A row of `ai_rules`. Without a row everything is on and nothing is flagged.
+
+    `version` counts its changes. The two `escalate_` columns are rules too; what they match goes
+    to a person.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    user_id: str = Field(min_length=1, max_length=200)
+    ai_control_enabled: bool = True
+    ai_enabled_for_chats: bool = True
+    ai_enabled_for_comments: bool = True
+    flagged_keywords: tuple[str, ...] = ()
+    flagged_phrases: tuple[str, ...] = ()
+    escalate_keywords: tuple[str, ...] = ()
+    escalate_phrases: tuple[str, ...] = ()
+    version: int = 0
+
+    @field_validator("flagged_keywords", "flagged_phrases", "escalate_keywords", "escalate_phrases")
+    @classmethod
+    def _each_once(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(checked_rule(rule) for rule in rules))
+
+    def rules(self) -> Iterator[Rule]:
+        for keyword in self.flagged_keywords:
+            yield Rule("keyword", keyword)
+        for phrase in self.flagged_phrases:
+            yield Rule("phrase", phrase)
+        for keyword in self.escalate_keywords:
+            yield Rule("keyword", keyword, escalates=True)
+        for phrase in self.escalate_phrases:
+            yield Rule("phrase", phrase, escalates=True)
+
+    def answers_in(self, channel: str | None) -> bool:
+        """Whether anything answers; a message of no channel needs only the first switch."""
+        return self.off_switch(channel) is None
+
+    def off_switch(self, channel: str | None) -> str | None:
+        """The column that keeps this channel silent."""
+        if not self.ai_control_enabled:
+            return "ai_control_enabled"
+        if channel == "chat" and not self.ai_enabled_for_chats:
+            return "ai_enabled_for_chats"
+        if channel == "comment" and not self.ai_enabled_for_comments:
+            return "ai_enabled_for_comments"
+        return None

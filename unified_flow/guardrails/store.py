@@ -1,0 +1,196 @@
+"""`ai_rules` and `ai_decisions`, read and written. Everything here raises RetrievalError."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from pydantic import ValidationError
+
+from interventions.home import state_folder
+from unified_flow.errors import InputError, RetrievalError
+from unified_flow.guardrails.database import Database
+from unified_flow.guardrails.rules import UserRules
+from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.guardrails.tables import MESSAGE_CHARS, ai_decisions, ai_rules
+
+FILE = "guardrails.sqlite3"
+Outcome = Literal["passed", "pre_blocked", "post_blocked", "llm_error", "escalated"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A row of `ai_decisions`. `message_text` is cut at 500 characters when it is kept.
+
+    `outcome` says at which point it was decided, `retry_count` how often a model was asked again.
+    """
+
+    user_id: str
+    message_id: str
+    decision: Literal["ignore", "respond", "escalate"]
+    confidence: float
+    reason: str
+    matched_rule: str | None
+    message_text: str
+    outcome: Outcome
+    retry_count: int = 0
+    snapshot_json: dict[str, Any] = field(default_factory=dict)
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    id: int | None = None
+
+
+class GuardrailStore:
+    """Safe among threads and processes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def named(self) -> str:
+        return self._database.named
+
+    @property
+    def is_there(self) -> bool:
+        return self._database.is_there
+
+    def close(self) -> None:
+        self._database.close()
+
+    def version(self, user_id: str) -> int:
+        """Of the user's rules; 0 if there are none. What a turn pays when nothing changed."""
+        if not self._database.is_there:
+            return 0
+        query = sa.select(ai_rules.c.version).where(ai_rules.c.user_id == user_id)
+        with self._database.read() as connection:
+            return connection.scalar(query) or 0
+
+    def rules(self, user_id: str) -> UserRules | None:
+        """None for a user who has none: everything is on, and nothing flagged."""
+        found = self._rules(ai_rules.c.user_id == user_id)
+        return found[0] if found else None
+
+    def all_rules(self) -> list[UserRules]:
+        return self._rules(sa.true())
+
+    def _rules(self, which: sa.ColumnElement[bool]) -> list[UserRules]:
+        if not self._database.is_there:
+            return []
+        query = sa.select(ai_rules).where(which).order_by(ai_rules.c.user_id)
+        with self._database.read() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [self._user_rules(dict(row)) for row in rows]
+
+    def _user_rules(self, row: dict[str, Any]) -> UserRules:
+        row.pop("updated_at")
+        try:
+            return UserRules(**row)
+        except (ValidationError, InputError) as exc:
+            why = exc.errors()[0]["msg"] if isinstance(exc, ValidationError) else str(exc)
+            raise RetrievalError(
+                f"the rules of {row['user_id']} in {self.named} cannot be read: {why}",
+                hint="mend the row, or import the rules anew",
+            ) from exc
+
+    def change(self, user_id: str, change: Callable[[UserRules], UserRules]) -> UserRules:
+        """The user's rules after `change`; nobody else's change is lost. One transaction."""
+        with self._database.write() as connection:
+            query = sa.select(ai_rules).where(ai_rules.c.user_id == user_id).with_for_update()
+            row = connection.execute(query).mappings().first()
+            before = UserRules(user_id=user_id) if row is None else self._user_rules(dict(row))
+            after = change(before).model_copy(update={"version": before.version + 1})
+            values = after.model_dump(mode="json") | {"updated_at": datetime.now(UTC)}
+            if row is None:
+                connection.execute(ai_rules.insert().values(values))
+            else:
+                connection.execute(
+                    ai_rules.update().where(ai_rules.c.user_id == user_id).values(values)
+                )
+        return after
+
+    def forget(self, user_id: str) -> bool:
+        """Whether there was a row. What was decided stays."""
+        with self._database.write() as connection:
+            gone = connection.execute(ai_rules.delete().where(ai_rules.c.user_id == user_id))
+            return gone.rowcount > 0
+
+    def record(self, decision: Decision) -> None:
+        row = {
+            "user_id": decision.user_id,
+            "message_id": decision.message_id,
+            "decision": decision.decision,
+            "confidence": decision.confidence,
+            "reason": decision.reason,
+            "matched_rule": decision.matched_rule,
+            "message_text": decision.message_text[:MESSAGE_CHARS],
+            "snapshot_json": decision.snapshot_json,
+            "created_at": decision.created_at,
+            "outcome": decision.outcome,
+            "retry_count": decision.retry_count,
+        }
+        with self._database.write() as connection:
+            connection.execute(ai_decisions.insert().values(row))
+
+    def decisions(
+        self,
+        *,
+        limit: int,
+        user_id: str | None = None,
+        decision: str | None = None,
+        since: datetime | None = None,
+    ) -> list[Decision]:
+        """The latest, newest first."""
+        if not self._database.is_there:
+            return []
+        query = sa.select(ai_decisions).order_by(
+            ai_decisions.c.created_at.desc(), ai_decisions.c.id.desc()
+        )
+        if user_id is not None:
+            query = query.where(ai_decisions.c.user_id == user_id)
+        if decision is not None:
+            query = query.where(ai_decisions.c.decision == decision)
+        if since is not None:
+            query = query.where(ai_decisions.c.created_at >= since)
+        with self._database.read() as connection:
+            rows = connection.execute(query.limit(limit)).mappings().all()
+        return [Decision(**row) for row in rows]
+
+    def count_since(self, moment: datetime, outcomes: tuple[Outcome, ...]) -> int:
+        """How many decisions there were of these outcomes."""
+        query = (
+            sa.select(sa.func.count())
+            .select_from(ai_decisions)
+            .where(ai_decisions.c.created_at >= moment, ai_decisions.c.outcome.in_(outcomes))
+        )
+        with self._database.read() as connection:
+            return connection.scalar(query) or 0
+
+    def by_day(self, days: int, now: datetime | None = None) -> list[dict[str, Any]]:
+        """{day, outcome, matched_rule, count, retried} for the last `days` days in UTC."""
+        if not self._database.is_there:
+            return []
+        today = (now or datetime.now(UTC)).replace(hour=0, minute=0, second=0, microsecond=0)
+        day = sa.cast(sa.func.date(ai_decisions.c.created_at), sa.String).label("day")
+        groups = (day, ai_decisions.c.outcome, ai_decisions.c.matched_rule)
+        query = (
+            sa.select(
+                *groups,
+                sa.func.count().label("count"),
+                sa.func.sum(sa.case((ai_decisions.c.retry_count > 0, 1), else_=0)).label("retried"),
+            )
+            .where(ai_decisions.c.created_at >= today - timedelta(days=days - 1))
+            .group_by(*groups)
+            .order_by(*groups)
+        )
+        with self._database.read() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def store_of(home: Path, settings: GuardrailSettings) -> GuardrailStore:
+    """Nothing is opened before it is used. Raises ConfigError."""
+    if settings.database_url_env is not None:
+        return GuardrailStore(Database.of_variable(settings.database_url_env))
+    return GuardrailStore(Database.of_file(state_folder(home) / FILE))

@@ -1,0 +1,73 @@
+"""The two tables of silent-errors-and-guardrails.md, for SQLite and PostgreSQL alike.
+
+Arrays are JSON, because both databases have it. Times are UTC. Imported late: SQLAlchemy is heavy.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+MESSAGE_CHARS = 500
+DECISIONS = ("ignore", "respond", "escalate")
+OUTCOMES = ("passed", "pre_blocked", "post_blocked", "llm_error", "escalated")
+
+
+class Moment(sa.TypeDecorator[datetime]):
+    """A time with its zone: SQLite keeps none, so that UTC is kept there."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
+        if value is None or dialect.name != "sqlite":
+            return value
+        return value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+ai_rules = sa.Table(
+    "ai_rules",
+    metadata,
+    sa.Column("user_id", sa.String(200), primary_key=True),
+    sa.Column("ai_control_enabled", sa.Boolean, nullable=False),
+    sa.Column("ai_enabled_for_chats", sa.Boolean, nullable=False),
+    sa.Column("ai_enabled_for_comments", sa.Boolean, nullable=False),
+    sa.Column("flagged_keywords", sa.JSON, nullable=False),
+    sa.Column("flagged_phrases", sa.JSON, nullable=False),
+    sa.Column("escalate_keywords", sa.JSON, nullable=False),
+    sa.Column("escalate_phrases", sa.JSON, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("updated_at", Moment, nullable=False),
+)
+
+ai_decisions = sa.Table(
+    "ai_decisions",
+    metadata,
+    # SQLite numbers only a column of exactly this type by itself.
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    sa.Column("user_id", sa.String(200), nullable=False),
+    sa.Column("message_id", sa.String(200), nullable=False),
+    sa.Column("decision", sa.String(20), nullable=False),
+    sa.Column("confidence", sa.Float, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("matched_rule", sa.Text),
+    sa.Column("message_text", sa.String(MESSAGE_CHARS), nullable=False),
+    sa.Column("snapshot_json", sa.JSON, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("outcome", sa.String(20), nullable=False),
+    sa.Column("retry_count", sa.Integer, nullable=False),
+    sa.CheckConstraint(sa.column("decision").in_(DECISIONS), name="decision_known"),
+    sa.CheckConstraint(sa.column("outcome").in_(OUTCOMES), name="outcome_known"),
+    sa.CheckConstraint("confidence >= 0 AND confidence <= 1", name="confidence_unit"),
+    sa.Index("ai_decisions_of_user", "user_id", "created_at"),
+    sa.Index("ai_decisions_by_time", "created_at"),
+    sa.Index("ai_decisions_of_message", "message_id"),
+)
