@@ -66,7 +66,10 @@ def marks(entry: Entry, now: datetime) -> list[str]:
 
 def _error(group: Group, now: datetime) -> str:
     entry = group.first
-    more = [f"[+{len(group.entries) - 1} alike]"] if len(group.entries) > 1 else []
+    others = group.entries[1:]
+    superseded = sum("SUPERSEDED" in marks(other, now) for other in others)
+    given_up = f", {superseded} superseded" if superseded else ""
+    more = [f"[+{len(others)} alike{given_up}]"] if others else []
     text = f"{entry['error_type']}: {entry['error_message']}"
     return " ".join([*marks(entry, now), *more, one_line(text)])
 

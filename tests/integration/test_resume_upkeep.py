@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from interventions.home import lock_file
 from interventions.lock import FairLock
 from tests.answers import QUESTION, open_entries, script, scripted_flow
@@ -159,6 +161,16 @@ def test_an_answer_that_cannot_be_saved_says_so_when_it_is_resumed_too(
     old, unsaved = open_entries(home)
     assert (old["phase"], bool(old["resolved_at"])) == ("synthesis", True)
     assert (unsaved["phase"], unsaved["resolved_at"], unsaved["occurrences"]) == ("save", None, 2)
+
+
+@pytest.mark.parametrize("given_up", [1, 2, 3])
+def test_a_group_says_that_one_of_it_is_superseded(given_up: int, home: Path, docs: Path) -> None:
+    for _ in range(3):
+        ask(home, docs, synthesis=DOWN)
+    cli(home, "unified_flow", "turns", "abandon", str(given_up))
+    listed = cli(home, "interventions", "list").stdout
+    assert "[+2 alike" in listed
+    assert "superseded" in listed.lower()
 
 
 def test_a_turn_that_was_given_up_halfway_is_given_up_wholly(home: Path, docs: Path) -> None:
