@@ -8,6 +8,7 @@ a setting names the variable or the file that holds one.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
@@ -93,7 +94,7 @@ class GracefulSettings(Table):
         default=0.2, ge=0, description="seconds before the first of them; doubles with each"
     )
     failover: str | None = Field(
-        default=None, description="[models.*] table that is asked where another model has failed"
+        default=None, description="the [models.*] table that is asked where another model failed"
     )
     breaker: bool = Field(
         default=False, description="ask a model no more for a while once it keeps failing"
@@ -179,6 +180,54 @@ class LocalSettings(Table):
     start_timeout_s: float = Field(default=120.0, gt=0, description="seconds for loading it")
 
 
+class ServeSettings(Table):
+    """`unified-flow serve` (architecture/serving.md). Tokens are named, not written."""
+
+    host: str = Field(
+        default="127.0.0.1", description="address to listen on; any but loopback needs a token"
+    )
+    port: int = Field(default=8000, ge=0, lt=65536, description="0: any free one")
+    token_env: str = Field(
+        default="RAG_CLIENT_TOKEN", description="variable with the token that clients must send"
+    )
+    token_file: Path | None = Field(default=None, description="file with that token, instead")
+    triage_token_env: str = Field(
+        default="RAG_TRIAGE_TOKEN",
+        description="variable with the token for /turns and /interventions; off without one",
+    )
+    triage_token_file: Path | None = Field(
+        default=None, description="file with that token, instead"
+    )
+    allowed_hosts: list[str] = Field(
+        default=[], description="names that requests may use; on loopback else only its own"
+    )
+    cors_origins: list[str] = Field(
+        default=[], description="origins whose pages may call it from a browser"
+    )
+    trusted_proxies: list[str] = Field(
+        default=[], description="addresses whose X-Forwarded-For is believed"
+    )
+    max_body_bytes: int = Field(default=262_144, gt=0, description="of one request")
+    body_timeout_s: float = Field(
+        default=10.0, gt=0, description="seconds within which a request must have arrived"
+    )
+    max_turns: int = Field(default=50, gt=0, description="turns at once; more get 429")
+    rate_limit: str = Field(
+        default="5/second",
+        description="questions of one client per second, minute or hour; or off",
+    )
+    shutdown_grace_s: float = Field(
+        default=5.0, ge=0, description="seconds that running turns get to end when it stops"
+    )
+
+    @field_validator("rate_limit")
+    @classmethod
+    def _rate(cls, text: str) -> str:
+        if not re.fullmatch(r"off|[1-9]\d{0,8}/(second|minute|hour)", text):
+            raise ValueError("a rate is like 5/second, 60/minute or off")
+        return text
+
+
 ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
 
@@ -234,6 +283,7 @@ class Settings(BaseSettings):
     tools: ToolSettings = ToolSettings()
     research: ResearchSettings = ResearchSettings()
     guardrails: GuardrailSettings = GuardrailSettings()
+    serve: ServeSettings = ServeSettings()
     mcp: dict[ServerName, McpSettings] = Field(
         default={}, description="MCP servers, whose tools are called NAME.tool"
     )
