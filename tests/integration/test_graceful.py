@@ -1,0 +1,318 @@
+"""The policy `graceful` beyond its table: the options, resuming, turns that are not kept, hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interventions import InterventionQueue
+from interventions.entry import is_open
+from interventions.home import lock_file
+from tests.answers import PROCEED, QUESTION, journal_lines, open_entries, script
+from tests.servers.model_server import ModelServer, answer, hang, status
+from unified_flow.errors import LoopLimitError, PhaseError
+from unified_flow.flow import UnifiedFlow
+from unified_flow.models.scripted import ScriptedModel
+from unified_flow.querylog import QueryLog
+from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.retrieval import Passage
+from unified_flow.turn import Turn
+from unified_flow.unkept import EVERY_S, Unkept
+from unified_flow.wiring import wire
+
+
+def flow_at(home: Path, docs: Path, server: ModelServer, **graceful: Any) -> UnifiedFlow:
+    return UnifiedFlow.from_config(
+        home,
+        docs=[docs],
+        model="test-model",
+        base_url=server.url,
+        policy="graceful",
+        graceful=graceful,
+    )
+
+
+async def ask(flow: UnifiedFlow, **more: Any) -> Turn | PhaseError:
+    async with flow:
+        try:
+            return await flow.process("s", QUESTION, **more)
+        except PhaseError as exc:
+            return exc
+
+
+def lines_of(home: Path, event: str) -> list[dict[str, Any]]:
+    return [line for line in journal_lines(home) if line["event"] == event]
+
+
+# Production mode: retries, a second model, a breaker
+
+
+def test_what_passes_by_itself_is_tried_again(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(reflection=[status(503), answer("?"), PROCEED])
+    turn = asyncio.run(ask(flow_at(home, docs, model_server, retries=2, backoff_s=0.01)))
+    assert isinstance(turn, Turn)
+    assert (turn.status, turn.degraded) == ("answered", False)
+    assert open_entries(home) == []
+    # Each call counts; the reply that was of no use was a call that brought a reply.
+    assert len(lines_of(home, "model_failed")) == 1
+    assert turn.counters.model_calls == len(model_server.phases) == 8
+
+
+def test_retries_count_towards_the_limit_of_calls(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(reflection=[status(503)] * 30)
+    flow = flow_at(home, docs, model_server, retries=50, backoff_s=0.0, pipeline_timeout_s=60)
+    error = asyncio.run(ask(flow))
+    assert isinstance(error, PhaseError)
+    assert len(model_server.phases) == 25
+    assert not isinstance(error, LoopLimitError), "the earliest failure is the one that is told"
+    assert error.scope == "model"
+    (entry,) = open_entries(home)
+    assert entry["error_type"] == "HTTPStatusError"
+
+
+def test_another_model_answers_where_the_first_fails(home: Path, docs: Path) -> None:
+    first = ScriptedModel(script(synthesis=ConnectionError("gone")), name="first")
+    second = ScriptedModel(script(), name="second")
+    flow = UnifiedFlow(
+        wire(
+            home,
+            docs=[docs],
+            model="first",
+            extra_models={"first": first, "second": second},
+            policy="graceful",
+            graceful={"failover": "second"},
+        )
+    )
+    turn = asyncio.run(ask(flow))
+    assert isinstance(turn, Turn)
+    assert (turn.status, second.phases) == ("answered", ["synthesis"])
+    started = [line for line in lines_of(home, "phase_started") if line["phase"] == "synthesis"]
+    assert [(line["attempt"], line["model"]) for line in started] == [(1, "first"), (2, "second")]
+
+
+def test_where_both_models_fail_the_first_is_told(home: Path, docs: Path) -> None:
+    models = {
+        name: ScriptedModel(script(reflection=OSError(f"{name} is gone")), name=name)
+        for name in ("first", "second")
+    }
+    settings = {"policy": "graceful", "graceful": {"failover": "second"}}
+    flow = UnifiedFlow(wire(home, docs=[docs], model="first", extra_models=models, **settings))
+    error = asyncio.run(ask(flow))
+    assert isinstance(error, PhaseError)
+    assert "first is gone" in str(error)
+
+
+def test_a_model_that_keeps_failing_is_left_alone(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(query_analyzer=status(500))
+
+    async def run() -> list[PhaseError]:
+        errors = []
+        async with flow_at(home, docs, model_server, breaker=True, breaker_failures=2) as flow:
+            for _ in range(3):
+                with pytest.raises(PhaseError) as raised:
+                    await flow.process("s", QUESTION)
+                errors.append(raised.value)
+        return errors
+
+    last = asyncio.run(run())[-1]
+    assert len(model_server.phases) == 2
+    assert (last.scope, last.answer) == ("model", "degrade")
+    assert last.retry_after_s == pytest.approx(30.0, abs=5.0)
+    assert last.retrieved
+
+
+# A turn that was degraded goes on
+
+
+def test_a_degraded_turn_is_resumed_and_its_intervention_closed(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(synthesis=status(503))
+    error = asyncio.run(ask(flow_at(home, docs, model_server)))
+    assert isinstance(error, PhaseError)
+    model_server.script = script()
+
+    async def run() -> Any:
+        async with flow_at(home, docs, model_server) as flow:
+            return await resume_turn(flow, error.turn_id, Resumption(note="it is up again"))
+
+    resumed = asyncio.run(run())
+    assert (resumed.turn.status, resumed.closed) == ("answered", error.intervention_id)
+    assert not any(is_open(entry) for entry in open_entries(home))
+
+
+# Turns that are not to be kept
+
+
+def folders(home: Path) -> list[str]:
+    return [folder.name for folder in (home / "shared_state" / "turns").iterdir()]
+
+
+def test_a_turn_that_is_not_to_be_kept_leaves_only_its_line(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script()
+    flow = flow_at(home, docs, model_server)
+    turn = asyncio.run(ask(flow, persist=False))
+    assert isinstance(turn, Turn)
+    assert (turn.status, turn.saved, folders(home)) == ("answered", False, [])
+    assert not (home / "shared_state" / "sessions.sqlite3").exists()
+    logged = QueryLog(home / "logs" / "rag_queries.jsonl").path.read_text()
+    assert turn.request_id in logged
+    assert QUESTION not in logged
+
+
+def test_a_failure_that_is_not_to_be_kept_stays_until_its_intervention_is_closed(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(planner=status(500))
+    error = asyncio.run(ask(flow_at(home, docs, model_server), persist=False))
+    assert isinstance(error, PhaseError)
+    queue = InterventionQueue(home)
+    kept = wire(home).folders
+    assert Unkept(kept, queue).remove_closed() == 0
+    assert folders(home) == ["turn_000001"]
+    queue.resolve(str(error.intervention_id), "the server is up again")
+    assert Unkept(kept, queue).remove_closed() == 1
+    assert folders(home) == []
+
+
+def test_a_service_looks_by_itself_what_is_still_needed(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(planner=[status(500), *script()["planner"]])
+    clock = [0.0]
+
+    async def run() -> None:
+        async with flow_at(home, docs, model_server) as flow:
+            services = flow.services
+            flow._unkept = Unkept(services.folders, services.queue, lambda: clock[0])
+            with pytest.raises(PhaseError) as raised:
+                await flow.process("s", QUESTION, persist=False)
+            services.queue.dismiss(str(raised.value.intervention_id), "known")
+            clock[0] += EVERY_S
+            await flow.process("s", QUESTION, persist=False)
+
+    asyncio.run(run())
+    assert folders(home) == []
+
+
+def test_a_turn_that_nobody_waits_for_any_more_leaves_nothing(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(planner=hang())
+
+    async def run() -> None:
+        async with flow_at(home, docs, model_server) as flow:
+            turn = asyncio.create_task(flow.process("s", QUESTION, persist=False))
+            while "planner" not in model_server.phases:
+                await asyncio.sleep(0.005)
+            turn.cancel()
+            await asyncio.wait({turn})
+            assert turn.cancelled()
+
+    asyncio.run(run())
+    assert folders(home) == []
+    assert open_entries(home) == []
+
+
+# What hangs
+
+
+class Hanging:
+    """A store that does not answer until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.inside = 0
+
+    def search(self, query: str, limit: int = 8) -> list[Passage]:
+        self.inside += 1
+        self.let_go.wait()
+        return []
+
+
+def test_a_store_that_hangs_holds_a_few_threads_and_no_turn(home: Path) -> None:
+    store = Hanging()
+    settings = {"policy": "graceful", "graceful": {"search_timeout_s": 0.2}}
+    flow = UnifiedFlow(wire(home, retriever=store, **settings))
+
+    async def one(number: int) -> PhaseError:
+        with pytest.raises(PhaseError) as raised:
+            await flow.process(f"s{number}", QUESTION)
+        return raised.value
+
+    async def run() -> list[PhaseError]:
+        async with flow:
+            return await asyncio.gather(*(one(number) for number in range(12)))
+
+    started = time.perf_counter()
+    errors = asyncio.run(run())
+    took_s = time.perf_counter() - started
+    hanging = [thread for thread in threading.enumerate() if thread.name == "doc.search"]
+    store.let_go.set()
+    for thread in hanging:
+        thread.join(5)
+    assert {(error.scope, error.timed_out) for error in errors} == {("retrieval", True)}
+    assert took_s < 5
+    assert store.inside == len(hanging) == 4
+
+
+HANGS = """
+import asyncio, sys, threading
+from unified_flow.flow import UnifiedFlow
+from unified_flow.wiring import wire
+
+class Hanging:
+    def search(self, query, limit=8):
+        threading.Event().wait()
+
+graceful = {"search_timeout_s": 0.2}
+flow = UnifiedFlow(wire(sys.argv[1], retriever=Hanging(), policy="graceful", graceful=graceful))
+print(asyncio.run(flow.process_request("s", "What is a topic?"))["error_type"])
+"""
+
+
+def test_a_thread_that_hangs_does_not_keep_the_process(home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HANGS, str(home)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert done.stdout.strip() == "QueryAnalyzerError"
+
+
+def test_a_queue_that_somebody_holds_does_not_hold_the_answer(
+    home: Path, docs: Path, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unified_flow.boundary.TELL_S", 0.1)
+    model_server.script = script(query_analyzer=status(503))
+    queue = InterventionQueue(home)
+    lock_file(home).parent.mkdir(parents=True, exist_ok=True)
+
+    async def run() -> PhaseError:
+        async with flow_at(home, docs, model_server) as flow:
+            with queue.store.transaction(5.0), pytest.raises(PhaseError) as raised:
+                await flow.process("s", QUESTION)
+            return raised.value
+
+    error = asyncio.run(run())
+    assert (error.intervention_id, error.admission) == (None, "pending")
+    assert error.answer == "degrade"
+    (entry,) = open_entries(home)
+    assert entry["turn_id"] == error.turn_id
