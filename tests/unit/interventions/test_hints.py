@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.hints import _NAMES
 from interventions.cli.main import _COMMANDS
 from interventions.entry import short_id
+from interventions.hints import _NAMES
 
 HINTS = {
     "nowhere": (["show", "zzz"], 3),
