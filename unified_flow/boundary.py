@@ -126,8 +126,6 @@ def _enter(
             recipe_digest=recipe.digest,
         )
     )
-    if model is None:
-        ledger.flush()  # the others do before they ask theirs
     return kit
 
 

@@ -100,7 +100,8 @@ def test_resume_says_what_it_does_and_answers(
     model_server.script = script()
     short = open_entries(home)[0]["id"].rpartition("_")[2]
     done = cli.run("unified_flow", "resume", short, "--note", "mended")
-    assert done.stdout.strip() == "A topic is a named bus."
+    answer, *_sources = done.stdout.splitlines()
+    assert answer == "A topic is a named bus."
     assert "turn 1 goes on at synthesis" in done.stderr
     assert "changed since it stopped: nothing" in done.stderr
     assert f"resolved, verified: {short}" in done.stderr
