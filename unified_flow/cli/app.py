@@ -20,6 +20,7 @@ from unified_flow.cli import (
     serve,
     sessions,
     tools,
+    trace,
     turns,
 )
 from unified_flow.cli.chat import command as chat
@@ -65,6 +66,7 @@ app.add_typer(collections.app, name="collections")
 turns.app.command("abandon")(keeping.abandon)
 turns.app.command("prune")(keeping.prune)
 app.add_typer(turns.app, name="turns")
+app.command("trace")(trace.trace)
 app.add_typer(tools.app, name="tools")
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(memory.app, name="memory")
