@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from tests.answers import ANALYSIS, APPROVE, COMPLETE, DRAFT, PROCEED, QUESTION, verdict
 from unified_flow.errors import PhaseError
+from unified_flow.events import PhaseCompleted, ToolCompleted
 from unified_flow.flow import UnifiedFlow
 from unified_flow.folding import fold
 from unified_flow.journal import NAME, read
@@ -269,6 +270,7 @@ def test_a_journal_that_ends_anywhere(script: Script, cut: float) -> None:
         whole = journal.read_bytes()
         first = whole.index(b"\n") + 1
         journal.write_bytes(whole[: first + int(cut * (len(whole) - first))])
+        kept = _completed(journal.parent)
         world = World(journal.parent, script, {})
         wanted = Resumption(rerun_tools=True)
         try:
@@ -278,3 +280,17 @@ def test_a_journal_that_ends_anywhere(script: Script, cut: float) -> None:
         turn = fold(read(journal.parent))
         assert replace(ended(home, turn, world), done=never.done) == never
         assert set(world.done) <= set(never.done)
+        assert not kept & set(world.done), "what the journal holds is not done again"
+
+
+def _completed(folder: Path) -> set[str]:
+    """The calls whose end a journal holds, by the names of `World.call`."""
+    done = set[str]()
+    for event in read(folder):
+        if isinstance(event, PhaseCompleted):
+            alone = event.phase in ("context_gatherer", "save")
+            done.add(event.phase if alone else f"{event.phase} {event.visit}")
+        elif isinstance(event, ToolCompleted):
+            word, _, visit = event.output["result"].partition(" in round ")
+            done.add(f"tool {visit} {word}")
+    return done
