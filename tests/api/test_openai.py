@@ -1,0 +1,126 @@
+"""The official `openai` client against the flow, as if it were a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pytest
+
+from tests.answers import script
+from tests.api.service import CLIENT, Service, model_flags, serving
+from tests.servers.model_server import ModelServer, rate_limited, status
+
+QUESTION = {"role": "user", "content": "What is a topic?"}
+
+
+def _client(service: Service, key: str = "unused") -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{service.url}/v1", api_key=key, max_retries=0)
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> Iterator[openai.OpenAI]:
+    with _client(service) as made:
+        yield made
+
+
+def test_the_flow_is_listed_as_a_model(client: openai.OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == ["unified-flow"]
+    assert client.models.retrieve("unified-flow").owned_by == "unified-flow"
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("gpt-4")
+
+
+def test_a_completion(client: openai.OpenAI) -> None:
+    done = client.chat.completions.create(
+        model="unified-flow",
+        messages=[{"role": "system", "content": "Be brief."}, QUESTION],
+        temperature=0.2,
+        user="ada",
+    )
+    assert "named bus" in (done.choices[0].message.content or "")
+    assert done.choices[0].finish_reason == "stop"
+    assert done.usage is not None
+    ours = done.model_extra["unified_flow"]
+    assert ours["sources"][0]["chapter_id"].endswith("docs/robots.md")
+    assert ours["request_id"] == done._request_id
+
+
+def test_content_in_parts(client: openai.OpenAI) -> None:
+    parts = [{"type": "text", "text": "What is"}, {"type": "text", "text": "a service?"}]
+    done = client.chat.completions.create(
+        model="unified-flow", messages=[{"role": "user", "content": parts}]
+    )
+    assert "remote procedure call" in (done.choices[0].message.content or "")
+
+
+def test_a_stream_is_the_same_text_in_pieces(client: openai.OpenAI) -> None:
+    whole = client.chat.completions.create(model="unified-flow", messages=[QUESTION])
+    chunks = list(
+        client.chat.completions.create(
+            model="unified-flow",
+            messages=[QUESTION],
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+    )
+    text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+    assert text == whole.choices[0].message.content
+    assert len(chunks) > 4
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert chunks[-1].usage is not None
+
+
+def test_a_conversation_goes_on_where_the_client_names_it(client: openai.OpenAI) -> None:
+    for content in ("What is a topic?", "And what is it for?"):
+        done = client.chat.completions.create(
+            model="unified-flow",
+            messages=[{"role": "user", "content": content}],
+            metadata={"session_id": "openai-1"},
+        )
+    assert "sensor data" in (done.choices[0].message.content or "")
+    assert done.model_extra["unified_flow"]["metadata"]["saved"]
+
+
+def test_a_bad_request_has_our_code_in_its_shape(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError) as told:
+        client.chat.completions.create(
+            model="unified-flow", messages=[{"role": "user", "content": " "}]
+        )
+    assert told.value.code == "VALIDATION_ERROR"
+    assert told.value.type == "invalid_request_error"
+    assert told.value.param == "query"
+    assert told.value.body["request_id"] == told.value.request_id
+    with pytest.raises(openai.NotFoundError) as unknown:
+        client.chat.completions.create(model="gpt-4", messages=[QUESTION])
+    assert unknown.value.param == "model"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_failure_keeps_its_status_also_in_a_stream(
+    stream: bool, folder: Path, docs: Path
+) -> None:
+    with (
+        ModelServer(script(synthesis=status(500))) as model,
+        serving(folder, *model_flags(model.url), docs=docs) as service,
+        _client(service) as client,
+    ):
+        with pytest.raises(openai.InternalServerError) as told:
+            client.chat.completions.create(model="unified-flow", messages=[QUESTION], stream=stream)
+        assert (told.value.status_code, told.value.code) == (502, "LLM_ERROR")
+        assert told.value.type == "server_error"
+        model.script = script(query_analyzer=rate_limited(7))
+        with pytest.raises(openai.RateLimitError) as limited:
+            client.chat.completions.create(model="unified-flow", messages=[QUESTION], stream=stream)
+        assert limited.value.code == "RATE_LIMITED"
+        assert int(limited.value.response.headers["Retry-After"]) >= 1
+
+
+def test_the_key_is_the_client_token(folder: Path, docs: Path) -> None:
+    with serving(folder, docs=docs, env={"RAG_CLIENT_TOKEN": CLIENT}) as service:
+        with _client(service, "wrong") as stranger, pytest.raises(openai.AuthenticationError) as no:
+            stranger.models.list()
+        assert no.value.code == "VALIDATION_ERROR"
+        with _client(service, CLIENT) as client:
+            assert [model.id for model in client.models.list()] == ["unified-flow"]

@@ -1,0 +1,331 @@
+"""The service as a whole: who may come in, how often, how many, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.answers import journal_lines, script
+from tests.api.service import CLIENT, TRIAGE, Service, model_flags, serving
+from tests.servers.model_server import ModelServer, hang, status
+
+WAIT_S = 20.0
+
+
+def _until(condition: object, what: str) -> None:
+    """Waits for what a test cannot be told of; fails when it does not come."""
+    end = time.monotonic() + WAIT_S
+    assert callable(condition)
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def hanging() -> Iterator[ModelServer]:
+    with ModelServer(script(query_analyzer=hang())) as model:
+        yield model
+
+
+def _asked(model: ModelServer, times: int) -> None:
+    _until(lambda: len(model.phases) >= times, f"the model was not asked {times} times")
+
+
+# -- who may come in ------------------------------------------------------------------------------
+
+
+def test_another_address_needs_a_token(folder: Path) -> None:
+    command = [sys.executable, "-m", "unified_flow", "serve", "--host", "0.0.0.0", "--port", "0"]
+    told = subprocess.run(
+        [*command, "--home", str(folder)], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 2
+    assert "no token is set" in told.stderr
+    assert "RAG_CLIENT_TOKEN" in told.stderr
+
+
+def test_a_guessable_token_is_refused(folder: Path) -> None:
+    (folder / "token").write_text("short")
+    (folder / "token").chmod(0o600)
+    (folder / "unified_flow.toml").write_text('[serve]\ntoken_file = "token"\n')
+    command = [sys.executable, "-m", "unified_flow", "serve", "--port", "0", "--home", str(folder)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.returncode == 2
+    assert "16 characters" in told.stderr
+    assert "short" not in told.stderr
+
+
+def test_with_a_token_set_only_health_and_readiness_are_open(folder: Path, docs: Path) -> None:
+    with serving(
+        folder, "--host", "0.0.0.0", docs=docs, env={"RAG_CLIENT_TOKEN": CLIENT}
+    ) as service:
+        port = httpx.URL(service.url).port
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as http:
+            assert http.get("/health").status_code == 200
+            assert http.get("/ready").status_code == 200
+            body = {"question": "What is a topic?"}
+            for token, status_code in ((None, 401), ("wrong", 401), (CLIENT, 200), (TRIAGE, 200)):
+                headers = {"Authorization": f"Bearer {token}"} if token else {}
+                assert http.post("/query", json=body, headers=headers).status_code == status_code
+            client = {"Authorization": f"Bearer {CLIENT}"}
+            assert http.get("/interventions", headers=client).status_code == 401
+            for path in ("/metrics", "/openapi.json", "/errors", "/turns/1"):
+                assert http.get(path).status_code == 401
+
+
+def test_triage_is_off_without_its_token(folder: Path) -> None:
+    with serving(folder, env={"RAG_TRIAGE_TOKEN": ""}) as service:
+        for headers in ({}, {"Authorization": "Bearer"}, {"Authorization": "Bearer x"}):
+            assert service.http.get("/interventions", headers=headers).status_code == 403
+
+
+# -- how often, how many --------------------------------------------------------------------------
+
+
+def test_five_a_second_and_then_429(folder: Path, docs: Path) -> None:
+    with serving(folder, docs=docs) as service:
+        answers = [service.ask("") for _ in range(6)]
+        assert [answer.status_code for answer in answers] == [400] * 5 + [429]
+        body = answers[-1].json()
+        assert (body["code"], body["details"]) == ("RATE_LIMITED", {"limit": "user_per_second"})
+        assert answers[-1].headers["Retry-After"] == "1"
+        assert service.http.get("/errors").status_code == 200, "only questions are counted"
+
+
+def test_too_many_at_once(folder: Path, docs: Path, hanging: ModelServer) -> None:
+    settings = '[serve]\nmax_turns = 2\nrate_limit = "off"\nshutdown_grace_s = 0\n'
+    with (
+        serving(folder, *model_flags(hanging.url), docs=docs, settings=settings) as service,
+        ThreadPoolExecutor() as pool,
+    ):
+        held = [pool.submit(service.ask) for _ in range(2)]
+        _asked(hanging, 2)
+        refused = service.ask()
+        assert refused.status_code == 429
+        assert refused.json()["details"] == {"limit": "concurrent_requests"}
+        assert refused.headers["Retry-After"] == "1"
+        service.stop()
+        assert [each.result().status_code for each in held] == [503, 503]
+
+
+# -- leaving and ending ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_leaves_cancels_its_turn(
+    stream: bool, folder: Path, docs: Path, hanging: ModelServer
+) -> None:
+    with serving(folder, *model_flags(hanging.url), docs=docs) as service:
+        url = httpx.URL(service.url)
+        body = json.dumps({"question": "x?", "session_id": "s", "stream": stream}).encode()
+        head = (
+            f"POST /query HTTP/1.1\r\nHost: {url.host}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        with socket.create_connection((url.host, url.port)) as connection:
+            connection.sendall(head.encode() + body)
+            _asked(hanging, 1)
+        _until(lambda: service.log, "the request has no line")
+        assert service.log[-1]["status"] == "interrupted"
+        assert journal_lines(folder)[-1]["event"] == "turn_interrupted"
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_stopping_journals_what_runs_and_tells_the_client(
+    sig: int, folder: Path, docs: Path, hanging: ModelServer
+) -> None:
+    settings = "[serve]\nshutdown_grace_s = 0\n"
+    with (
+        serving(folder, *model_flags(hanging.url), docs=docs, settings=settings) as service,
+        ThreadPoolExecutor() as pool,
+    ):
+        held = pool.submit(service.ask, session_id="s1")
+        _asked(hanging, 1)
+        assert service.stop(sig) in (0, -sig, 128 + sig)
+        answer = held.result()
+        assert answer.status_code == 503
+        assert answer.json()["code"] == "INTERNAL_ERROR"
+        assert answer.headers["Retry-After"]
+        assert journal_lines(folder)[-1]["event"] == "turn_interrupted"
+        assert service.log[-1]["status"] == "interrupted"
+    shown = subprocess.run(
+        [
+            *(sys.executable, "-m", "unified_flow", "turns", "list", "--interrupted"),
+            *("--home", str(folder)),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "interrupted" in shown.stdout
+
+
+def test_a_slow_sender_is_not_waited_for(folder: Path) -> None:
+    with serving(folder, settings="[serve]\nbody_timeout_s = 0.2\n") as service:
+        url = httpx.URL(service.url)
+        head = (
+            f"POST /query HTTP/1.1\r\nHost: {url.host}\r\nContent-Type: application/json\r\n"
+            "Content-Length: 50\r\n\r\n{"
+        )
+        with socket.create_connection((url.host, url.port), timeout=WAIT_S) as connection:
+            connection.sendall(head.encode())
+            assert connection.recv(4096).startswith(b"HTTP/1.1 408 ")
+
+
+# -- nothing is kept ------------------------------------------------------------------------------
+
+
+def _turns(home: Path) -> list[Path]:
+    return sorted((home / "shared_state" / "turns").glob("turn_*"))
+
+
+def test_without_a_session_nothing_is_kept(folder: Path, docs: Path) -> None:
+    with serving(folder, docs=docs) as service:
+        answer = service.ask().json()
+        assert answer["metadata"]["saved"] is False
+        assert _turns(folder) == []
+        kept = service.ask(session_id="s1").json()
+        assert kept["metadata"]["saved"] is True
+        assert len(_turns(folder)) == 1
+        assert len(service.log) == 2
+
+
+# -- triage and metrics ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def failing(folder: Path, docs: Path) -> Iterator[Service]:
+    with (
+        ModelServer(script(synthesis=status(500))) as model,
+        serving(
+            folder, *model_flags(model.url), docs=docs, settings='[serve]\nrate_limit = "off"\n'
+        ) as service,
+    ):
+        assert service.ask(session_id="s1").status_code == 502
+        model.script = script()
+        yield service
+
+
+def test_triage_over_http(failing: Service) -> None:
+    (waiting,) = failing.triage("GET", "/interventions").json()["interventions"]
+    assert (waiting["phase"], waiting["state"], waiting["severity"]) == (
+        "synthesis",
+        "open",
+        "high",
+    )
+    path = f"/interventions/{waiting['id']}"
+    assert failing.triage("GET", path).json()["error_category"] == "llm_error"
+    assert failing.triage("GET", "/interventions/health").json()["unresolved"] == 1
+    assert failing.triage("GET", "/interventions/nothing").status_code == 404
+
+    snoozed = failing.triage("POST", f"{path}/snooze", json={"duration": "4h", "by": "ada"})
+    assert snoozed.json()["state"] == "snoozed"
+    assert failing.triage("POST", f"{path}/undo", json={}).json()["state"] == "open"
+    owned = failing.triage("POST", f"{path}/assign", json={"owner": "ada"}).json()
+    assert owned["owner"] == "ada"
+    stale = {"note": "x", "expected_version": waiting["version"]}
+    assert failing.triage("POST", f"{path}/resolve", json=stale).status_code == 409
+    done = failing.triage("POST", f"{path}/resolve", json={"note": "a fix", "by": "ada"}).json()
+    assert (done["state"], done["resolution"]) == ("resolved", "a fix")
+    assert failing.triage("POST", f"{path}/resolve", json={"note": "x"}).status_code == 409
+    assert failing.triage("POST", f"{path}/reopen", json={}).json()["state"] == "open"
+    assert failing.triage("POST", f"{path}/dismiss", json={}).json()["state"] == "dismissed"
+    did = [
+        (line["action"], line["by"], line["via"])
+        for line in failing.triage("GET", f"{path}/journal").json()
+    ]
+    assert did[0] == ("snooze", "ada", "http")
+    assert [action for action, _, _ in did] == [
+        "snooze",
+        "undo",
+        "assign",
+        "resolve",
+        "reopen",
+        "dismiss",
+    ]
+
+
+def test_a_turn_is_retried_from_the_phase_that_failed(failing: Service) -> None:
+    (waiting,) = failing.triage("GET", "/interventions").json()["interventions"]
+    path = f"/interventions/{waiting['id']}"
+    again = failing.triage("POST", f"{path}/retry", json={"note": "restarted it"})
+    assert again.json()["status"] == "answered"
+    assert failing.triage("GET", path).json()["state"] == "resolved"
+    turn = failing.triage("GET", f"/turns/{waiting['turn_id']}").json()
+    assert turn["status"] == "answered"
+    assert turn["response"]
+    assert failing.triage("GET", f"/turns/{waiting['request_id']}").json() == turn
+    assert failing.triage("GET", "/turns/99").status_code == 404
+
+
+def test_bad_transitions_are_refused(failing: Service) -> None:
+    (waiting,) = failing.triage("GET", "/interventions").json()["interventions"]
+    path = f"/interventions/{waiting['id']}"
+    for action, body in (
+        ("resolve", {"note": ""}),
+        ("snooze", {}),
+        ("snooze", {"duration": "soon"}),
+        ("resolve", {"note": "x", "colour": "red"}),
+    ):
+        answer = failing.triage("POST", f"{path}/{action}", json=body)
+        assert answer.status_code in (400, 422), action
+        assert answer.json()["code"] == "VALIDATION_ERROR"
+    assert failing.triage("GET", "/interventions?query=sev:purple").status_code == 400
+
+
+def test_metrics(failing: Service) -> None:
+    assert failing.ask(session_id="s1").status_code == 200, "the same question again, and it helps"
+    lines = failing.http.get("/metrics").text.splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    expected = {
+        'unified_flow_turns_total{status="answered"}': 1,
+        'unified_flow_turns_total{status="failed"}': 1,
+        'unified_flow_failures_total{category="llm_error",code="LLM_ERROR",phase="synthesis"}': 1,
+        'unified_flow_http_requests_total{route="/query",status="502"}': 1,
+        "unified_flow_http_5xx_share": 0.5,
+        "unified_flow_http_5xx_share_objective": 0.001,
+        'unified_flow_client_retries_total{outcome="succeeded"}': 1,
+        'unified_flow_queue_open{severity="high"}': 1,
+        'unified_flow_queue_admissions_total{kind="accepted"}': 1,
+        'unified_flow_phase_duration_seconds_count{phase="synthesis"}': 2,
+        "unified_flow_turn_duration_seconds_count": 1,
+        "unified_flow_running_turns": 0,
+    }
+    assert {name: float(values[name]) for name in expected} == expected
+
+
+def test_not_ready_when_a_part_is_not(folder: Path, docs: Path) -> None:
+    with ModelServer() as model, serving(folder, *model_flags(model.url), docs=docs) as service:
+        assert service.http.get("/ready").status_code == 200
+        model.close()
+        answer = service.http.get("/ready")
+        assert answer.status_code == 503
+        assert answer.json()["checks"]["model"] == "failed"
+        assert answer.json()["code"] == "INTERNAL_ERROR"
+        assert model.url not in answer.text
+        assert service.http.get("/health").status_code == 200
+
+
+def test_many_clients_and_every_request_has_its_line(service: Service) -> None:
+    before = len(service.log)
+    barrier = threading.Barrier(8)
+
+    def one(number: int) -> int:
+        barrier.wait(WAIT_S)
+        return sum(service.ask(f"What is topic {number}?").status_code == 200 for _ in range(5))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(one, range(8))) == [5] * 8
+    ids = [line["request_id"] for line in service.log[before:]]
+    assert len(ids) == len(set(ids)) == 40
