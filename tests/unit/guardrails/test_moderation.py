@@ -1,0 +1,169 @@
+"""Moderation against a real endpoint, which also fails in every way that it can."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from tests.servers.moderation_server import ModerationServer
+from unified_flow.errors import ConfigError
+from unified_flow.guardrails.moderation import (
+    EndpointModerator,
+    Moderated,
+    ModerationFailed,
+    moderated,
+    moderator_of,
+)
+from unified_flow.guardrails.settings import GuardrailSettings
+
+KEY = "sk-moderation-0123456789"
+
+
+@pytest.fixture
+def server() -> Iterator[ModerationServer]:
+    with ModerationServer({"insult": {"harassment": 0.91, "hate": 0.62}}) as running:
+        yield running
+
+
+def _ask(settings: GuardrailSettings, text: str, **environ: str) -> Moderated | ModerationFailed:
+    async def run() -> Moderated | ModerationFailed:
+        moderator = moderator_of(settings, environ)
+        assert moderator is not None
+        try:
+            return await moderated(moderator, text)
+        finally:
+            await moderator.aclose()
+
+    return asyncio.run(run())
+
+
+def test_what_is_flagged_is_told_with_its_categories(server: ModerationServer) -> None:
+    said = _ask(GuardrailSettings(moderation_url=server.url), "an insult")
+    assert said == Moderated(True, {"harassment": 0.91, "hate": 0.62})
+    assert list(said.categories) == ["harassment", "hate"]  # the greatest first
+    assert _ask(GuardrailSettings(moderation_url=server.url), "a kindness") == Moderated(False)
+
+
+def test_only_its_own_key_is_sent(server: ModerationServer) -> None:
+    others = {"OPENAI_API_KEY": "sk-another", "OPENROUTER_API_KEY": "sk-or-another"}
+    _ask(GuardrailSettings(moderation_url=server.url), "x", **others)
+    named = GuardrailSettings(moderation_url=server.url, moderation_key_env="MODERATION_KEY")
+    _ask(named, "x", MODERATION_KEY=KEY, **others)
+    assert server.keys == [None, f"Bearer {KEY}"]
+
+
+def test_a_key_that_was_named_must_be_there(server: ModerationServer) -> None:
+    for name in ("MODERATION_KEY", "OPENAI_API_KEY"):
+        named = GuardrailSettings(moderation_url=server.url, moderation_key_env=name)
+        with pytest.raises(ConfigError, match=name):
+            moderator_of(named, {})
+
+
+def test_the_model_is_named_only_if_the_settings_name_one(server: ModerationServer) -> None:
+    _ask(GuardrailSettings(moderation_url=server.url), "x")
+    _ask(GuardrailSettings(moderation_url=server.url, moderation_model="omni"), "x")
+    assert server.requests == [{"input": "x"}, {"input": "x", "model": "omni"}]
+
+
+@pytest.mark.parametrize("off", ["false", "0", "NO", " off "])
+def test_the_switch_turns_it_off(off: str) -> None:
+    settings = GuardrailSettings(moderation_url="http://127.0.0.1:1/v1")
+    assert moderator_of(settings, {"OPENAI_MODERATION_ENABLED": off}) is None
+    assert moderator_of(settings, {"OPENAI_MODERATION_ENABLED": "true"}) is not None
+
+
+def test_a_switch_that_says_neither_is_a_mistake() -> None:
+    with pytest.raises(ConfigError, match="OPENAI_MODERATION_ENABLED"):
+        moderator_of(GuardrailSettings(), {"OPENAI_MODERATION_ENABLED": "perhaps"})
+
+
+def test_nobody_is_asked_unless_an_address_is_set() -> None:
+    environ = {"OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    assert moderator_of(GuardrailSettings(), environ) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [
+        (500, b"{}", "status 500"),
+        (401, b'{"error": {"message": "bad key"}}', "status 401"),
+        (429, b"{}", "status 429"),
+        (200, b"<html>", "answered no JSON"),
+        (200, b"{}", "answered what is no moderation"),
+        (200, b'{"results": []}', "answered without a result"),
+        (200, b'{"results": [{"categories": {}}]}', "answered what is no moderation"),
+    ],
+)
+def test_a_useless_answer_is_a_failure(
+    server: ModerationServer, status: int, body: bytes, reason: str
+) -> None:
+    server.answer = (status, body)
+    said = _ask(GuardrailSettings(moderation_url=server.url), "x")
+    assert isinstance(said, ModerationFailed)
+    assert said.reason.endswith(reason)
+
+
+def test_an_endpoint_that_is_down_or_slow_is_a_failure(server: ModerationServer) -> None:
+    server.hangs = True
+    slow = _ask(GuardrailSettings(moderation_url=server.url, moderation_timeout_s=0.1), "x")
+    server.close()
+    down = _ask(GuardrailSettings(moderation_url=server.url), "x")
+    assert isinstance(slow, ModerationFailed)
+    assert isinstance(down, ModerationFailed)
+    assert (slow.reason, down.reason) == ("no answer in time", "the endpoint cannot be reached")
+
+
+def test_no_failure_repeats_the_key(server: ModerationServer) -> None:
+    server.answer = (401, f'{{"error": "wrong key {KEY}"}}'.encode())
+    named = GuardrailSettings(moderation_url=server.url, moderation_key_env="MODERATION_KEY")
+    said = _ask(named, "x", MODERATION_KEY=KEY)
+    assert isinstance(said, ModerationFailed)
+    assert KEY not in f"{said} {said.error!r} {vars(said.error)}"
+
+
+OWN = """
+from unified_flow.guardrails.moderation import Moderated
+
+class Words:
+    async def moderate(self, text):
+        if "boom" in text:
+            raise ArithmeticError("out of numbers")
+        return Moderated("rude" in text, {"rude": 1.0} if "rude" in text else {}, "Words", "words")
+
+    async def aclose(self):
+        pass
+
+class Nothing:
+    pass
+"""
+
+
+def test_a_classifier_of_ones_own_is_asked_instead(tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text(OWN)
+    settings = GuardrailSettings(moderator=f"{tmp_path}/words.py:Words")
+    said = _ask(settings, "how rude")
+    assert said == Moderated(True, {"rude": 1.0}, "Words", "words")
+    failed = _ask(settings, "boom")
+    assert isinstance(failed, ModerationFailed)
+    assert failed.reason == "ArithmeticError"
+
+
+@pytest.mark.parametrize("name", ["Nothing", "Absent"])
+def test_what_is_no_moderator_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "words.py").write_text(OWN)
+    with pytest.raises(ConfigError, match=r"moderator"):
+        moderator_of(GuardrailSettings(moderator=f"{tmp_path}/words.py:{name}"), {})
+
+
+def test_there_is_one_moderator_at_most() -> None:
+    with pytest.raises(ValidationError):
+        GuardrailSettings(moderator="words", moderation_url="http://127.0.0.1:1/v1")
+
+
+def test_no_representation_holds_the_key() -> None:
+    made = EndpointModerator("http://127.0.0.1:1/v1", api_key=KEY, model=None, timeout_s=1)
+    assert KEY not in repr(made)
