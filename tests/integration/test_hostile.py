@@ -131,6 +131,7 @@ def test_one_damaged_journal_hides_no_other_turn(kind: str, home: Path, docs: Pa
     if kind not in ("gone", "empty"):
         assert "turn_000001" in listed.stderr + listed.stdout, "it is damaged, and not hidden"
     assert run("turns", "show", "9" * 5000, home=home).returncode == 3
+    assert run("resume", "9" * 5000, home=home).returncode == 3
     third = asyncio.run(scripted_flow(home, docs).process("s", QUESTION))
     assert third.turn_id == 8
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.answers import QUESTION, journal_lines, open_entries, script
 from tests.servers.model_server import ModelServer, status
+from unified_flow.resuming.editing import edits
+from unified_flow.resuming.errors import NotResumableError
 
 Ran = subprocess.CompletedProcess[str]
 
@@ -122,3 +124,9 @@ def test_without_terminal_and_editor_it_is_refused(home: Path) -> None:
     done = cli(home, "resume", "1", "--edit")
     assert done.returncode == 2
     assert "needs a terminal, or $EDITOR" in done.stderr
+
+
+@pytest.mark.parametrize("question", ["null", "5", '["list"]'])
+def test_a_question_that_is_no_text_is_refused(question: str) -> None:
+    with pytest.raises(NotResumableError, match="question cannot be used"):
+        edits({"question": "a"}, f'{{"question": {question}}}')

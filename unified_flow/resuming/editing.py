@@ -74,7 +74,7 @@ def edits(before: dict[str, Any], text: str) -> dict[str, Any]:
     for name, value in changed.items():
         try:
             if name == QUESTION:
-                changed[name] = checked_question(str(value))
+                changed[name] = checked_question(value)
             else:
                 OUTPUT[name].validate_python(value)
         except (ValidationError, InputError) as exc:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from interventions.errors import AmbiguousIdError, ConflictError, NotFoundError
 from interventions.settings import queue_at
-from unified_flow.archive import TurnArchive
+from unified_flow.archive import MAX_DIGITS, TurnArchive
 from unified_flow.resuming.errors import NoSuchTurnError
 
 
@@ -17,7 +17,8 @@ def turn_named(home: Path, name: str) -> tuple[int, str | None]:
     NotFoundError, and ConflictError for an intervention without a turn.
     """
     archive = TurnArchive.of(home)
-    if name.isdecimal() and archive.folders.path(int(name)).is_dir():
+    number = name.isdecimal() and len(name) <= MAX_DIGITS
+    if number and archive.folders.path(int(name)).is_dir():
         return int(name), None
     try:
         entry = queue_at(home).find(name)
