@@ -38,7 +38,7 @@ def test_before_the_turn_has_begun_nothing_is_left(home: Path, docs: Path) -> No
     assert list((home / "shared_state" / "turns").iterdir()) == []
 
 
-@pytest.mark.parametrize("limit_bytes", [1000, 2500, 4000])
+@pytest.mark.parametrize("limit_bytes", [1600, 2500, 4000])
 def test_in_the_middle_the_turn_halts_and_the_failure_is_not_lost(
     limit_bytes: int, home: Path, docs: Path
 ) -> None:
