@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
-from unified_flow.errors import ConfigError, InputError
+from unified_flow.errors import InputError
 from unified_flow.guardrails.evasion import (
     SHORTEST_SPELLED,
     drawn_together,
@@ -120,13 +120,8 @@ class Matcher:
 
 def _automaton(lines: Iterable[str]) -> Any:
     """None where there is nothing to look for."""
-    try:
-        import ahocorasick
-    except ImportError as exc:
-        raise ConfigError(
-            "flagged keywords need the extra `guardrails`",
-            hint="pip install 'unified-flow[guardrails]'",
-        ) from exc
+    import ahocorasick
+
     automaton = ahocorasick.Automaton()
     for line in lines:
         automaton.add_word(line, line)

@@ -31,7 +31,7 @@ class Rulebook:
         self._lock = Lock()
 
     def of(self, user_id: str) -> Ready | None:
-        """None for a user without rules. Raises RetrievalError, ConfigError without the extra."""
+        """None for a user without rules. Raises RetrievalError."""
         version = self._store.version(user_id)
         if version == 0:
             return None

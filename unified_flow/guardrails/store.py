@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from interventions.home import state_folder
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.guardrails.database import Database
+from unified_flow.guardrails.opening import FILE
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.tables import MESSAGE_CHARS, ai_decisions, ai_rules
 
-FILE = "guardrails.sqlite3"
 Outcome = Literal["passed", "pre_blocked", "post_blocked", "llm_error", "escalated"]
 
 

@@ -1,0 +1,128 @@
+"""`unified-flow rules`, `decisions` and `guardrails`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from unified_flow.cli.app import app
+from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.guardrails.store import Decision, store_of
+
+runner = CliRunner()
+
+
+def run(home: Path, *args: str, code: int = 0) -> Result:
+    outcome = runner.invoke(app, [*args, "--home", str(home)])
+    assert outcome.exit_code == code, outcome.output
+    return outcome
+
+
+def told(home: Path, *args: str, code: int = 0) -> Any:
+    return json.loads(run(home, *args, "--json", code=code).stdout)
+
+
+def test_rules_are_added_listed_tried_and_removed(home: Path) -> None:
+    assert "no rules yet" in run(home, "rules", "list").stderr
+    run(home, "rules", "add", "spam", "buy  now", "--user", "ada")
+    run(home, "rules", "add", "lawyer", "--escalate", "--user", "ada")
+    listed = run(home, "rules", "list").stdout
+    assert listed.splitlines() == [
+        "ada: answers everywhere",
+        "  keyword   spam",
+        "  phrase    buy now",
+        "  keyword   lawyer  (goes to a person)",
+    ]
+    run(home, "rules", "remove", "buy now", "--user", "ada")
+    assert told(home, "rules", "list")["rules"][0]["flagged_phrases"] == []
+    gone = run(home, "rules", "remove", "buy now", "--user", "ada", code=3)
+    assert "hint" in gone.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "decision", "rule"),
+    [
+        ("s p a m!", "block", "flagged_keyword:spam"),
+        ("spamalot", "pass", None),
+        ("my lawyer will write", "escalate", "escalate_keyword:lawyer"),
+        ("spam for my lawyer", "block", "flagged_keyword:spam"),
+    ],
+)
+def test_a_message_is_tried(home: Path, text: str, decision: str, rule: str | None) -> None:
+    run(home, "rules", "add", "spam")
+    run(home, "rules", "add", "lawyer", "--escalate")
+    found = told(home, "rules", "test", text, code=0 if decision == "pass" else 1)
+    assert (found["decision"], found["matched_rule"]) == (decision, rule)
+    assert run(home, "rules", "test", text, "--user", "bob").stdout == "pass\n"
+
+
+def test_where_anything_is_answered(home: Path) -> None:
+    assert not told(home, "rules", "set", "--no-comments")["ai_enabled_for_comments"]
+    off = run(home, "rules", "test", "hello", "--channel", "comment", code=1)
+    assert off.stdout == "block: AI is off for comments\n"
+    run(home, "rules", "test", "hello", "--channel", "chat")
+    run(home, "rules", "set", "--off")
+    assert "answers nowhere" in run(home, "rules", "list").stdout
+    run(home, "rules", "test", "hello", code=1)
+
+
+def test_rules_are_imported(home: Path, tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("spam\nbuy now\n")
+    run(home, "rules", "import", str(words), "--user", "ada")
+    everything = tmp_path / "all.json"
+    everything.write_text(run(home, "rules", "list", "--json").stdout)
+    other = tmp_path / "other"
+    run(other, "rules", "import", str(everything))
+    assert told(other, "rules", "list") == told(home, "rules", "list")
+    run(home, "rules", "import", str(tmp_path / "absent.txt"), code=2)
+
+
+def test_what_cannot_be_a_rule_is_refused(home: Path) -> None:
+    assert "error" in run(home, "rules", "add", "a", code=2).stderr
+    assert not (home / "shared_state").exists()
+
+
+def test_decisions_and_stats_are_shown_without_secrets(home: Path) -> None:
+    store = store_of(home, GuardrailSettings())
+    for message, outcome in (("m1", "pre_blocked"), ("m2", "llm_error")):
+        store.record(
+            Decision(
+                user_id="ada",
+                message_id=message,
+                decision="ignore",
+                confidence=0.95,
+                reason="Flagged keyword detected: 'spam'",
+                matched_rule="flagged_keyword:spam" if message == "m1" else None,
+                message_text="spam \x1b[31m password: hunter2-secret-9x",
+                outcome=outcome,  # type: ignore[arg-type]
+                retry_count=3 if message == "m2" else 0,
+            )
+        )
+    store.close()
+    listed = run(home, "decisions", "list").stdout
+    assert "flagged_keyword:spam" in listed
+    assert "\x1b" not in listed
+    rows = told(home, "decisions", "list")["decisions"]
+    assert [row["message_id"] for row in rows] == ["m2", "m1"]
+    assert "hunter2" not in listed + json.dumps(rows)
+    assert rows[0]["created_at"].endswith("Z")
+    assert told(home, "decisions", "list", "--user", "bob") == {"decisions": []}
+    stats = told(home, "guardrails", "stats")
+    assert (stats["blocked"], stats["silent_failures"], stats["retry_rate"]) == (1, 1, 1.0)
+    assert stats["blocks"][0]["rule"] == "flagged_keyword:spam"
+    assert "silent failures        1" in run(home, "guardrails", "stats").stdout
+
+
+def test_a_database_that_is_not_there_is_told_without_its_url(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RULES_URL", "postgresql://ada:hunter2@127.0.0.1:1/rules")
+    (home / "unified_flow.toml").write_text('[guardrails]\ndatabase_url_env = "RULES_URL"\n')
+    said = run(home, "rules", "list", code=1)
+    assert "RULES_URL" in said.stderr
+    assert "hunter2" not in said.output

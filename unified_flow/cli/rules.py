@@ -1,0 +1,267 @@
+"""`unified-flow rules`: what a user does not want to be answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import note, say
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+
+if TYPE_CHECKING:
+    from unified_flow.guardrails.rules import UserRules
+    from unified_flow.guardrails.store import GuardrailStore
+
+app = typer.Typer(
+    help="Flagged words and phrases, and where anything is answered, for each user.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+User = Annotated[str, typer.Option("--user", help="Whose rules.", metavar="ID")]
+Words = Annotated[list[str], typer.Argument(help="Words and phrases.", show_default=False)]
+ToPerson = Annotated[
+    bool, typer.Option("--escalate", help="What they match goes to a person, not to nobody.")
+]
+
+
+@app.command("list")
+def list_rules(
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="ID", help="Only this user's.")
+    ] = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """The rules of every user, or of one; what --json prints can be imported.
+
+    \b
+    unified-flow rules list --user ada
+    """
+    with exits():
+        store = store_at(home)
+        one = store.rules(user) if user is not None else None
+        found = store.all_rules() if user is None else [one] if one is not None else []
+        if as_json:
+            say(json.dumps({"rules": [_row(each) for each in found]}, ensure_ascii=False))
+        elif not found:
+            note("no rules yet: unified-flow rules add spam 'buy now'")
+        for each in found if not as_json else []:
+            say(f"{each.user_id}: {_switches(each)}")
+            for rule in each.rules():
+                person = "  (goes to a person)" if rule.escalates else ""
+                say(f"  {rule.kind:<8}  {rule.text}{person}")
+
+
+@app.command("add")
+def add(
+    rules: Words,
+    user: User = "default",
+    escalate: ToPerson = False,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Flag words and phrases: messages with them are not answered.
+
+    \b
+    unified-flow rules add spam 'buy now' --user ada
+    unified-flow rules add lawyer --escalate
+    """
+    with exits():
+        from unified_flow.guardrails.importing import merged
+        from unified_flow.guardrails.rules import UserRules
+
+        keyword, phrase = _columns(escalate)
+        more = UserRules.model_validate(
+            {
+                "user_id": user,
+                keyword: [rule for rule in rules if len(rule.split()) == 1],
+                phrase: [rule for rule in rules if len(rule.split()) != 1],
+            }
+        )
+        after = _change(user, lambda before: merged(before, more), home)
+        _told(after, as_json)
+
+
+@app.command("remove")
+def remove(
+    rules: Words, user: User = "default", as_json: options.AsJson = False, home: options.Home = None
+) -> None:
+    """Take rules away, as they were written.
+
+    \b
+    unified-flow rules remove spam
+    """
+    with exits():
+        unwanted = {" ".join(rule.split()) for rule in rules}
+        before = store_at(home).rules(user)
+        known = {rule.text for rule in before.rules()} if before is not None else set()
+        if missing := sorted(unwanted - known):
+            note(f"error: {user} has no rule {missing[0]!r}")
+            note("  hint: unified-flow rules list")
+            raise typer.Exit(Code.NOT_FOUND)
+
+        def without(before: UserRules) -> UserRules:
+            columns = [*_columns(False), *_columns(True)]
+            return before.model_copy(
+                update={
+                    name: tuple(rule for rule in getattr(before, name) if rule not in unwanted)
+                    for name in columns
+                }
+            )
+
+        after = _change(user, without, home)
+        _told(after, as_json)
+
+
+@app.command("set")
+def set_switches(
+    user: User = "default",
+    control: Annotated[
+        bool | None, typer.Option("--on/--off", help="Answer at all.", show_default=False)
+    ] = None,
+    chats: Annotated[bool | None, typer.Option(help="Answer in chats.", show_default=False)] = None,
+    comments: Annotated[
+        bool | None, typer.Option(help="Answer comments.", show_default=False)
+    ] = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Say where anything is answered: everywhere unless switched off here.
+
+    \b
+    unified-flow rules set --user ada --no-comments
+    unified-flow rules set --off
+    """
+    with exits():
+        named = {
+            "ai_control_enabled": control,
+            "ai_enabled_for_chats": chats,
+            "ai_enabled_for_comments": comments,
+        }
+        given = {name: value for name, value in named.items() if value is not None}
+        after = _change(user, lambda before: before.model_copy(update=given), home)
+        _told(after, as_json)
+
+
+@app.command("import")
+def import_rules(
+    file: Annotated[Path, typer.Argument(help="JSON as `rules list --json`, or a line a rule.")],
+    user: User = "default",
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Add the rules of a file to those that are there.
+
+    \b
+    unified-flow rules import words.txt --user ada
+    unified-flow rules list --json > all.json; unified-flow rules import all.json
+    """
+    with exits():
+        from functools import partial
+
+        from unified_flow.guardrails.importing import merged, read_rules
+
+        for more in read_rules(file, user):
+            after = _change(more.user_id, partial(_merged_with, merged, more), home)
+            _told(after, as_json)
+
+
+@app.command("test")
+def try_rules(
+    text: Annotated[str, typer.Argument(help="A message.", show_default=False)],
+    user: User = "default",
+    channel: Annotated[
+        str | None, typer.Option(help="chat or comment.", show_default=False)
+    ] = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """What the user's rules make of a message. Moderation is not asked, nothing is recorded.
+
+    \b
+    unified-flow rules test "B u y   n o w, no v1agra"
+
+    Exit code 0 if it would be answered, else 1.
+    """
+    with exits():
+        from unified_flow.guardrails.decision import of_matches, of_scope
+        from unified_flow.guardrails.rulebook import Rulebook
+
+        ready = Rulebook(store_at(home)).of(user)
+        matches = ready.matcher.matches(text) if ready is not None else []
+        result = of_matches(matches)
+        if ready is not None and not (scope := of_scope(ready.rules, channel)).passes:
+            result = scope
+        if as_json:
+            found = [
+                {"rule": m.rule.text, "kind": m.rule.kind, "hidden": m.evaded} for m in matches
+            ]
+            told = result.as_state() | {"matched_rule": result.matched_rule, "matches": found}
+            say(json.dumps(told, ensure_ascii=False))
+        else:
+            say("pass" if result.passes else f"{result.decision}: {result.reason}")
+            for match in matches:
+                hidden = ", in disguise" if match.evaded else ""
+                say(f"  {match.rule.kind} {match.rule.text}{hidden}")
+    if not result.passes:
+        raise typer.Exit(Code.FAILED)
+
+
+def store_at(home: Path | None) -> GuardrailStore:
+    """Raises ConfigError, also where the extra is not installed."""
+    from interventions.home import find_home
+    from unified_flow.config import load
+    from unified_flow.guardrails.opening import open_store
+
+    place = find_home(home)
+    return open_store(place, load(place).guardrails)
+
+
+def _change(user: str, change: Callable[[UserRules], UserRules], home: Path | None) -> UserRules:
+    from unified_flow.question import checked_id
+
+    return store_at(home).change(checked_id(user, "user_id"), change)
+
+
+def _merged_with(
+    merge: Callable[[UserRules, UserRules], UserRules], more: UserRules, before: UserRules
+) -> UserRules:
+    return merge(before, more)
+
+
+def _told(after: UserRules, as_json: bool) -> None:
+    if as_json:
+        say(json.dumps(_row(after), ensure_ascii=False))
+    else:
+        note(f"{after.user_id} has {len(list(after.rules()))} rules and {_switches(after)}")
+
+
+def _row(rules: UserRules) -> dict[str, Any]:
+    return rules.model_dump(mode="json", exclude={"version"})
+
+
+def _columns(escalate: bool) -> tuple[str, str]:
+    kind = "escalate" if escalate else "flagged"
+    return f"{kind}_keywords", f"{kind}_phrases"
+
+
+def _switches(rules: UserRules) -> str:
+    if not rules.ai_control_enabled:
+        return "answers nowhere"
+    off = [
+        name
+        for name, on in (
+            ("chats", rules.ai_enabled_for_chats),
+            ("comments", rules.ai_enabled_for_comments),
+        )
+        if not on
+    ]
+    return f"answers, but not in {' and '.join(off)}" if off else "answers everywhere"

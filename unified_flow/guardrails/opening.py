@@ -1,0 +1,34 @@
+"""The store, opened late: without rules nobody pays for SQLAlchemy, nor needs the extra."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interventions.home import state_folder
+from unified_flow.errors import ConfigError
+from unified_flow.guardrails.settings import GuardrailSettings
+
+if TYPE_CHECKING:
+    from unified_flow.guardrails.store import GuardrailStore
+
+FILE = "guardrails.sqlite3"
+NEEDED = ("sqlalchemy", "alembic", "ahocorasick", "confusable_homoglyphs")
+
+
+def has_store(home: Path, settings: GuardrailSettings) -> bool:
+    """Whether there can be rules: a database is configured, or the file of one is there."""
+    return settings.database_url_env is not None or (state_folder(home) / FILE).exists()
+
+
+def open_store(home: Path, settings: GuardrailSettings) -> GuardrailStore:
+    """Raises ConfigError without the extra, and for a variable that holds no URL."""
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise ConfigError(
+            f"guardrails need the extra `guardrails` ({missing[0]} is not installed)",
+            hint="pip install 'unified-flow[guardrails]'",
+        )
+    from unified_flow.guardrails.store import store_of
+
+    return store_of(home, settings)
