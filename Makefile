@@ -8,7 +8,7 @@ DOCS ?= architecture
 export Q DOCS
 
 .DEFAULT_GOAL := help
-.PHONY: help ask test lint bench browser soak clean
+.PHONY: help ask test lint types bench browser soak clean
 
 help: ## what can be done here
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,6 +21,10 @@ test: $(VENV)/dev.stamp $(VENV)/smollm2.gguf ## run the test suite
 
 lint: $(VENV)/dev.stamp ## ruff and mypy
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check . && $(RUN)/mypy
+
+types: $(VENV)/dev.stamp ## the TypeScript types of the API, made anew and compiled (needs Node)
+	@$(RUN)/python -m unified_flow.api.description > clients/typescript/openapi.json
+	@cd clients/typescript && npm ci --silent --no-audit --no-fund && npm run --silent generate && npm run --silent check
 
 bench: $(VENV)/dev.stamp ## the benchmarks that need no data: see benchmarks/README.md for the rest
 	@$(RUN)/python benchmarks/turn.py

@@ -44,6 +44,7 @@ class Trace(BaseModel):
 class Answer(BaseModel):
     model_config = ConfigDict(
         frozen=True,
+        json_schema_serialization_defaults_required=True,
         json_schema_extra={
             "example": {
                 "answer": "A topic is a named bus over which nodes exchange messages.",

@@ -58,17 +58,8 @@ def make_app(services: Services) -> FastAPI:
         await running.end()
         await flow.aclose()
 
-    app = FastAPI(
-        title="unified-flow",
-        version=__version__,
-        description="Answers from documents, in eight phases; every failure waits for a person.",
-        lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
-    )
+    app = routes(lifespan=lifespan)
     app.state.serving = serving
-    for part in (query, completions, turns, triage, upkeep):
-        app.include_router(part.router)
     app.add_exception_handler(ProblemError, _refused)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _wrong)
@@ -88,6 +79,21 @@ def make_app(services: Services) -> FastAPI:
             allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
             expose_headers=["X-Request-ID", "Retry-After"],
         )
+    return app
+
+
+def routes(**options: Any) -> FastAPI:
+    """What can be asked, without anything that could answer: enough to describe it."""
+    app = FastAPI(
+        title="unified-flow",
+        version=__version__,
+        description="Answers from documents, in eight phases; every failure waits for a person.",
+        docs_url=None,
+        redoc_url=None,
+        **options,
+    )
+    for part in (query, completions, turns, triage, upkeep):
+        app.include_router(part.router)
     return app
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,7 +30,7 @@ class ErrorEnvelope(BaseModel):
         },
     )
 
-    error: bool = Field(default=True, description="always true")
+    error: Literal[True] = Field(description="always true")
     type: Kind
     code: Code
     message: str = Field(description="safe to show to a user")

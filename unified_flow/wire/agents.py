@@ -41,7 +41,9 @@ PHASES_OF: dict[AgentName, tuple[str, ...]] = {
 class AgentResponse(BaseModel):
     """`error_details` is written without what only the log may hold."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_serialization_defaults_required=True
+    )
 
     success: bool
     agent_name: AgentName

@@ -22,6 +22,7 @@ class Message(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
+        json_schema_serialization_defaults_required=True,
         json_schema_extra={
             "example": {
                 "id": "550e8400-e29b-41d4-a716-446655440000",

@@ -18,7 +18,9 @@ SHORTEST_MS = 0.001  # what a clock shows as nothing still took some time
 
 
 class Wire(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_serialization_defaults_required=True
+    )
 
 
 class ChunkMetadata(Wire):

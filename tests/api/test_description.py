@@ -1,0 +1,42 @@
+"""What describes the API to others is that of the API as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.api.service import Service
+from unified_flow.api.description import description
+from unified_flow.messages import MESSAGES
+
+CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
+
+
+def test_the_description_that_is_checked_in_is_current(service: Service) -> None:
+    written = (CLIENT / "openapi.json").read_text(encoding="utf-8")
+    assert written == description(), "make types"
+    assert service.http.get("/openapi.json").json() == json.loads(written)
+
+
+def test_the_types_were_made_of_it() -> None:
+    """`.ci/run` makes them anew and compiles them; here at least every name is there."""
+    schemas = json.loads(description())["components"]["schemas"]
+    types = (CLIENT / "api.ts").read_text(encoding="utf-8")
+    assert [name for name in schemas if f" {name}: " not in types] == []
+    paths = json.loads(description())["paths"]
+    assert [path for path in paths if f'"{path}": ' not in types] == []
+
+
+def test_no_package_names_a_registry() -> None:
+    for name in ("package.json", "package-lock.json"):
+        assert "resolved" not in (CLIENT / name).read_text(encoding="utf-8")
+
+
+def test_every_route_says_what_it_refuses() -> None:
+    for path, methods in json.loads(description())["paths"].items():
+        for method, route in methods.items():
+            assert "200" in route["responses"], (path, method)
+
+
+def test_every_text_is_there_in_both_languages() -> None:
+    assert MESSAGES["en"].keys() == MESSAGES["sv"].keys()
