@@ -10,12 +10,14 @@ from unified_flow.cli import (
     collections,
     config,
     doctor,
+    guardrails,
     index,
     keeping,
     memory,
     model,
     replay,
     resume,
+    rules,
     search,
     serve,
     sessions,
@@ -69,6 +71,9 @@ app.add_typer(turns.app, name="turns")
 app.command("trace")(trace.trace)
 app.add_typer(tools.app, name="tools")
 app.add_typer(sessions.app, name="sessions")
+app.add_typer(rules.app, name="rules")
+app.add_typer(guardrails.decisions, name="decisions")
+app.add_typer(guardrails.app, name="guardrails")
 app.add_typer(memory.app, name="memory")
 app.command("init")(config.init)
 app.add_typer(config.app, name="config")
