@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from unified_flow.config import Limits
+from unified_flow.config_tables import Limits
 from unified_flow.errors import LimitReachedError, Loop
 from unified_flow.turn import Turn
 

@@ -36,7 +36,7 @@ from tests.answers import (
 )
 from unified_flow import errors
 from unified_flow.classify import classify
-from unified_flow.config import Limits
+from unified_flow.config_tables import Limits
 from unified_flow.messages import MESSAGES
 from unified_flow.phases import BY_NAME, NAMES, PHASES
 from unified_flow.results import Verdict

@@ -27,7 +27,7 @@ from tests.servers.model_server import (
     status,
     trickle,
 )
-from unified_flow.config import GracefulSettings
+from unified_flow.config_tables import GracefulSettings
 from unified_flow.errors import InputError, PhaseError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.replaying.recording import recorded

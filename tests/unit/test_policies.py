@@ -11,7 +11,7 @@ import pytest
 
 from unified_flow import errors
 from unified_flow.classify import Stage, classify
-from unified_flow.config import GracefulSettings
+from unified_flow.config_tables import GracefulSettings
 from unified_flow.policies import Failure, Retry, Stop
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.policies.graceful import Graceful, retry_after_s

@@ -18,7 +18,7 @@ from tests.answers import (
     scripted_flow,
     verdict,
 )
-from unified_flow.config import Limits
+from unified_flow.config_tables import Limits
 from unified_flow.events import PhaseCompleted, PhaseStarted, TurnStarted
 from unified_flow.folding import apply, fold
 from unified_flow.journal import read

@@ -25,7 +25,7 @@ from unified_flow.api.ratelimit import Buckets, Rate
 from unified_flow.api.rendering import ProblemError, response_of
 from unified_flow.api.running import Running
 from unified_flow.api.tokens import Tokens, read_token
-from unified_flow.config import ServeSettings
+from unified_flow.config_tables import ServeSettings
 from unified_flow.errors import ConfigError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.services import Services

@@ -19,7 +19,7 @@ from unified_flow.api.facts import Facts, current, facts_of
 from unified_flow.api.problem import CLIENT_CLOSED, Problem
 from unified_flow.api.rendering import ProblemError, response_of
 from unified_flow.api.tokens import Tokens
-from unified_flow.config import ServeSettings
+from unified_flow.config_tables import ServeSettings
 from unified_flow.report import tell_outside_a_phase
 from unified_flow.services import Services
 

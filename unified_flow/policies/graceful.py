@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
-from unified_flow.config import GracefulSettings
+from unified_flow.config_tables import GracefulSettings
 from unified_flow.errors import CircuitOpenError
 from unified_flow.policies import Action, Bounds, Failure, Retry, Stop
 from unified_flow.policies.kinds import kind_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unified_flow.config import Limits
+from unified_flow.config_tables import Limits
 from unified_flow.phases import NAMES
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.routing import End, next_step

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, RootModel, model_validator
 
-from unified_flow.config import McpSettings
+from unified_flow.config_tables import McpSettings
 from unified_flow.errors import ConfigError, ToolArgumentError, ToolError
 from unified_flow.tools import Access, Tool, ToolOutput
 from unified_flow.tools.functions import claims_of

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from interventions.redaction import redact_text
-from unified_flow.config import McpSettings
+from unified_flow.config_tables import McpSettings
 from unified_flow.errors import ConfigError, ToolServerError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import asyncio
 
 import httpx
 
-from unified_flow.config import ResearchSettings
+from unified_flow.config_tables import ResearchSettings
 from unified_flow.errors import PageUnusableError
 from unified_flow.retrieval import web_pages
 from unified_flow.web import FetchPolicy

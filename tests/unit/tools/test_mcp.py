@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.servers import mcp_server
-from unified_flow.config import McpSettings
+from unified_flow.config_tables import McpSettings
 from unified_flow.errors import (
     ConfigError,
     ToolArgumentError,
