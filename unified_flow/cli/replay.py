@@ -17,8 +17,8 @@ from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
-    from unified_flow.replaying.recording import Recording
     from unified_flow.replaying.comparing import Replayed
+    from unified_flow.replaying.recording import Recording
     from unified_flow.services import Services
     from unified_flow.turn import Turn
 
