@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from unified_flow.guardrails.matching import Match
-from unified_flow.guardrails.moderation import Moderated, ModerationFailed
+from unified_flow.guardrails.moderator import Moderated, ModerationFailed
 from unified_flow.guardrails.rules import UserRules
 
 Stage = Literal["pre", "post"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from interventions.redaction import redact_text
 from unified_flow.errors import ConfigError, ModelError, SchemaMismatchError
+from unified_flow.guardrails.moderator import Moderated, ModerationFailed, Moderator
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.models.keys import read_key
 from unified_flow.models.openai import OpenAIModel
@@ -21,33 +21,6 @@ from unified_flow.models.openai import OpenAIModel
 SWITCH = "OPENAI_MODERATION_ENABLED"
 GROUP = "unified_flow.moderators"
 _YES, _NO = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
-
-
-@dataclass(frozen=True)
-class Moderated:
-    """`categories`: those that are flagged, with scores 0..1, the greatest first."""
-
-    flagged: bool
-    categories: Mapping[str, float] = field(default_factory=dict)
-    name: str = "OpenAI Moderation"
-    rule: str = "openai_moderation"
-
-
-@dataclass(frozen=True)
-class ModerationFailed:
-    """Nobody knows whether the text may be said; `error` is for whoever mends it."""
-
-    reason: str
-    error: Exception
-
-
-@runtime_checkable
-class Moderator(Protocol):
-    """A local classifier needs no more than this. May raise anything: that is a failure."""
-
-    async def moderate(self, text: str) -> Moderated: ...
-
-    async def aclose(self) -> None: ...
 
 
 class _Judged(BaseModel):

@@ -12,7 +12,7 @@ from unified_flow.guardrails.decision import (
     of_scope,
 )
 from unified_flow.guardrails.matching import Match, Rule
-from unified_flow.guardrails.moderation import Moderated, ModerationFailed
+from unified_flow.guardrails.moderator import Moderated, ModerationFailed
 from unified_flow.guardrails.rules import UserRules
 
 FAILED = ModerationFailed("no answer in time", TimeoutError())

@@ -11,13 +11,8 @@ from pydantic import ValidationError
 
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.errors import ConfigError
-from unified_flow.guardrails.moderation import (
-    EndpointModerator,
-    Moderated,
-    ModerationFailed,
-    moderated,
-    moderator_of,
-)
+from unified_flow.guardrails.moderation import EndpointModerator, moderated, moderator_of
+from unified_flow.guardrails.moderator import Moderated, ModerationFailed
 from unified_flow.guardrails.settings import GuardrailSettings
 
 KEY = "sk-moderation-0123456789"
@@ -126,7 +121,7 @@ def test_no_failure_repeats_the_key(server: ModerationServer) -> None:
 
 
 OWN = """
-from unified_flow.guardrails.moderation import Moderated
+from unified_flow.guardrails.moderator import Moderated
 
 class Words:
     async def moderate(self, text):
