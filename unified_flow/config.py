@@ -35,6 +35,7 @@ from unified_flow.config_tables import (
     Roles,
     ServeSettings,
     ToolSettings,
+    VectorSettings,
 )
 from unified_flow.errors import ConfigError
 from unified_flow.guardrails.settings import GuardrailSettings
@@ -85,8 +86,8 @@ class Settings(BaseSettings):
     )
     roles: Roles = Roles()
     local: LocalSettings = LocalSettings()
-    policy: Literal["fail_fast", "graceful"] = Field(
-        default="fail_fast", description="what a failure does: `fail_fast` or `graceful`"
+    policy: Literal["fail_fast", "graceful", "silent"] = Field(
+        default="fail_fast", description="what a failure does: `fail_fast`, `graceful` or `silent`"
     )
     graceful: GracefulSettings = GracefulSettings()
     language: Literal["en", "sv"] = Field(
@@ -101,6 +102,7 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     tools: ToolSettings = ToolSettings()
     research: ResearchSettings = ResearchSettings()
+    vectors: VectorSettings = VectorSettings()
     guardrails: GuardrailSettings = GuardrailSettings()
     serve: ServeSettings = ServeSettings()
     mcp: dict[ServerName, McpSettings] = Field(

@@ -65,8 +65,10 @@ def _resolve(data: dict[str, Any], home: Path) -> dict[str, Any]:
             else table
             for name, table in named.items()
         }
-    if isinstance(local := resolved.get("local"), dict) and isinstance(local.get("path"), str):
-        resolved["local"] = local | {"path": str(home / local["path"])}
+    for name in ("local", "vectors"):
+        table = resolved.get(name)
+        if isinstance(table, dict) and isinstance(table.get("path"), str):
+            resolved[name] = table | {"path": str(home / table["path"])}
     if isinstance(serve := resolved.get("serve"), dict):
         files = {key: serve.get(key) for key in ("token_file", "triage_token_file")}
         found = {key: str(home / file) for key, file in files.items() if isinstance(file, str)}

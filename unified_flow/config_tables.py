@@ -201,3 +201,29 @@ class ServeSettings(Table):
         if not re.fullmatch(r"off|[1-9]\d{0,8}/(second|minute|hour)", text):
             raise ValueError("a rate is like 5/second, 60/minute or off")
         return text
+
+
+class VectorSettings(Table):
+    """Search by meaning beside search by words (extra: vectors); off without model and path."""
+
+    model: str | None = Field(default=None, description="embedding model of `base_url`")
+    base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint, with /v1")
+    api_key_env: str = Field(
+        default="OPENAI_API_KEY", description="variable that holds the key of `base_url`"
+    )
+    path: Path | None = Field(default=None, description="embedding model as a .gguf file, instead")
+    qdrant_url: str | None = Field(
+        default=None, description="Qdrant server; else a folder in shared_state/"
+    )
+    qdrant_key_env: str | None = Field(
+        default=None, description="variable that holds the key of `qdrant_url`"
+    )
+    timeout_s: float = Field(default=60.0, gt=0, description="seconds for one batch of texts")
+
+    @model_validator(mode="after")
+    def _one_model(self) -> Self:
+        if self.model is not None and self.path is not None:
+            raise ValueError("name either a model or a path")
+        if self.model is not None and self.base_url is None:
+            raise ValueError("the model needs the base_url of its server")
+        return self

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interventions.home import find_home, state_folder
 from unified_flow.config import Settings, load
@@ -19,6 +20,9 @@ from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, absolute, res
 from unified_flow.retrieval.statistics import Statistics
 from unified_flow.retrieval.update import Progress
 from unified_flow.retrieval.web_pages import Fetch, Page
+
+if TYPE_CHECKING:
+    from unified_flow.retrieval.vectors.hybrid import Vectors
 
 
 def roots_of(
@@ -48,7 +52,35 @@ def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents
             raise unknown_collection(folder, settings.collection)
         return None
     private = [state_folder(home), home / "logs"]
-    return Documents(index, roots, exclude=private, fetch=_fetcher(settings))
+    vectors = _vectors(folder, settings)
+    return Documents(index, roots, exclude=private, fetch=_fetcher(settings), vectors=vectors)
+
+
+def _vectors(folder: Path, settings: Settings) -> Vectors | None:
+    """None where no embedding model is configured."""
+    given = settings.vectors
+    if given.path is None and given.model is None:
+        return None
+    from unified_flow.models.keys import read_key
+    from unified_flow.retrieval.vectors.embedding import Embedder, HttpEmbedder, LocalEmbedder
+    from unified_flow.retrieval.vectors.hybrid import Vectors
+    from unified_flow.retrieval.vectors.store import VectorStore, collection_name
+
+    embedder: Embedder
+    if given.path is not None:
+        start_timeout_s = settings.local.start_timeout_s
+        embedder = LocalEmbedder(
+            given.path, start_timeout_s=start_timeout_s, timeout_s=given.timeout_s
+        )
+    else:
+        assert given.base_url is not None
+        assert given.model is not None
+        key = read_key(given.api_key_env)
+        embedder = HttpEmbedder(given.base_url, given.model, key, given.timeout_s)
+    store_key = read_key(given.qdrant_key_env) if given.qdrant_key_env else None
+    place = given.qdrant_url or folder / "vectors"
+    name = collection_name(settings.collection, embedder.name)
+    return Vectors(embedder, VectorStore(place, name, store_key))
 
 
 def _fetcher(settings: Settings) -> Fetch:
@@ -97,8 +129,10 @@ class Documents:
         roots: Sequence[Root] | None,
         exclude: Sequence[Path] = (),
         fetch: Fetch | None = None,
+        vectors: Vectors | None = None,
     ) -> None:
         self.index = index
+        self._vectors = vectors
         self.roots = list(roots) if roots else None
         self.private = list(exclude)
         self._fetch = fetch
@@ -134,6 +168,8 @@ class Documents:
         )
         if self.roots:
             report.require_documents()
+        if self._vectors is not None:
+            self._vectors.follow(self.index, progress)
         self._fresh = True
         return report
 
@@ -156,7 +192,11 @@ class Documents:
 
     def search(self, query: str, limit: int = 8) -> list[Passage]:
         self.ensure_fresh()
+        if self._vectors is not None:
+            return self._vectors.search(self.index, query, limit)
         return self.index.search(query, limit)
 
     def close(self) -> None:
         self.index.close()
+        if self._vectors is not None:
+            self._vectors.close()

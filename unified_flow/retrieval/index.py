@@ -152,12 +152,12 @@ class Index:
         `score` is what ranking.score says. Raises RetrievalError for an index that is missing,
         broken, locked or unreadable, or was made by another version.
         """
-        with self._reading() as reader:
+        with self.reading() as reader:
             return reader.search(query, limit)
 
     def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
         """What `search` finds, and how it came about; `why` names a file to look for."""
-        with self._reading() as reader:
+        with self.reading() as reader:
             return explain(reader, query, limit, why)
 
     def statistics(self, exclude: Iterable[Path] = ()) -> Statistics:
@@ -165,7 +165,7 @@ class Index:
         roots = self.roots()
         left_out = frozenset(exclude) | _own_folders(self.path)
         skipped = [each for root in folders_of(roots) for each in discover(root, left_out).skipped]
-        with self._reading() as reader:
+        with self.reading() as reader:
             return statistics(
                 reader,
                 self.path.name.removesuffix(SUFFIX),
@@ -176,17 +176,17 @@ class Index:
 
     def document_frequency(self, wanted: Iterable[str]) -> dict[str, int]:
         """In how many chunks each term (as `text.terms` gives it) stands; 0 if in none."""
-        with self._reading() as reader:
+        with self.reading() as reader:
             return {term: reader.frequency(term) for term in wanted}
 
     def size(self) -> int:
         """The number of chunks that a search can return."""
-        with self._reading() as reader:
+        with self.reading() as reader:
             return reader.corpus.size
 
     def counts(self) -> tuple[int, int]:
         """(files, chunks) that a search can return."""
-        with self._reading() as reader:
+        with self.reading() as reader:
             files = reader.connection.execute(
                 f"SELECT count(*) FROM file WHERE skipped IS NULL {restricting(reader.scope)}"
             ).fetchone()[0]
@@ -199,12 +199,12 @@ class Index:
                 return list(self._roots)
         if not self.path.exists():
             return []
-        with self._reading() as reader:
+        with self.reading() as reader:
             return remembered(reader.connection)
 
     def headings(self) -> list[str]:
         """Every heading trail in the order of the documents, without repeats."""
-        with self._reading() as reader:
+        with self.reading() as reader:
             rows = reader.connection.execute(
                 "SELECT heading FROM chunk JOIN file ON file.id = file_id WHERE heading <> '' "
                 f"{restricting(reader.scope)} GROUP BY heading ORDER BY min(chunk.id)"
@@ -213,7 +213,7 @@ class Index:
 
     def check(self) -> None:
         """Reads the whole index; RetrievalError if any of it is damaged. Takes its time."""
-        with self._reading() as reader:
+        with self.reading() as reader:
             found = reader.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
                 raise sqlite3.DatabaseError(found)
@@ -227,7 +227,7 @@ class Index:
                 connection.close()
 
     @contextmanager
-    def _reading(self) -> Iterator[Reader]:
+    def reading(self) -> Iterator[Reader]:
         """The reader, within one transaction, so that all it reads is of one state."""
         with self._lock, store.failures(self.path, self._hint(None)):
             reader = self._connected()

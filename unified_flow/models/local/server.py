@@ -31,10 +31,13 @@ class Address:
 
 
 class LocalServer:
-    """Blocking; `start` and `stop` may be called from any thread, and `stop` while starting."""
+    """For chat, or for embeddings. Blocking; `start` and `stop` may be called from any thread, and `stop` while starting."""
 
-    def __init__(self, path: Path, *, context_tokens: int, start_timeout_s: float) -> None:
+    def __init__(
+        self, path: Path, *, context_tokens: int, start_timeout_s: float, embedding: bool = False
+    ) -> None:
         self.path = path
+        self._embedding = embedding
         self._context_tokens = context_tokens
         self._start_timeout_s = start_timeout_s
         self._process: subprocess.Popen[str] | None = None
@@ -94,6 +97,7 @@ class LocalServer:
             "key": key,
             "context_tokens": self._context_tokens,
             "threads": threads(),
+            "embedding": self._embedding,
         }
         deadline = threading.Timer(self._start_timeout_s, self._process.kill)
         deadline.start()

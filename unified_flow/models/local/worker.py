@@ -52,6 +52,10 @@ def _serve(order: dict[str, Any]) -> Any:
     params.cpuparams_batch.n_threads = order["threads"]
     params.no_extra_bufts = True  # repacked weights would stand in memory a second time
     params.warmup = False
+    if order["embedding"]:
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        params.n_ubatch = order["context_tokens"]  # a text must fit one batch
     params.verbosity = 1
     return xllamacpp.Server(params)
 

@@ -1,0 +1,186 @@
+"""Search by meaning beside search by words: a real Qdrant folder, a real embeddings server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unified_flow.documents import Documents, open_documents
+from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.retrieval.vectors.fusion import fused
+
+MEANINGS = (("car", "automobile", "vehicle"), ("bread", "loaf", "dough"), ("rain", "storm"))
+
+
+class Embeddings:
+    """A vector has a place for each meaning: "automobile" is near "car", as models have it."""
+
+    def __init__(self) -> None:
+        outer = self
+        self.texts: list[str] = []
+        self.keys: list[str | None] = []
+        self.status = 200
+        self.body: bytes | None = None
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.keys.append(self.headers["Authorization"])
+                outer.texts += asked["input"]
+                rows = [
+                    {"index": n, "embedding": _vector(text)}
+                    for n, text in enumerate(asked["input"])
+                ]
+                body = outer.body or json.dumps({"data": rows[::-1]}).encode()
+                self.send_response(outer.status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def _vector(text: str) -> list[float]:
+    found = [float(sum(text.lower().count(word) for word in words)) for words in MEANINGS]
+    return [*found, 0.1]
+
+
+@pytest.fixture
+def embeddings() -> Iterator[Embeddings]:
+    server = Embeddings()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def garage(tmp_path: Path) -> Path:
+    folder = tmp_path / "garage"
+    folder.mkdir()
+    (folder / "a.md").write_text("# One\n\nAn automobile needs oil every year.\n")
+    (folder / "b.md").write_text("# Two\n\nA loaf rises in the warm kitchen.\n")
+    (folder / "c.md").write_text("# Three\n\nThe storm took the roof away.\n")
+    return folder
+
+
+def documents(home: Path, garage: Path, embeddings: Embeddings) -> Documents:
+    (home / "unified_flow.toml").write_text(
+        f'[vectors]\nmodel = "test-embeddings"\nbase_url = "{embeddings.url}"\n'
+    )
+    return open_documents(home, [garage])
+
+
+def test_what_shares_no_word_is_found_by_its_meaning(
+    home: Path, garage: Path, embeddings: Embeddings
+) -> None:
+    both = documents(home, garage, embeddings)
+    assert both.index.path  # the index is the same with and without vectors
+    first = both.search("my car", 2)[0]
+    assert first.path == "garage/a.md"
+    assert both.index.search("my car", 2) == [], "no word of it stands anywhere"
+    scores = [passage.score for passage in both.search("warm loaf", 3)]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] == 1.0, "first in both rankings"
+    both.close()
+
+
+def test_only_what_is_new_is_embedded_and_what_is_gone_is_forgotten(
+    home: Path, garage: Path, embeddings: Embeddings
+) -> None:
+    documents(home, garage, embeddings).refresh()
+    assert len(embeddings.texts) == 3
+    (garage / "b.md").write_text("# Two\n\nThe dough rests.\n")
+    (garage / "c.md").unlink()
+    again = documents(home, garage, embeddings)
+    again.refresh()
+    assert [text for text in embeddings.texts[3:]] == ["Two\nThe dough rests."]
+    assert [p.path for p in again.search("storm damage", 5)][:1] != ["garage/c.md"]
+    assert {p.path for p in again.search("bread", 5)} >= {"garage/b.md"}
+    again.close()
+
+
+def test_two_processes_may_use_one_folder(home: Path, garage: Path, embeddings: Embeddings) -> None:
+    one, two = (documents(home, garage, embeddings) for _ in range(2))
+    for _ in range(3):
+        assert one.search("car", 1)[0].path == two.search("car", 1)[0].path
+    (garage / "d.md").write_text("# Four\n\nEvery vehicle has wheels.\n")
+    two.refresh()
+    assert "garage/d.md" in {p.path for p in one.search("car", 5)}, "seen by the other one too"
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (500, b"broken", "status 500"),
+        (401, b"no key", "status 401"),
+        (200, b"[]", "does not answer with embeddings"),
+        (200, b'{"data": []}', "0 vectors for"),
+    ],
+)
+def test_a_server_that_fails_is_a_retrieval_error(
+    home: Path, garage: Path, embeddings: Embeddings, status: int, body: bytes, message: str
+) -> None:
+    embeddings.status, embeddings.body = status, body
+    with pytest.raises(RetrievalError, match=message):
+        documents(home, garage, embeddings).search("car")
+    embeddings.close()
+
+
+def test_a_damaged_store_is_a_retrieval_error_that_says_what_to_do(
+    home: Path, garage: Path, embeddings: Embeddings
+) -> None:
+    whole = documents(home, garage, embeddings)
+    whole.refresh()
+    meta = home / "shared_state" / "index" / "vectors" / "meta.json"
+    meta.write_text("{")
+    with pytest.raises(RetrievalError, match="cannot be used") as caught:
+        whole.search("car")
+    assert "remove" in str(caught.value.hint)
+
+
+def test_the_key_goes_to_the_server_and_nowhere_else(
+    home: Path, garage: Path, embeddings: Embeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-embedding-key-0123456789")
+    documents(home, garage, embeddings).refresh()
+    assert set(embeddings.keys) == {"Bearer sk-embedding-key-0123456789"}
+    embeddings.status, embeddings.body = 401, b"no"
+    with pytest.raises(RetrievalError) as caught:
+        documents(home, garage, embeddings).search("car")
+    assert "sk-embedding" not in repr(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_settings_that_cannot_be_meant_are_refused(home: Path) -> None:
+    (home / "unified_flow.toml").write_text('[vectors]\nmodel = "m"\n')
+    with pytest.raises(ConfigError, match="base_url"):
+        open_documents(home, [home])
+
+
+@given(st.lists(st.permutations(range(6)), min_size=1, max_size=3))
+def test_fusion_keeps_what_all_rankings_agree_on(rankings: list[list[int]]) -> None:
+    scores = dict((key, score) for score, key in fused(rankings))
+    assert set(scores) == set(range(6))
+    assert all(0 < score <= 1 for score in scores.values())
+    for a in range(6):
+        for b in range(6):
+            if all(ranking.index(a) < ranking.index(b) for ranking in rankings):
+                assert scores[a] > scores[b]

@@ -1,0 +1,91 @@
+"""The vectors of an index, kept in step with it, and a search that asks both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from unified_flow.retrieval import Passage
+from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.reader import Reader
+from unified_flow.retrieval.scope import restricting
+from unified_flow.retrieval.vectors.embedding import BATCH, Embedder
+from unified_flow.retrieval.vectors.fusion import fused
+from unified_flow.retrieval.vectors.store import VectorStore, key_of
+
+CANDIDATES = 30  # of each ranking
+
+Progress = Callable[[int, int], None]
+
+
+class Vectors:
+    """Blocking, like the index. One embedder's vectors in one store."""
+
+    def __init__(self, embedder: Embedder, store: VectorStore) -> None:
+        self._embedder = embedder
+        self._store = store
+        self._chunks: dict[str, int] = {}
+        self._state = -1
+
+    def follow(self, index: Index, progress: Progress | None = None) -> int:
+        """Embed what is new in the index and forget what is gone; how many were embedded.
+
+        What was embedded stays, if it is cut short: the next time goes on from there.
+        """
+        with index.reading() as reader:
+            self._state = reader.data_version
+            texts, self._chunks = _chunks(reader)
+            everything = not reader.scope.condition
+        known = self._store.keys()
+        missing = [key for key in texts if key not in known]
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            vectors = self._embedder.embed([texts[key] for key in batch])
+            self._store.add(dict(zip(batch, vectors, strict=True)))
+            if progress is not None:
+                progress(start + len(batch), len(missing))
+        if everything:  # else some of them belong to what this index does not see
+            self._store.remove(known - texts.keys())
+        return len(missing)
+
+    def search(self, index: Index, query: str, limit: int) -> list[Passage]:
+        """Both rankings joined; `score` is that of the fusion. Raises RetrievalError."""
+        (vector,) = self._embedder.embed([query])
+        most = max(limit, CANDIDATES)
+        near = self._store.nearest(vector, 4 * most)
+        while True:
+            with index.reading() as reader:
+                if reader.data_version == self._state:
+                    by_words = _by_words(reader, query, most)
+                    # Others of the collection may be nearer than those that this index sees.
+                    by_meaning = [self._chunks[key] for key in near if key in self._chunks]
+                    ranked = fused([by_words, by_meaning[:most]])
+                    return [passage for passage, _ in reader.passages(ranked, limit)]
+            self.follow(index)  # another process has changed the index
+
+    def close(self) -> None:
+        self._embedder.close()
+
+
+def _chunks(reader: Reader) -> tuple[dict[str, str], dict[str, int]]:
+    """What is to be embedded, and the chunk that it is of, by key; in the order of the files."""
+    rows = reader.connection.execute(
+        "SELECT chunk.id, heading, text FROM chunk JOIN file ON file.id = file_id"
+        f" WHERE 1 {restricting(reader.scope)} ORDER BY chunk.id"
+    )
+    texts: dict[str, str] = {}
+    chunks: dict[str, int] = {}
+    for rowid, heading, text in rows:
+        embedded = f"{heading}\n{text}" if heading else text
+        key = key_of(embedded)
+        texts.setdefault(key, embedded)
+        chunks.setdefault(key, rowid)
+    return texts, chunks
+
+
+def _by_words(reader: Reader, query: str, limit: int) -> list[int]:
+    weights = reader.weights(query)
+    selecting = reader.selective(weights)
+    if not selecting:
+        return []
+    ordered = reader.ordered(reader.proposed(selecting, limit), weights)
+    return [rowid for _, rowid in ordered[:limit]]

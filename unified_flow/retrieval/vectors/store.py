@@ -1,0 +1,135 @@
+"""Vectors in Qdrant: in a folder of our own, or on a server.
+
+A point's id is made of what was embedded, so that the same text is never embedded twice, and a
+text that changed is another point.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interventions.home import make_private_folder
+from unified_flow.errors import ConfigError, RetrievalError
+
+if TYPE_CHECKING:
+    from qdrant_client import QdrantClient
+
+LOCK_WAIT_S = 10.0
+PAUSE_S = 0.05
+PAGE = 1000
+
+
+def key_of(text: str) -> str:
+    """The id of the point for `text`, as a UUID."""
+    return str(uuid.UUID(bytes=sha256(text.encode()).digest()[:16]))
+
+
+def collection_name(collection: str, embedder: str) -> str:
+    """Vectors of two models cannot be compared, so each has a collection of its own."""
+    return f"{collection}-{sha256(embedder.encode()).hexdigest()[:12]}"
+
+
+class VectorStore:
+    """One Qdrant collection. `place` is a folder, opened only while it is used, or an address."""
+
+    def __init__(self, place: Path | str, collection: str, api_key: str | None = None) -> None:
+        self._place = place
+        self._collection = collection
+        self._api_key = api_key
+
+    def keys(self) -> set[str]:
+        """Every point there is. Raises RetrievalError, as everything here."""
+        with self._open() as client:
+            if not client.collection_exists(self._collection):
+                return set()
+            found: set[str] = set()
+            offset = None
+            while True:
+                points, offset = client.scroll(
+                    self._collection,
+                    limit=PAGE,
+                    offset=offset,
+                    with_payload=False,
+                    with_vectors=False,
+                )
+                found |= {str(point.id) for point in points}
+                if offset is None:
+                    return found
+
+    def add(self, vectors: Mapping[str, Sequence[float]]) -> None:
+        from qdrant_client import models
+
+        if not vectors:
+            return
+        with self._open() as client:
+            if not client.collection_exists(self._collection):
+                size = len(next(iter(vectors.values())))
+                distance = models.Distance.COSINE
+                client.create_collection(
+                    self._collection,
+                    vectors_config=models.VectorParams(size=size, distance=distance),
+                )
+            points = [
+                models.PointStruct(id=key, vector=list(vector)) for key, vector in vectors.items()
+            ]
+            client.upsert(self._collection, points=points, wait=True)
+
+    def remove(self, keys: Iterable[str]) -> None:
+        gone: list[int | str | uuid.UUID] = list(keys)
+        if not gone:
+            return
+        with self._open() as client:
+            client.delete(self._collection, points_selector=gone, wait=True)
+
+    def nearest(self, vector: Sequence[float], limit: int) -> list[str]:
+        """Keys, nearest first; [] where nothing is kept yet."""
+        with self._open() as client:
+            if not client.collection_exists(self._collection):
+                return []
+            found = client.query_points(
+                self._collection, query=list(vector), limit=limit, with_payload=False
+            )
+            return [str(point.id) for point in found.points]
+
+    @contextmanager
+    def _open(self) -> Iterator[QdrantClient]:
+        try:
+            with closing(self._client()) as client:
+                yield client
+        except ImportError as exc:
+            raise ConfigError(
+                "vectors need qdrant-client", hint="pip install 'unified-flow[vectors]'"
+            ) from exc
+        except RetrievalError:
+            raise
+        except Exception as exc:  # the client has no base class for what it raises
+            raise RetrievalError(
+                f"the vector store {self._place} cannot be used: {exc or type(exc).__name__}",
+                hint="is the server there, and of the model that the collection was made with?"
+                if isinstance(self._place, str)
+                else f"remove {self._place} to have it made anew",
+            ) from exc
+
+    def _client(self) -> QdrantClient:
+        from qdrant_client import QdrantClient
+
+        if isinstance(self._place, str):
+            return QdrantClient(url=self._place, api_key=self._api_key, check_compatibility=False)
+        make_private_folder(self._place)
+        deadline = time.monotonic() + LOCK_WAIT_S
+        while True:
+            try:
+                return QdrantClient(path=str(self._place))
+            except RuntimeError as exc:
+                if "already accessed" not in str(exc) or time.monotonic() > deadline:
+                    raise RetrievalError(
+                        f"the vectors in {self._place} are in use by another process",
+                        hint="try again, or let many processes share a Qdrant server: qdrant_url",
+                    ) from exc
+                time.sleep(PAUSE_S)
