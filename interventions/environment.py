@@ -16,6 +16,7 @@ from typing import Any
 
 GIT_TIMEOUT_S = 2.0
 DEFAULT_PACKAGES = ("unified-flow", "pydantic", "httpx")
+FileState = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True)
@@ -52,31 +53,56 @@ def passing_environment(folder: Path, extra: dict[str, Any] | None = None) -> di
     }
 
 
+@dataclass(frozen=True)
+class Head:
+    """`files` are those that told the commit, with their state before they were read."""
+
+    files: dict[Path, FileState]
+    commit: str | None
+
+
+_heads: dict[Path, Head] = {}
+
+
 def head_commit(folder: Path) -> str | None:
     """The commit that HEAD names, read from git's own files; None if they do not tell."""
     git_folder = _git_folder(folder)
     if git_folder is None:
         return None
-    try:
-        head = (git_folder / "HEAD").read_text().strip()
-        reference = head.removeprefix("ref: ")
-        return head if reference == head else _commit_of(git_folder, reference)
-    except (OSError, UnicodeDecodeError):
-        return None
+    known = _heads.get(git_folder)
+    if known is None or any(_state(path) != state for path, state in known.files.items()):
+        try:
+            known = _heads[git_folder] = _read_head(git_folder)
+        except (OSError, UnicodeDecodeError):
+            return None
+    return known.commit
 
 
-def _commit_of(git_folder: Path, reference: str) -> str | None:
+def _read_head(git_folder: Path) -> Head:
     """A linked worktree keeps its branches in the main one; an old branch is packed with others."""
     shared = git_folder / "commondir"
     common = git_folder / shared.read_text().strip() if shared.is_file() else git_folder
+    head, packed = git_folder / "HEAD", common / "packed-refs"
+    files = {head: _state(head)}
+    named = head.read_text().strip()
+    reference = named.removeprefix("ref: ")
+    if reference == named:
+        return Head(files, named)
     loose = common / reference
-    if loose.is_file():
-        return loose.read_text().strip()
-    for line in (common / "packed-refs").read_text().splitlines():
-        commit, _, name = line.partition(" ")
-        if name == reference:
-            return commit
-    return None
+    files |= {path: _state(path) for path in (loose, packed)}
+    if files[loose] is not None:
+        return Head(files, loose.read_text().strip())
+    lines = (line.partition(" ") for line in packed.read_text().splitlines())
+    return Head(files, next((commit for commit, _, name in lines if name == reference), None))
+
+
+def _state(path: Path) -> FileState:
+    """Another one after every write: git replaces these files, each by a new one."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def git_state(folder: Path) -> GitState:

@@ -7,6 +7,7 @@ folder that the setting `recipes` names) stands in for the one in the package.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import tomllib
 from dataclasses import dataclass
@@ -57,12 +58,12 @@ def load(phase: str, override: Path | None) -> Recipe:
     """The recipe of `phase`. Raises RecipeError naming the file and the line."""
     for path in _candidates(phase, override):
         try:
-            found = path.lstat()
+            found = os.lstat(path)
         except FileNotFoundError:
             continue
         try:
             if S_ISLNK(found.st_mode):
-                found = path.stat()
+                found = Path(path).stat()
             if not S_ISREG(found.st_mode):
                 raise RecipeError(f"{path}:1: the recipe is not a regular file")
             return _read(path, found.st_mtime_ns, found.st_size)
@@ -75,13 +76,16 @@ def load(phase: str, override: Path | None) -> Recipe:
 
 
 @lru_cache(maxsize=64)
-def _candidates(phase: str, override: Path | None) -> tuple[Path, ...]:
+def _candidates(phase: str, override: Path | None) -> tuple[str, ...]:
+    """As text: every phase of every turn looks at them, and a Path is slow to look at and to
+    hash."""
     folders = (PACKAGED,) if override is None else (override, PACKAGED)
-    return tuple(folder / f"{phase}.md" for folder in folders)
+    return tuple(str(folder / f"{phase}.md") for folder in folders)
 
 
 @lru_cache(maxsize=64)
-def _read(path: Path, mtime_ns: int, size: int) -> Recipe:
+def _read(name: str, mtime_ns: int, size: int) -> Recipe:
+    path = Path(name)
     text = path.read_text(encoding="utf-8")
     head, prompt = _split(path, text)
     try:

@@ -58,3 +58,23 @@ def test_the_commit_is_the_one_that_git_names(kind: Callable[[Path], Path], tmp_
 
 def test_without_a_repository_nothing_is_known(tmp_path: Path) -> None:
     assert head_commit(tmp_path) is None
+
+
+@pytest.mark.parametrize("kind", [plain, detached, packed, worktree])
+def test_a_commit_is_seen_by_a_process_that_knew_the_one_before(
+    kind: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    git(repository, "init", "-q")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "first")
+    folder = kind(repository)
+    for words in (
+        ["commit", "-q", "--allow-empty", "-m", "second"],
+        ["pack-refs", "--all"],
+        ["checkout", "-q", "-b", "another", "HEAD~1"],
+        ["reset", "-q", "--soft", "HEAD@{1}"],
+    ):
+        git(folder, *words)
+        assert head_commit(folder) == git(folder, "rev-parse", "HEAD")
+        assert head_commit(folder) == git(folder, "rev-parse", "HEAD")
