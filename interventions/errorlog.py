@@ -79,14 +79,14 @@ class Dropped:
             tail, counts = self._files.setdefault(path, (jsonl.Tail(path), Counter()))
             try:
                 another, lines = tail.read()
+                if another:
+                    counts.clear()
+                for _, line in lines:
+                    record = jsonl.parse_line(line)
+                    if record is not None and record.get("admission") == "dropped":
+                        counts[str(record.get("reason") or "unknown")] += 1
             except OSError as error:
                 raise storage_error("read", path, error) from error
-            if another:
-                counts.clear()
-            for _, line in lines:
-                record = jsonl.parse_line(line)
-                if record is not None and record.get("admission") == "dropped":
-                    counts[str(record.get("reason") or "unknown")] += 1
             total += counts
         return total
 

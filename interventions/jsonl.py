@@ -15,6 +15,7 @@ from typing import Any
 
 from interventions.home import open_private
 
+_BLOCK_BYTES = 1 << 18
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -82,33 +83,37 @@ class Tail:
         self._inode = 0
         self._read_to = 0
 
-    def read(self) -> tuple[bool, list[tuple[int, bytes]]]:
+    def read(self) -> tuple[bool, Iterator[tuple[int, bytes]]]:
         """Whether it is another file than before, or was cut, so that nothing read of it holds; and
-        (offset, line) of each whole line that is new. A missing file is empty. Raises OSError.
+        (offset, line) of each whole line that is new, which counts as read once the next block of
+        the file is asked for. A missing file is empty. Both raise OSError.
         """
         try:
             found = os.stat(self.path)  # noqa: PTH116 - in every put
         except FileNotFoundError:
             another = self._inode != 0
             self._inode = self._read_to = 0
-            return another, []
+            return another, iter(())
         another = found.st_ino != self._inode or found.st_size < self._read_to
         if another:
             self._inode = found.st_ino
             self._read_to = max(found.st_size - self._at_most, 0) if self._at_most else 0
-        base = self._read_to
-        if found.st_size == base:
-            return another, []
+        return another, self._lines() if found.st_size != self._read_to else iter(())
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """Block by block: a long file read whole would stay in the process's memory for good."""
+        inode, base, rest = self._inode, self._read_to, b""
         with self.path.open("rb") as file:
             file.seek(base)
-            data = file.read()
-        lines, start = [], 0
-        # A line without its end is still being written.
-        while (end := data.find(b"\n", start)) >= 0:
-            lines.append((base + start, data[start:end]))
-            start = end + 1
-        self._read_to = base + start
-        return another, lines
+            while block := file.read(_BLOCK_BYTES):
+                data, start = rest + block, 0
+                # A line without its end is still being written.
+                while (end := data.find(b"\n", start)) >= 0:
+                    yield base + start, data[start:end]
+                    start = end + 1
+                base, rest = base + start, data[start:]
+                if inode == self._inode:
+                    self._read_to = base
 
 
 def at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[dict[str, Any]]:

@@ -24,8 +24,10 @@ class Archived:
         another, lines = self._tail.read()
         if another:
             self.figures, self.entries = {}, {}
-        for entry in latest(filter(None, (parse_line(line) for _, line in lines))):
-            if self._whole:
-                self.entries[entry["id"]] = entry
-            else:
-                self.figures[entry["id"]] = past(entry)
+        for _, line in lines:
+            # One at a time: all of a long past at once would be held for good.
+            for entry in latest(filter(None, [parse_line(line)])):
+                if self._whole:
+                    self.entries[entry["id"]] = entry
+                else:
+                    self.figures[entry["id"]] = past(entry)

@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from textual.content import Content
 
-from interventions.entry import Entry
+from interventions.entry import Entry, closed_at
 from interventions.grouping import Group
 from monitor import listing
 from monitor.feeds import MOST_TURNS, Feed
 from monitor.logtail import MOST_LINES
 from monitor.model import Model
 from monitor.panes import log, turns
+from monitor.panes.made import Made, minute
 from monitor.states import told, why_empty
 from monitor.widgets.rows import Column, Row
 
@@ -94,12 +95,22 @@ class OpenTab(Tab):
     name = "open"
     columns = listing.OPEN_COLUMNS
     of_entries = True
-    _groups: Sequence[Group] = ()
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._groups: Sequence[Group] = ()
+        self._made = Made()
 
     def rows(self, now: datetime) -> list[Row]:
+        model = self.model
+        of = (model.snapshot, model.view, frozenset(model.marked), frozenset(model.new))
+        return self._made.rows(of, now, lambda: self._make(now))
+
+    def _make(self, now: datetime) -> tuple[list[Row], list[str]]:
         self._groups = self.model.groups(now)
         new, marked = self.model.new, self.model.marked
-        return [listing.open_row(group, now, new=new, marked=marked) for group in self._groups]
+        rows = [listing.open_row(group, now, new=new, marked=marked) for group in self._groups]
+        return rows, [group.first["created_at"] for group in self._groups]
 
     def why_empty(self) -> Content:
         return why_empty(self.model.snapshot, self.model.view.query.text)
@@ -108,9 +119,13 @@ class OpenTab(Tab):
         return next((group.entries for group in self._groups if group.key == key), ())
 
     def marked_entries(self) -> list[Entry]:
+        if not self.model.marked:
+            return []
         return [entry for entry in self.model.snapshot.entries if entry["id"] in self.model.marked]
 
     def marked_and_hidden(self, now: datetime) -> int:
+        if not self.model.marked:
+            return 0
         shown = {entry["id"] for group in self.model.groups(now) for entry in group.entries}
         return len(self.model.marked - shown)
 
@@ -137,33 +152,55 @@ class HistoryTab(Tab):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         self._marked: set[str] = set()
-        # What was made last, and of what: a long past is not gone through for every key.
-        self._found: tuple[object, object, list[Entry]] = (None, None, [])
-        self._made: dict[str, tuple[tuple[Entry, str, bool], Row]] = {}
-        self._by_id: tuple[object, dict[str, Entry]] = (None, {})
+        # What was found and made last: a long past is not gone through for every key, and of one
+        # that grows only what is new.
+        self._of: tuple[object, object] = (None, None)
+        self._found: list[Entry] = []
+        self._judged: dict[str, tuple[Entry, bool]] = {}
+        self._shown_now: dict[str, tuple[Entry, str, bool, Row]] = {}
+        self._made = Made()
 
     def rows(self, now: datetime) -> list[Row]:
-        made: dict[str, tuple[tuple[Entry, str, bool], Row]] = {}
+        of = (self._matching(now), frozenset(self._marked))
+        return self._made.rows(of, now, lambda: self._make(now))
+
+    def _make(self, now: datetime) -> tuple[list[Row], list[str]]:
+        shown: dict[str, tuple[Entry, str, bool, Row]] = {}
         for entry in self._shown(now):
             own, marked = entry["id"], entry["id"] in self._marked
-            of = (entry, listing.closed_ago(entry, now), marked)
-            known = self._made.get(own)
-            if known is None or known[0] != of:
-                known = (of, listing.history_row(entry, now, marked=marked))
-            made[own] = known
-        self._made = made
-        return [row for _, row in made.values()]
+            ago = listing.closed_ago(entry, now)
+            known = self._shown_now.get(own)
+            if known is None or known[:3] != (entry, ago, marked):
+                known = (entry, ago, marked, listing.history_row(entry, now, marked=marked))
+            shown[own] = known
+        self._shown_now = shown
+        closed = [closed_at(entry) or entry["last_seen"] for entry, *_ in shown.values()]
+        return [row for *_, row in shown.values()], closed
 
     def _shown(self, now: datetime) -> list[Entry]:
         return self._matching(now)[:MOST_HISTORY]
 
     def _matching(self, now: datetime) -> list[Entry]:
+        """The same list as long as nothing came and no age in the query may have become true."""
         query, closed = self.model.view.query, self._closed()
-        # Ages in a query are in minutes at best.
-        of = (query.text, now.replace(second=0, microsecond=0))
-        if self._found[0] is not closed or self._found[1] != of:
-            self._found = (closed, of, [e for e in closed if query.matches(e, now)])
-        return self._found[2]
+        asked = (query.text, minute(now))
+        if asked != self._of[1]:
+            self._judged = {}
+        elif closed is self._of[0]:
+            return self._found
+        if query.tests:
+            before, judged = self._judged, {}
+            for entry in closed:
+                known = before.get(entry["id"])
+                if known is None or known[0] is not entry:
+                    known = (entry, query.matches(entry, now))
+                judged[entry["id"]] = known
+            self._judged = judged
+            self._found = [entry for entry, matches in judged.values() if matches]
+        else:
+            self._found = list(closed)
+        self._of = (closed, asked)
+        return self._found
 
     def marked_entries(self) -> list[Entry]:
         if not self._marked:
@@ -190,7 +227,7 @@ class HistoryTab(Tab):
         return f"({count} marked)" if count else ""
 
     def more(self) -> str:
-        left = len(self._found[2]) - MOST_HISTORY
+        left = len(self._found) - MOST_HISTORY
         return _more(left, "interventions history QUERY") if left > 0 else ""
 
     def _nothing(self) -> tuple[str, str, str]:
@@ -199,11 +236,8 @@ class HistoryTab(Tab):
         return ("No history", "nothing was closed yet", "")
 
     def entries(self, key: str) -> Sequence[Entry]:
-        closed = self._closed()
-        if self._by_id[0] is not closed:
-            self._by_id = (closed, {entry["id"]: entry for entry in closed})
-        found = self._by_id[1].get(key)
-        return [found] if found is not None else []
+        found = self._shown_now.get(key)
+        return [found[0]] if found is not None else []
 
     def _closed(self) -> Sequence[Entry]:
         return self.feed.history if self.feed else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 from interventions import InterventionQueue, jsonl
@@ -50,19 +51,50 @@ def test_what_was_resolved_and_later_dismissed_is_known(
     assert [one["id"] for one in queue.similar(now["id"])] == [first]
 
 
+def _read(tail: jsonl.Tail) -> tuple[bool, list[tuple[int, bytes]]]:
+    another, lines = tail.read()
+    return another, list(lines)
+
+
 def test_lines_are_read_on_from_where_the_last_reading_ended(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     tail = jsonl.Tail(path)
-    assert tail.read() == (False, [])
+    assert _read(tail) == (False, [])
     path.write_bytes(b'{"a":1}\n{"b"')
-    assert tail.read() == (True, [(0, b'{"a":1}')])
+    assert _read(tail) == (True, [(0, b'{"a":1}')])
     with path.open("ab") as file:
         file.write(b":2}\n")
-    assert tail.read() == (False, [(8, b'{"b":2}')])
-    assert tail.read() == (False, [])
+    assert _read(tail) == (False, [(8, b'{"b":2}')])
+    assert _read(tail) == (False, [])
     path.write_bytes(b"{}\n")
-    assert tail.read() == (True, [(0, b"{}")])
+    assert _read(tail) == (True, [(0, b"{}")])
     path.unlink()
-    assert tail.read() == (True, [])
+    assert _read(tail) == (True, [])
     path.write_bytes(b'{"a":1}\n{"b":2}\n')
-    assert jsonl.Tail(path, at_most=9).read() == (True, [(7, b""), (8, b'{"b":2}')])
+    assert _read(jsonl.Tail(path, at_most=9)) == (True, [(7, b""), (8, b'{"b":2}')])
+
+
+def test_a_long_file_is_never_in_memory_whole(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    long = b'{"long":"' + b"x" * 700_000 + b'"}'  # longer than a block
+    lines = [*(b'{"n":%d,"pad":"%s"}' % (n, b"-" * 2000) for n in range(5000)), long, b"{}"]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    tail = jsonl.Tail(path)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in tail.read()[1]) == len(lines)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 4_000_000 < path.stat().st_size
+    assert _read(tail) == (False, [])
+    assert [line for _, line in _read(jsonl.Tail(path))[1]] == lines
+
+
+def test_what_one_reader_has_begun_no_other_misses(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"{}\n{}\n")
+    tail = jsonl.Tail(path)
+    _, begun = tail.read()
+    next(begun)
+    assert len(_read(tail)[1]) == 2

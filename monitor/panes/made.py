@@ -1,0 +1,43 @@
+"""Rows that are made again only when something that they show is another. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from interventions.timestamps import from_text
+from monitor.widgets.rows import Row
+
+_IN_SECONDS = timedelta(minutes=1)
+
+
+def minute(now: datetime) -> datetime:
+    return now.replace(second=0, microsecond=0)
+
+
+class Made:
+    """An age is told in seconds for a minute and then in minutes, so that thousands of rows that
+    are older are made once a minute and not once a second, and not for every key."""
+
+    def __init__(self) -> None:
+        self._of: object = None
+        self._at: datetime | None = None
+        self._young_until: datetime | None = None
+        self._rows: list[Row] = []
+
+    def rows(
+        self, of: object, now: datetime, make: Callable[[], tuple[list[Row], Sequence[str]]]
+    ) -> list[Row]:
+        """`of` is all that the rows are made of but the time; `make` gives the rows and the moments
+        (ISO 8601) whose ages they tell. The list is the same one as long as it holds."""
+        if of != self._of or self._at is None or self._rounded(now) != self._rounded(self._at):
+            self._rows, moments = make()
+            self._of, self._at = of, now
+            youngest = max(map(from_text, moments), default=None)
+            self._young_until = youngest + _IN_SECONDS if youngest is not None else None
+        return self._rows
+
+    def _rounded(self, moment: datetime) -> datetime:
+        if self._young_until is not None and moment < self._young_until:
+            return moment.replace(microsecond=0)
+        return minute(moment)

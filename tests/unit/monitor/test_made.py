@@ -1,0 +1,72 @@
+"""Rows are made when what they show is another, and not for every look at them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from interventions.entry import Entry, complete
+from interventions.query import parse
+from interventions.timestamps import to_text
+from monitor.feeds import Feed
+from monitor.model import Model
+from monitor.panes.tabs import HistoryTab, OpenTab
+from monitor.snapshot import Snapshot
+
+NOW = datetime(2026, 3, 14, 15, 9, 10, tzinfo=UTC)
+
+
+def _entry(number: int, ago: timedelta, **fields: Any) -> Entry:
+    created = to_text(NOW - ago)
+    return complete({"id": f"int_1_{number:06x}", "created_at": created, **fields})
+
+
+def _closed(number: int, ago: timedelta) -> Entry:
+    error = f"Error{number}"
+    return _entry(number, ago, resolved_at=to_text(NOW - ago), error_type=error)
+
+
+def test_open_rows_are_made_anew_for_a_change_a_mark_or_a_minute() -> None:
+    old = _entry(1, timedelta(hours=2))
+    tab = OpenTab(Model(Snapshot(NOW, (old,))))
+    first = tab.rows(NOW)
+    assert tab.rows(NOW + timedelta(seconds=30)) is first
+    assert tab.rows(NOW + timedelta(minutes=1)) is not first
+    assert tab.rows(NOW)[0].cells[2].text == "2h"
+    tab.mark(first[0].key)
+    assert tab.rows(NOW)[0].cells[0].text == "✓"
+    tab.model.take(Snapshot(NOW, (old, _entry(2, timedelta(hours=3)))))
+    assert len(tab.rows(NOW)) == 2
+    tab.model.filter("id:000001")
+    assert len(tab.rows(NOW)) == 1
+
+
+def test_a_young_row_counts_its_seconds() -> None:
+    tab = OpenTab(Model(Snapshot(NOW, (_entry(1, timedelta(seconds=5)),))))
+    assert [tab.rows(NOW + timedelta(seconds=s))[0].cells[2].text for s in (0, 1, 60)] == [
+        "5s",
+        "6s",
+        "1m",
+    ]
+
+
+def test_of_a_past_that_grows_only_what_is_new_is_judged_and_made() -> None:
+    past = [_closed(n, timedelta(hours=n + 1)) for n in range(600)]
+    model = Model(Snapshot(NOW))
+    model.view = type(model.view)(parse("error"))
+    tab = HistoryTab(model)
+    tab.feed = Feed("history", history=past)
+    first = tab.rows(NOW)
+    assert len(first) == 500
+    assert "100 older ones" in tab.more()
+    new = _closed(601, timedelta(seconds=1))
+    tab.feed = Feed("history", history=[new, *past])
+    asked: list[str] = []
+    query = model.view.query
+    judging = (lambda e, now: asked.append(e["id"]) or True,)
+    model.view = type(model.view)(type(query)(query.text, judging, query.names_state))
+    rows = tab.rows(NOW)
+    assert asked == [new["id"]]
+    assert rows[0].key == new["id"]
+    assert all(one is other for one, other in zip(rows[1:], first, strict=False))
+    assert tab.entries(new["id"]) == [new]
