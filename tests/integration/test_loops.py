@@ -46,9 +46,9 @@ def test_planner_and_coordinator_alternate_until_complete(home: Path, docs: Path
 
 
 def test_revise_goes_to_synthesis(home: Path, docs: Path) -> None:
-    better = DRAFT.model_copy(update={"response": "better"})
+    better = DRAFT.model_copy(update={"response": "A named bus."})
     turn = _run(home, docs, validation=[verdict("REVISE"), APPROVE], synthesis=[DRAFT, better])
-    assert turn.response == "better"
+    assert turn.response == "A named bus."
     assert started_phases(home)[-5:] == [
         "synthesis",
         "validation",

@@ -7,20 +7,17 @@ import re
 from collections.abc import Iterable
 
 from unified_flow.models.embedded.intents import talk_of
-from unified_flow.models.embedded.matching import closest, matching_terms
+from unified_flow.models.embedded.matching import matching_terms
 from unified_flow.models.embedded.passages import SEARCH, analysed, passages_of, read_passages
-from unified_flow.models.embedded.phrases import ALL
 from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.quotes import shown
-from unified_flow.results import Checks, Draft, ToolResult, Verdict
+from unified_flow.models.embedded.statements import faults, known_in, source_texts
+from unified_flow.results import Checks, Draft, Verdict
 from unified_flow.retrieval import path_of
 from unified_flow.sections import Sections
-from unified_flow.text import language_of, sentences, terms, words
+from unified_flow.text import language_of, terms, words
 
-_QUOTED = re.compile(r"“([^“”]+)”")
-_SOURCE = re.compile(r"\(?[^\s()]+(?::p?|#L)\d+\)?:?")
-_CHECKED = re.compile(r"\b(?:[A-ZÅÄÖ][\w-]*|\d[\d.,]*\w*)\b")
-_SUPPORTED = 0.6  # share of a statement's terms that its sources have
+KEEP_TO_SOURCES = "keep to what the sources say and leave out what the issues name"
 _ADDRESSED = 0.3  # share of the question's terms that answer and sources have
 _LEFTOVERS = re.compile(r"^\s*[{\[]\s*\"|```json|<\|\w+\|>|\{\{\w+\}\}")
 
@@ -40,26 +37,23 @@ def verify(query: str, sections: Sections) -> Verdict:
         if issues:
             return _verdict("REVISE", issues, ["cite nothing when abstaining"], coherent=False)
         return _verdict("APPROVE", confidence=0.9)
-    misquoted = [c.quote for c in draft.citations if not _stands(shown(c.quote), texts)]
-    unsupported = _unsupported(draft, texts, query)
-    invented = _invented(draft, texts, query)
+    found = faults(draft, texts, query)
     addressed = _is_addressed(query, draft, sections)
-    issues = [f"not in the sources: {shown(quote)}" for quote in misquoted]
-    issues += [f"not supported by the sources: {statement}" for statement in unsupported]
-    issues += [f"stands in no source: {name}" for name in invented]
+    issues = found.issues
     if not draft.citations:
         issues.append("no citation")
     if not formatted:
         issues.append("leftovers of a format in the response")
     checks = Checks(
-        claims_supported=not (misquoted or unsupported) and bool(draft.citations),
-        no_hallucinations=not invented,
+        claims_supported=not (found.misquoted or found.unsupported) and bool(draft.citations),
+        no_hallucinations=not found.invented,
         query_addressed=addressed,
         coherent_format=formatted,
     )
     if issues:
-        hints = ["keep to what the sources say and leave out what the issues name"]
-        return Verdict(decision="REVISE", confidence=0.8, checks=checks, issues=issues, hints=hints)
+        return Verdict(
+            decision="REVISE", confidence=0.8, checks=checks, issues=issues, hints=[KEEP_TO_SOURCES]
+        )
     if not addressed:
         missing = " ".join(word for word in words(query) if terms(word, language_of(query)))
         return Verdict(
@@ -95,85 +89,6 @@ def _verdict(
     )
 
 
-def source_texts(results: Iterable[ToolResult]) -> list[str]:
-    """Every text that a tool brought, whatever its form, and nothing that only looks like one."""
-    found: list[str] = []
-
-    def collect(value: object) -> None:
-        if isinstance(value, str):
-            found.append(value)
-        elif isinstance(value, dict):
-            for each in value.values():
-                collect(each)
-        elif isinstance(value, list):
-            for each in value:
-                collect(each)
-
-    for result in results:
-        if isinstance(result.result, dict):
-            collect({k: v for k, v in result.result.items() if k not in ("query", "pattern")})
-        else:
-            collect(result.result)
-        found += [claim.claim for claim in result.claims]
-    return found
-
-
-def _stands(quote: str, texts: Iterable[str]) -> bool:
-    return bool(quote) and any(quote in text for text in texts)
-
-
-def _statements(draft: Draft, texts: list[str]) -> list[str]:
-    """What the response says besides quotes, sources and the model's own set phrases."""
-    rest = draft.response
-    for match in _QUOTED.finditer(draft.response):
-        if _stands(shown(match.group(1)), texts):
-            rest = rest.replace(match.group(), " ")
-    for citation in draft.citations:
-        rest = rest.replace(citation.quote, " ")
-        if path_of(citation.source) in texts:  # also one with spaces or parentheses in it
-            rest = rest.replace(citation.source, " ")
-    rest = _SOURCE.sub(" ", rest)
-    own = tuple(beginning for phrases in ALL for beginning in phrases.own() if beginning)
-    return [
-        statement
-        for start, end in sentences(rest)
-        if (statement := rest[start:end].lstrip("-*0123456789. ")) and not statement.startswith(own)
-    ]
-
-
-def _unsupported(draft: Draft, texts: list[str], query: str) -> list[str]:
-    language = language_of(query)
-    statements = [s for s in _statements(draft, texts) if not _stands(shown(s), texts)]
-    if not statements:
-        return []
-    known = [frozenset(matching_terms(text, language)) for text in texts]
-    asked = frozenset(matching_terms(query, language))
-    found = []
-    for statement in statements:
-        said = set(matching_terms(statement, language)) - asked
-        best = max((sum(_known(t, each) for t in said) for each in known), default=0)
-        if best < _SUPPORTED * len(said):
-            found.append(shown(statement))
-    return found
-
-
-def _known(term: str, known: frozenset[str]) -> bool:
-    return term in known or closest(term, known) > 0
-
-
-def _invented(draft: Draft, texts: list[str], query: str) -> list[str]:
-    """Names and numbers of the response that no source and no question has."""
-    everything = " ".join([*texts, query]).casefold()
-    found = []
-    for statement in _statements(draft, texts):
-        for place, match in enumerate(_CHECKED.finditer(statement)):
-            word = match.group().strip(".,")
-            opening = place == 0 and statement.startswith(word) and not word[0].isdigit()
-            if word and not opening and word.casefold() not in everything:
-                found.append(word)
-    return list(dict.fromkeys(found))
-
-
 def _is_addressed(query: str, draft: Draft, sections: Sections) -> bool:
     """The question's terms in the answer, or in the passages that it was taken from."""
     if any(result.tool != SEARCH for result in sections.coordinator):
@@ -189,7 +104,7 @@ def _is_addressed(query: str, draft: Draft, sections: Sections) -> bool:
     )
     if not question.core:
         return True
-    return sum(_known(term, known) for term in question.core) >= _ADDRESSED * len(question.core)
+    return sum(known_in(term, known) for term in question.core) >= _ADDRESSED * len(question.core)
 
 
 def _is_coherent(draft: Draft) -> bool:

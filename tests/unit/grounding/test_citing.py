@@ -1,0 +1,159 @@
+"""Citations of a draft: attached by overlap, removed where they support nothing, counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from unified_flow.grounding.citing import REMOVED, cited, supporting
+from unified_flow.grounding.weighing import NO_CITATION, weighed
+from unified_flow.models.embedded.extract import extract
+from unified_flow.results import (
+    Checks,
+    Citation,
+    Claim,
+    Draft,
+    GatheredContext,
+    Memory,
+    ToolResult,
+    Verdict,
+)
+from unified_flow.sections import Sections
+
+QUESTION = "When does the ferry to the island leave?"
+FERRY = (
+    "The ferry to the island leaves at nine. It takes forty minutes to cross the strait.\n"
+    "Tickets are sold on board by the crew. The kiosk on the quay closed in 2014."
+)
+BRIDGE = "The bridge was opened by Queen Sonja in 1998 and carries 3,500 cars a day."
+LEAVES = "The ferry to the island leaves at nine."
+KIOSK = "The kiosk on the quay closed in 2014."
+
+
+def passage(text: str, path: str) -> dict[str, object]:
+    return {
+        "chunk_id": path, "path": path, "line": 3, "end_line": 4,
+        "heading": "", "text": text, "score": 0.7,
+    }  # fmt: skip
+
+
+def searched(*drafts: Draft) -> Sections:
+    found = [passage(FERRY, "docs/ferry.md"), passage(BRIDGE, "docs/bridge.md")]
+    result = ToolResult(
+        tool="doc.search", goal_id="g1", success=True,
+        result={"query": QUESTION, "passages": found},
+    )  # fmt: skip
+    return Sections(coordinator=(result,), synthesis=drafts[0] if drafts else None)
+
+
+def answer(text: str, *citations: Citation, question: str = QUESTION) -> Draft:
+    return cited(Draft(response=text, citations=list(citations)), question, searched())
+
+
+def quotes(draft: Draft) -> list[tuple[str, str]]:
+    return [(citation.source, citation.quote) for citation in draft.citations]
+
+
+def approved(draft: Draft, question: str = QUESTION) -> Verdict:
+    checks = Checks(
+        claims_supported=True, no_hallucinations=True, query_addressed=True, coherent_format=True
+    )
+    approve = Verdict(decision="APPROVE", confidence=1.0, checks=checks)
+    return weighed(approve, question, searched(draft))
+
+
+@pytest.mark.parametrize("text", ["At nine.", "It leaves at 9.", "The ferry leaves at nine."])
+def test_a_sentence_without_a_citation_gets_the_one_that_has_its_words(text: str) -> None:
+    assert quotes(answer(text)) == [("docs/ferry.md:3", LEAVES)]
+    assert approved(answer(text)).decision == "APPROVE"
+
+
+def test_a_bare_number_is_found_where_it_stands() -> None:
+    asked = "How many cars does the bridge carry?"
+    assert quotes(answer("3,500", question=asked)) == [("docs/bridge.md:3", BRIDGE)]
+
+
+def test_each_sentence_gets_its_own_and_the_place_is_that_of_the_sentence() -> None:
+    draft = answer("The ferry leaves at nine. The crew sells tickets on board.")
+    assert [source for source, _ in quotes(draft)] == ["docs/ferry.md:3", "docs/ferry.md:4"]
+
+
+def test_one_sentence_may_need_two_quotes() -> None:
+    draft = answer("Tickets are sold by the crew, since the kiosk on the quay closed in 2014.")
+    assert {quote for _, quote in quotes(draft)} == {
+        "Tickets are sold on board by the crew.",
+        KIOSK,
+    }
+    assert supporting(draft, QUESTION, searched()) == [True, True]
+
+
+def test_a_citation_that_says_something_else_is_replaced_and_counts() -> None:
+    wrong = Citation(source="docs/ferry.md:4", quote=KIOSK)
+    draft = answer("The ferry leaves at nine.", wrong)
+    assert quotes(draft) == [("docs/ferry.md:3", LEAVES)]
+    assert draft.checklist[REMOVED] is False
+    verdict = approved(draft)
+    assert verdict.decision == "APPROVE"
+    assert verdict.confidence == 0.8
+    assert verdict.issues == ["a citation that did not support its sentence was removed"]
+
+
+def test_a_quote_that_stands_nowhere_is_removed() -> None:
+    draft = answer("It is blue.", Citation(source="docs/ferry.md:3", quote="The ferry is blue."))
+    assert draft.citations == []
+    verdict = approved(draft)
+    assert verdict.decision == "REVISE"
+    assert not verdict.checks.claims_supported
+    assert NO_CITATION in verdict.issues
+    assert "not supported by the sources: It is blue." in verdict.issues
+
+
+@pytest.mark.parametrize(
+    ("text", "issue"),
+    [
+        ("The ferry to the island leaves at nine from Bergen.", "stands in no source: Bergen"),
+        ("The ferry to the island leaves at nine, 17 times.", "stands in no source: 17"),
+    ],
+)
+def test_an_invented_name_or_number_is_not_approved(text: str, issue: str) -> None:
+    verdict = approved(answer(text))
+    assert (verdict.decision, verdict.checks.no_hallucinations) == ("REVISE", False)
+    assert issue in verdict.issues
+
+
+def test_a_sentence_whose_number_is_another_is_not_supported() -> None:
+    assert answer("The kiosk on the quay closed in 1998.").citations == []
+
+
+def test_a_good_citation_stays_as_it_is() -> None:
+    own = Citation(source="docs/ferry.md:3", quote="leaves at nine", score=0.3)
+    assert answer("At nine.", own) == Draft(response="At nine.", citations=[own])
+
+
+def test_what_a_tool_claims_and_what_is_remembered_can_be_cited() -> None:
+    claim = Claim(claim="17% of 2300 is 391", confidence=1.0, source="calculate")
+    told = ToolResult(tool="calculate", success=True, result={"value": 391}, claims=[claim])
+    known = GatheredContext(memories=[Memory(id="m1", text="Per takes the morning ferry")])
+    sections = Sections(coordinator=(told,), context_gatherer=known)
+    draft = cited(Draft(response="It is 391."), "What is 17% of 2300?", sections)
+    assert quotes(draft) == [("calculate", "17% of 2300 is 391")]
+    draft = cited(Draft(response="The morning ferry."), "Which one does Per take?", sections)
+    assert quotes(draft) == [("memory:m1", "Per takes the morning ferry")]
+
+
+@pytest.mark.parametrize("question", [QUESTION, "Who opened the bridge?", "What does it cost?"])
+def test_the_embedded_models_draft_is_left_alone(question: str) -> None:
+    draft = extract(question, searched())
+    assert cited(draft, question, searched()) is draft
+    assert approved(draft, question).issues == []
+
+
+def test_an_abstention_cites_nothing_and_is_weighed_by_nobody() -> None:
+    draft = Draft(response="The documents do not say.", abstained=True)
+    assert cited(draft, QUESTION, searched()) is draft
+    assert approved(draft).decision == "APPROVE"
+
+
+def test_a_verdict_that_approves_nothing_stays() -> None:
+    bad = answer("It is blue.")
+    refused = approved(bad).model_copy(update={"decision": "FAIL"})
+    assert weighed(refused, QUESTION, searched(bad)).decision == "FAIL"

@@ -1,0 +1,1 @@
+"""Whether a draft stands on its sources, found in code whatever model has written it."""

@@ -1,0 +1,52 @@
+"""What code finds wrong with a draft counts against the verdict that a model gives on it."""
+
+from __future__ import annotations
+
+from unified_flow.grounding.citing import REMOVED
+from unified_flow.grounding.sources import texts_of
+from unified_flow.models.embedded.intents import talk_of
+from unified_flow.models.embedded.statements import faults, statements
+from unified_flow.models.embedded.verify import KEEP_TO_SOURCES
+from unified_flow.results import Verdict
+from unified_flow.sections import Sections
+
+_DOUBT = 0.8  # what is left of the confidence when a citation had to be removed
+NO_CITATION = "no citation"
+
+
+def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
+    """The verdict, with what code found added to its issues.
+
+    A statement, a number or a name that stands in no source, and an answer that nothing supports,
+    are not approved: APPROVE becomes REVISE. A verdict that approves nothing stays what it is.
+    """
+    draft = sections.synthesis
+    texts = texts_of(sections)
+    if draft is None or draft.abstained or not texts or talk_of(query):
+        return verdict
+    found = faults(draft, texts, query)
+    issues = found.issues
+    if not draft.citations and statements(draft, texts):
+        issues.append(NO_CITATION)
+    serious = bool(issues)
+    if removed := draft.checklist.get(REMOVED) is False:
+        issues.append("a citation that did not support its sentence was removed")
+    if not issues:
+        return verdict
+    checks = verdict.checks.model_copy(
+        update={
+            "claims_supported": verdict.checks.claims_supported
+            and not (found.misquoted or found.unsupported or not draft.citations),
+            "no_hallucinations": verdict.checks.no_hallucinations and not found.invented,
+        }
+    )
+    hints = [KEEP_TO_SOURCES] if serious else []
+    return verdict.model_copy(
+        update={
+            "decision": "REVISE" if serious and verdict.decision == "APPROVE" else verdict.decision,
+            "confidence": round(verdict.confidence * (_DOUBT if removed else 1.0), 4),
+            "checks": checks,
+            "issues": list(dict.fromkeys([*verdict.issues, *issues])),
+            "hints": list(dict.fromkeys([*verdict.hints, *hints])),
+        }
+    )
