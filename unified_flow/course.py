@@ -58,6 +58,8 @@ class Course:
     async def run(self, phase: Coroutine[Any, Any, T], at: Callable[[Where], None]) -> T:
         """The phase's result. Raises what it raises, what the search beside it raises, and
         PipelineTimeoutError once the turn's time is up; both are then ended by cancellation."""
+        if self.ends_at is None and self.prefetch is None:
+            return await phase
         deadline = asyncio.timeout_at(self.ends_at)
         try:
             async with deadline:

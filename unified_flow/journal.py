@@ -110,6 +110,7 @@ class Journal:
         self.folder = folder
         self._waiting = b""
         self._names_durable = False
+        self._kept = True
         flags = os.O_RDWR | os.O_APPEND
         self._file = (
             open_private(folder / NAME, flags)
@@ -153,7 +154,9 @@ class Journal:
         line = encode(event)
         if len(line) > MAX_INLINE_BYTES or POINTER_BYTES in line:
             line = encode(self._shorten(event))
-        if _durable(event):
+        if isinstance(event, TurnStarted):
+            self._kept = event.persist
+        if _durable(event, kept=self._kept):
             self._write(self._waiting + line + b"\n", durable=True)
             self._waiting = b""
             if isinstance(event, ToolStarted):
@@ -197,9 +200,12 @@ class Journal:
         return short
 
 
-def _durable(event: AnyEvent) -> bool:
+def _durable(event: AnyEvent, *, kept: bool) -> bool:
     match event:
-        case PhaseCompleted() | PhaseFailed() | TurnInterrupted():
+        case PhaseCompleted():
+            # Nobody goes on with a turn that is not kept, unless it failed.
+            return kept
+        case PhaseFailed() | TurnInterrupted():
             return True
         case TurnCompleted():
             return False  # follows from the last phase, which is durable already; close writes it

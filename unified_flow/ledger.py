@@ -88,7 +88,8 @@ class Ledger:
         self._journal.append(event)
         self.turn = apply(self.turn, event)
         self._unwritten.append(markdown(event))
-        if isinstance(event, PhaseFailed | TurnInterrupted | TurnCompleted | TurnAbandoned):
+        stops = isinstance(event, PhaseFailed | TurnInterrupted | TurnCompleted | TurnAbandoned)
+        if stops and (self.turn.persist or self.turn.status == "failed"):
             self._write_page()
         self.show(event)
 

@@ -11,9 +11,12 @@ import ipaddress
 import ssl
 from dataclasses import dataclass
 from functools import cache
+from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
 import httpx
+
+from unified_flow.models.spread import SpreadTransport
 
 
 @dataclass
@@ -55,8 +58,12 @@ def new_client(base_url: httpx.URL | str) -> httpx.AsyncClient:
     loopback addresses.
     """
     url = httpx.URL(base_url)
+    verify = trusted_context() if url.scheme == "https" else _plain_context()
+    direct = is_loopback(url.host) or not getproxies()
     return httpx.AsyncClient(
-        verify=trusted_context() if url.scheme == "https" else _plain_context(),
+        # httpx asks no proxy of the environment once it is given a transport.
+        transport=SpreadTransport(verify) if direct else None,
+        verify=verify,
         trust_env=not is_loopback(url.host),
         follow_redirects=False,
         timeout=None,

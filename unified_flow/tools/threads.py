@@ -17,6 +17,8 @@ from typing import TypeVar
 T = TypeVar("T")
 Job = Callable[[], None]
 
+IDLE_S = 1.0
+
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
     future, job = _job(function)
@@ -27,34 +29,42 @@ async def in_daemon_thread(function: Callable[[], T]) -> T:
 class FewThreads:
     """At most `most` threads for one thing that may hang, so that a store which does not answer
     costs each caller its time and the process no more than these. Whoever gives up while it waits
-    for its turn is passed over. A thread ends when nothing waits."""
+    for its turn is passed over. A thread stays for a moment, for the next that may come: to begin
+    one costs more than a search."""
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most
         self._name = name
-        self._running = 0
+        self._threads = 0
+        self._idle = 0
         self._waiting: deque[Job] = deque()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
 
     async def run(self, function: Callable[[], T]) -> T:
         future, job = _job(function)
-        with self._lock:
-            free = self._running < self._most
-            if free:
-                self._running += 1
-            else:
-                self._waiting.append(job)
-        if free:
-            _start(lambda: self._work(job), self._name)
+        with self._changed:
+            self._waiting.append(job)
+            more = len(self._waiting) > self._idle and self._threads < self._most
+            self._threads += more
+            self._changed.notify()
+        if more:
+            _start(self._work, self._name)
         return await future
 
-    def _work(self, job: Job | None) -> None:
-        while job is not None:
+    def _work(self) -> None:
+        while job := self._next():
             job()
-            with self._lock:
-                job = self._waiting.popleft() if self._waiting else None
-                if job is None:
-                    self._running -= 1
+
+    def _next(self) -> Job | None:
+        """None, and the thread has to end, if nothing comes for a while."""
+        with self._changed:
+            self._idle += 1
+            self._changed.wait_for(lambda: self._waiting, IDLE_S)
+            self._idle -= 1
+            if self._waiting:
+                return self._waiting.popleft()
+            self._threads -= 1
+            return None
 
 
 def _job(function: Callable[[], T]) -> tuple[asyncio.Future[T], Job]:
