@@ -27,6 +27,7 @@ from interventions.errors import ConflictError, NoResumerError, QueueError
 GROUP = "interventions.resumers"
 
 
+Scope = Literal["once", "session", "always"]
 Settled = Literal["again", "done", "leave"]
 
 

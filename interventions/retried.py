@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from interventions.entry import Entry, is_open, short_id
 from interventions.errors import ConflictError, QueueError
+from interventions.plaintext import one_line
+from interventions.redaction import redact_text
 from interventions.resumers import retry
 
 if TYPE_CHECKING:
@@ -108,6 +110,30 @@ def retry_and_resolve(
         retried.entry["id"], note, expected_version=retried.entry["version"], by=by, via=via
     )
     return Retried(now, retried.result)
+
+
+def how_it_went(entry: Entry, result: Mapping[str, Any]) -> list[str]:
+    """What the resumer tells of a turn that got past the failed phase, in lines for a person; a
+    resumer may tell nothing."""
+    turn, name, lines = f"turn {entry['turn_id']}", short_id(entry["id"]), []
+    if result.get("status") == "failed":
+        again = result.get("intervention_id")
+        where = f"intervention {short_id(str(again))}" if again else "nobody was told"
+        past = f"{turn} got past {entry['phase']}, then failed in {result.get('phase')} ({where})"
+        lines.append(f"{past}: {str(result.get('message') or '')[:300]}")
+    elif result.get("status") == "answered before":
+        lines.append(f"{turn} was answered before; what was left was to close {name}")
+    elif status := result.get("status"):
+        lines.append(f"{turn} went on from {result.get('from', entry['phase'])} and is {status}")
+    if trouble := result.get("trouble"):
+        closes = f"interventions retry {name} closes it"
+        lines.append(f"warning: it could not be resolved ({closes}): {trouble}")
+    return [one_line(redact_text(line)) for line in lines]
+
+
+def went_well(result: Mapping[str, Any]) -> bool:
+    """Nothing of how it went needs a person."""
+    return result.get("status") != "failed" and not result.get("trouble")
 
 
 def _solved(result: Mapping[str, Any]) -> bool:

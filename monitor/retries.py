@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from textual.content import Content
 
-from interventions.entry import Entry, short_id
 from interventions.plaintext import one_line
 from interventions.redaction import redact_text
 from interventions.retrying import Outcome
@@ -49,14 +47,3 @@ def summary(tried: Sequence[Outcome]) -> list[str]:
 
 def _told(outcome: Outcome) -> str:
     return one_line(redact_text(outcome.what))[:300]
-
-
-def how_it_went(entry: Entry, result: Mapping[str, Any]) -> list[str]:
-    """What is not said by that the entry is resolved."""
-    if result.get("status") != "failed":
-        return []
-    told = one_line(redact_text(str(result.get("message") or "")))[:300]
-    again = result.get("intervention_id")
-    where = f": {short_id(str(again))}" if again else ""
-    turn = f"turn {entry['turn_id']} got past {entry['phase']}"
-    return [f"{turn}, then failed in {result.get('phase')}{where}: {told}"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from interventions.resumers import Scope
 
 if TYPE_CHECKING:
     from interventions.entry import Entry
@@ -24,7 +26,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 AsJsonl = Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a line.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Grant = Annotated[
-    Literal["once", "session", "always"] | None,
+    Scope | None,
     typer.Option(help="Let the tool run that was refused: this call, in this session, or always."),
 ]
 By = Annotated[

@@ -19,7 +19,7 @@ from interventions.errors import QueueError, StorageError
 from interventions.plaintext import one_line
 from interventions.redaction import redact_text
 from interventions.resumers import RetryFailedError, find_resumer
-from interventions.retried import Retried, retry_entry
+from interventions.retried import Retried, how_it_went, retry_entry
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
@@ -223,19 +223,10 @@ def _quiet(outcome: Outcome, done: int, total: int) -> None:
 
 
 def say_how_it_went(entry: Entry, result: Mapping[str, Any]) -> None:
-    """What the resumer tells of a turn that got past the failed phase; another may tell nothing."""
-    turn, again = f"turn {entry['turn_id']}", result.get("intervention_id")
-    if result.get("status") == "failed":
-        told = one_line(redact_text(str(result.get("message") or "")))
-        note(f"{turn} got past {entry['phase']}, then failed in {result.get('phase')}: {told}")
-        note(f"  next: interventions show {short_id(str(again))}" if again else "  nobody was told")
-    elif result.get("status") == "answered before":
-        note(f"{turn} was answered before; what was left was to close {short_id(entry['id'])}")
-    elif status := result.get("status"):
-        note(f"{turn} went on from {result.get('from', entry['phase'])} and is {status}")
-    if trouble := result.get("trouble"):
-        again = f"interventions retry {short_id(entry['id'])} closes it"
-        note(f"warning: it could not be resolved ({again}): {one_line(str(trouble))}")
+    for line in how_it_went(entry, result):
+        note(line)
+    if result.get("status") == "failed" and (again := result.get("intervention_id")):
+        note(f"  next: interventions show {short_id(str(again))}")
 
 
 def say_retry_failed(entry: Entry, error: RetryFailedError) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -22,7 +22,8 @@ from interventions.entry import Entry, is_open
 from interventions.errors import NoResumerError, QueueError
 from interventions.plaintext import one_line
 from interventions.redaction import redact_text
-from interventions.retried import retry_and_resolve
+from interventions.resumers import Scope
+from interventions.retried import how_it_went, retry_and_resolve, went_well
 from interventions.retrying import Outcome as Tried
 from interventions.retrying import Waiting, retry_all, waiting
 from interventions.turns import LiveTurn, find_turn_reader
@@ -32,6 +33,8 @@ from monitor.forms.form import Form, InputError
 from monitor.keys import key
 
 UNSAID = "the retry went through"
+PERMISSION = "permission"
+GRANTS = get_args(Scope)
 _POLL_S = 0.2
 _JOBS = 4
 
@@ -66,6 +69,14 @@ class RetryForm(Form):
 
     def fields(self) -> ComposeResult:
         yield Input(UNSAID, placeholder="what you mended", id="note")
+        if refused := {str(e.get("tool") or "?") for e in self.entries if e["type"] == PERMISSION}:
+            yield Input(placeholder=f"allow it: {', '.join(GRANTS)}", id="grant")
+            yield Static(
+                f"{one_line(', '.join(sorted(refused)))} was refused; without a word it still is",
+                id="grant-hint",
+                classes="hint",
+                markup=False,
+            )
         yield Static(
             "the turn goes on from the phase that failed; it is resolved only if that works",
             id="retry-progress",
@@ -84,7 +95,7 @@ class RetryForm(Form):
     # -- the chosen ones -------------------------------------------------------------------------
 
     def change(self) -> Change:
-        note = self._note()
+        note, grant = self._note(), self._grant()
 
         def one(entry: Entry) -> Entry:
             over = threading.Event()
@@ -93,6 +104,8 @@ class RetryForm(Form):
             try:
                 # A turn that asked a person goes on with their answer, not with our words.
                 said: dict[str, Any] = {} if note == UNSAID else {"answer": note}
+                if entry["type"] == PERMISSION:
+                    said |= grant
                 retried = retry_and_resolve(
                     self.queue,
                     entry,
@@ -104,7 +117,8 @@ class RetryForm(Form):
             finally:
                 over.set()
                 watch.join()
-            self.remarks += retries.how_it_went(entry, retried.result)
+            if not went_well(retried.result):
+                self.remarks += how_it_went(entry, retried.result)
             return retried.entry
 
         return one
@@ -114,6 +128,16 @@ class RetryForm(Form):
         if not note:
             raise InputError("a resolution needs a note")
         return note
+
+    def _grant(self) -> dict[str, Any]:
+        """What the resumer is to be told; nothing unless somebody typed it."""
+        for field in self.query("#grant").results(Input):
+            word = field.value.strip().lower()
+            meant = [grant for grant in GRANTS if word and grant.startswith(word)]
+            if word and not meant:
+                raise InputError(f"{word!r} allows nothing: {', '.join(GRANTS)}, or leave it empty")
+            return {"grant": meant[0]} if meant else {}
+        return {}
 
     # -- all alike -------------------------------------------------------------------------------
 
@@ -149,15 +173,15 @@ class RetryForm(Form):
         if self._working or not self._alike:
             return
         try:
-            note = self._note()
+            options = {"note": self._note(), **self._grant()}
         except InputError as error:
             self.say(str(error))
             return
         self._begin()
-        self._retry_all(list(self._alike), note)
+        self._retry_all(list(self._alike), options)
 
     @work(thread=True, group="apply")
-    def _retry_all(self, turns: list[Waiting], note: str) -> None:
+    def _retry_all(self, turns: list[Waiting], options: dict[str, Any]) -> None:
         app, tried = self.app, list[Tried]()
         over = threading.Event()
 
@@ -172,7 +196,7 @@ class RetryForm(Form):
         watch.start()
         problem = ""
         try:
-            retry_all(turns, self.queue.home, jobs=_JOBS, progress=progress, note=note, via=VIA)
+            retry_all(turns, self.queue.home, jobs=_JOBS, progress=progress, via=VIA, **options)
         except _StoppedError:
             problem = "stopped: the others wait as before"
         except QueueError as error:
