@@ -43,6 +43,7 @@ async def check_all(services: Services) -> list[Finding]:
         _tools(services),
         *[await _server(name, services) for name in services.toolbox.servers],
         _sessions(services),
+        _memories(services),
         _queue(services),
         *[await _model(name, services) for name in sorted(_models(services))],
     ]
@@ -121,6 +122,15 @@ def _sessions(services: Services) -> Finding:
         return Finding("sessions", False, str(exc), exc.hint)
     found = "can be read" if services.sessions.path.exists() else "is not there yet: nothing saved"
     return Finding("sessions", True, f"{services.sessions.path} {found}")
+
+
+def _memories(services: Services) -> Finding:
+    """Of every user: one file that cannot be read fails each turn of its user."""
+    try:
+        users, records = services.memory.counted()
+    except RetrievalError as exc:
+        return Finding("memory", False, str(exc), exc.hint)
+    return Finding("memory", True, f"{records} memories of {users} users")
 
 
 def _queue(services: Services) -> Finding:

@@ -7,6 +7,7 @@ file or the new one, and readers need no lock.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ from unified_flow.text import terms
 MAX_TEXT = 2_000
 MAX_RECORDS = 5_000
 LOCK_TIMEOUT_S = 10.0
+PLAIN = re.compile(r"[a-z0-9_-]{1,63}")
 
 
 class Record(BaseModel):
@@ -47,24 +49,24 @@ class MemoryStore:
         self.root = root
 
     def path(self, user_id: str) -> Path:
-        """The user's file. Any id makes a safe name: a digest stands for what is not plain."""
-        plain = user_id.isascii() and user_id.replace("-", "").replace("_", "").isalnum()
-        name = user_id if plain and len(user_id) <= 64 else sha256(user_id.encode()).hexdigest()
-        return self.root / f"{name}.jsonl"
+        """The user's file. Any id makes a safe name: a digest stands for what is not plain.
+
+        No two ids share one, on disks that tell no capitals apart either: a plain name is shorter
+        than a digest.
+        """
+        if PLAIN.fullmatch(user_id):
+            return self.root / f"{user_id}.jsonl"
+        digest = sha256(user_id.encode(errors="surrogatepass")).hexdigest()
+        return self.root / f"{digest}.jsonl"
 
     def all(self, user_id: str) -> list[Record]:
         """Oldest first."""
-        path = self.path(user_id)
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            return [Record.model_validate_json(line) for line in lines if line.strip()]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError) as exc:
-            raise RetrievalError(
-                f"the memories in {path} cannot be read: {str(exc).splitlines()[0]}",
-                hint="mend or remove that file",
-            ) from exc
+        return _read(self.path(user_id))
+
+    def counted(self) -> tuple[int, int]:
+        """How many users something is remembered of, and how much of them all."""
+        found = [len(_read(path)) for path in self.root.glob("*.jsonl")]
+        return sum(map(bool, found)), sum(found)
 
     def search(self, user_id: str, text: str, *, limit: int) -> list[Memory]:
         """Memories that share terms with `text`, best first; score is the share of its terms."""
@@ -153,6 +155,20 @@ class MemoryStore:
             raise RetrievalError(f"{path} cannot be written: {exc.strerror or exc}") from exc
 
 
+def _read(path: Path) -> list[Record]:
+    try:
+        # Not splitlines: a text may hold other ends of lines, which JSON leaves as they are.
+        lines = path.read_bytes().split(b"\n")
+        return [Record.model_validate_json(line) for line in lines if line.strip()]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as exc:
+        raise RetrievalError(
+            f"the memories in {path} cannot be read: {str(exc).splitlines()[0]}",
+            hint="mend or remove that file",
+        ) from exc
+
+
 def checked(text: str) -> str:
     """Raises InputError: a memory is given to models in later turns, so no secret may be one."""
     text = text.strip()
@@ -162,6 +178,12 @@ def checked(text: str) -> str:
         raise InputError(
             f"a memory of {len(text)} characters is too long: {MAX_TEXT} at most", field="text"
         )
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise InputError(
+            f"what is to be remembered is no text at character {exc.start}", field="text"
+        ) from exc
     if scrub(text) != text:
         raise InputError(
             "what is to be remembered seems to hold a secret, and is not kept",

@@ -33,3 +33,16 @@ def test_a_secret_is_refused_in_words(home: Path) -> None:
     assert "seems to hold a secret" in refused.stderr
     assert "hunter2" not in refused.stdout + refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_doctor_names_a_file_of_memories_that_cannot_be_read(home: Path) -> None:
+    folder = home / "shared_state" / "memory"
+    folder.mkdir(parents=True)
+    (folder / "anna.jsonl").write_text('{"id": "m1", "te\n')
+    command = [sys.executable, "-m", "unified_flow", "doctor", "--json", "--home", str(home)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    checks = json.loads(done.stdout)["checks"]
+    (found,) = [check for check in checks if check["name"] == "memory"]
+    assert not found["ok"]
+    assert "anna.jsonl" in found["message"]
+    assert found["hint"]

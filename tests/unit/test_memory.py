@@ -6,10 +6,13 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.memory import MAX_TEXT, MemoryStore
@@ -52,6 +55,37 @@ def test_users_do_not_see_one_another(store: MemoryStore) -> None:
         assert store.update(other, made.id, "Likes coffee") is None
         assert store.delete(other, [made.id]) == []
     assert {path.parent for path in store.root.parent.rglob("*.jsonl")} == {store.root}
+
+
+def test_no_two_ids_share_a_file_on_any_disk(store: MemoryStore) -> None:
+    digest = store.path("anna@example.org").stem
+    names = ["anna@example.org", digest, "anna", "Anna", "ANNA", "å", "\udc80", "a" * 64]
+    assert len({str(store.path(name)).lower() for name in names}) == len(names)
+
+
+@given(text=st.text(min_size=1, max_size=60))
+def test_whatever_is_created_is_read_back(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = MemoryStore(Path(folder))
+        try:
+            made = store.create("anna", text)
+        except InputError:
+            assert store.all("anna") == []
+            return
+        assert store.all("anna") == [made]
+        assert made.text == text.strip()
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\v", "\f", "\x1c", "\r"])
+def test_an_end_of_a_line_inside_a_memory_harms_no_other(store: MemoryStore, end: str) -> None:
+    store.create("anna", f"one{end}two")
+    store.create("anna", "Likes tea")
+    assert [record.text for record in store.all("anna")] == [f"one{end}two", "Likes tea"]
+
+
+def test_half_a_character_is_refused(store: MemoryStore) -> None:
+    with pytest.raises(InputError, match="no text"):
+        store.create("anna", "half \ud83d of it")
 
 
 def test_the_same_twice_is_one(store: MemoryStore) -> None:
