@@ -61,6 +61,7 @@ def evaluate(expression: str) -> int | float:
 
     try:
         tree = ast.parse(expression.strip(), mode="eval")
+        _check(tree.body)
         value = _evaluator().eval(expression, tree.body)
     except (_TooLargeError, NumberTooHigh, OverflowError, MemoryError, RecursionError) as exc:
         raise ToolArgumentError(
@@ -93,6 +94,26 @@ def shown(value: float) -> str:
         return str(value)
     text = f"{value:.12g}"
     return text if "e" in text or "." not in text else text.rstrip("0").rstrip(".")
+
+
+def _check(node: ast.expr) -> None:
+    """Raises ValueError for whatever is no arithmetic, before anything is evaluated: a text or a
+    format could take all memory at once."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return
+        case ast.Name(id=name) if name in _CONSTANTS:
+            return
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
+            parts = [operand]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            parts = [left, right]
+        case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]) if name in _FUNCTIONS:
+            pass
+        case _:
+            raise ValueError(f"{ast.unparse(node)[:40]!r} is neither a number nor an operation")
+    for part in parts:
+        _check(part)
 
 
 class _TooLargeError(ArithmeticError):
@@ -171,7 +192,7 @@ _OPERATORS: dict[type[ast.AST], Any] = {
 
 
 def _evaluator() -> SimpleEval:
-    """simpleeval walks the parsed expression; only what is listed here exists in it."""
+    """simpleeval walks what `_check` let through; only what is listed here exists in it."""
     from simpleeval import SimpleEval
 
     return SimpleEval(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -75,6 +76,32 @@ def test_all_else_is_refused_at_once(expression: str) -> None:
     with pytest.raises(ToolArgumentError):
         run(BOX, "calculate", expression=expression)
     assert time.monotonic() - started < 1.5, "far below what the bomb would take"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'f"{1:>300000000}"',
+        'max(1, f"{1:>300000000}")',
+        "max(1, 2, key=abs)",
+        "max(*(1, 2))",
+        "1 if 1 else 2",
+        "max('a', 'b')",
+        "abs",
+        "sin + 1",
+        "True",
+        "~1",
+        "not 1",
+    ],
+)
+def test_nothing_but_arithmetic_is_even_evaluated(expression: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(ToolArgumentError, match="neither a number nor an operation"):
+            run(BOX, "calculate", expression=expression)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_long_expression_is_refused_unread() -> None:
