@@ -752,11 +752,6 @@ export interface components {
          * @enum {string}
          */
         ErrorType: "network" | "database" | "llm" | "validation" | "agent" | "unknown";
-        /** HTTPValidationError */
-        HTTPValidationError: {
-            /** Detail */
-            detail?: components["schemas"]["ValidationError"][];
-        };
         /** Listed */
         Listed: {
             /**
@@ -1040,19 +1035,6 @@ export interface components {
             messages: components["schemas"]["Message"][];
             /** Retrievals */
             retrievals: components["schemas"]["QueryResult"][];
-        };
-        /** ValidationError */
-        ValidationError: {
-            /** Context */
-            ctx?: Record<string, never>;
-            /** Input */
-            input?: unknown;
-            /** Location */
-            loc: (string | number)[];
-            /** Message */
-            msg: string;
-            /** Error Type */
-            type: string;
         };
     };
     responses: never;
@@ -2831,13 +2813,14 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description Validation Error */
+            /** @description The body has not the expected form; `details.field` names what is wrong */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it waits for a person, and `request_id` finds it */

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unified_flow.api import problem as problems
+from unified_flow.api.answers import Answer, answer_of
 from unified_flow.api.facts import Facts
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problem import Problem
@@ -18,7 +19,6 @@ from unified_flow.errors import InputError, PhaseError, QueueFullError
 from unified_flow.events import ModelCalled, Observed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.report import tell_outside_a_phase
-from unified_flow.turn import Turn
 
 ASKED_BY_CLIENT = ("query", "session_id", "user_id", "channel", "request_id")
 
@@ -52,7 +52,9 @@ async def ask(
     facts: Facts,
     metrics: Metrics,
     observer: Callable[[Observed], None] | None = None,
-) -> Turn:
+    *,
+    traced: bool = False,
+) -> Answer:
     """Raises ProblemError for whatever keeps the client from an answer."""
 
     def follow(event: Observed) -> None:
@@ -61,7 +63,7 @@ async def ask(
             observer(event)
 
     try:
-        return await flow.process(
+        turn = await flow.process(
             question.session_id or f"http_{secrets.token_hex(6)}",
             question.text,
             user_id=question.user_id,
@@ -73,7 +75,11 @@ async def ask(
     except Exception as exc:
         if isinstance(exc, PhaseError):
             metrics.failed(exc.phase, exc.category, exc.code)
-        raise ProblemError(await problem_of(exc, flow, question, facts)) from exc
+        problem = await problem_of(exc, flow, question, facts)
+        metrics.question(facts.client, question.text, problem.status)
+        raise ProblemError(problem) from exc
+    metrics.question(facts.client, question.text, 200)
+    return answer_of(turn, question.session_id, facts.language, traced=traced)
 
 
 async def problem_of(

@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api import problem as problems
-from unified_flow.api.answers import Answer, answer_of
+from unified_flow.api.answers import Answer
 from unified_flow.api.asking import Question, Usage, ask
 from unified_flow.api.context import OfRequest, Served, within_rate
 from unified_flow.api.rendering import ProblemError
@@ -89,7 +89,7 @@ async def models() -> Any:
     return {"object": "list", "data": [_model()]}
 
 
-@router.get("/models/{model}", response_model=dict[str, Any], responses=errors(404))
+@router.get("/models/{model}", response_model=dict[str, Any], responses=errors(404, 422))
 async def model(model: str) -> Any:
     if model != MODEL:
         raise ProblemError(problems.of_status(404))
@@ -111,13 +111,7 @@ async def complete(
     question = Question(asked.question, session_id, asked.user or "default")
     usage = Usage()
     work = ask(serving.flow, question, facts, serving.metrics, usage)
-    try:
-        turn = await serving.running.while_connected(work, request.receive)
-    except ProblemError as exc:
-        serving.metrics.question(facts.client, question.text, exc.status_code)
-        raise
-    serving.metrics.question(facts.client, question.text, 200)
-    answer = answer_of(turn, session_id, facts.language)
+    answer = await serving.running.while_connected(work, request.receive)
     if asked.stream:
         with_usage = asked.stream_options is not None and asked.stream_options.include_usage
         return StreamingResponse(

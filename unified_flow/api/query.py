@@ -9,10 +9,9 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api import streaming
-from unified_flow.api.answers import Answer, answer_of
+from unified_flow.api.answers import Answer
 from unified_flow.api.asking import Question, ask
 from unified_flow.api.context import OfRequest, Served, within_rate
-from unified_flow.api.rendering import ProblemError
 from unified_flow.api.schemas import errors
 from unified_flow.question import MAX_ID_CHARS
 
@@ -60,12 +59,6 @@ async def query(
     if asked.stream or EVENT_STREAM in request.headers.get("accept", "").lower():
         events = streaming.events(serving, question, facts, traced=asked.trace)
         return StreamingResponse(events, media_type=EVENT_STREAM)
-    work = ask(serving.flow, question, facts, serving.metrics)
-    try:
-        turn = await serving.running.while_connected(work, request.receive)
-    except ProblemError as exc:
-        serving.metrics.question(facts.client, asked.question, exc.status_code)
-        raise
-    serving.metrics.question(facts.client, asked.question, 200)
-    answer = answer_of(turn, asked.session_id, facts.language, traced=asked.trace)
-    return JSONResponse(answer.model_dump(mode="json", exclude_none=False))
+    work = ask(serving.flow, question, facts, serving.metrics, traced=asked.trace)
+    answer = await serving.running.while_connected(work, request.receive)
+    return JSONResponse(answer.model_dump(mode="json"))

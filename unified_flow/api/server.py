@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+from contextlib import suppress
 from types import FrameType
 
 import uvicorn
@@ -12,7 +13,7 @@ from fastapi import FastAPI
 
 from unified_flow.api.app import make_app
 from unified_flow.api.context import Serving
-from unified_flow.errors import ConfigError
+from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.services import Services
 
 AFTER_GRACE_S = 5.0  # for answers to be sent once the turns have been cancelled
@@ -20,10 +21,15 @@ BACKLOG = 1024
 
 
 def serve(services: Services) -> None:
-    """Until a signal ends it. Raises ConfigError for an address that cannot be had."""
+    """Until a signal ends it.
+
+    Raises ConfigError for an address that cannot be had, InputError for documents that are not
+    there.
+    """
     settings = services.settings.serve
     app = make_app(services)
     listening = _listen(settings.host, settings.port)
+    _warm_up(services)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -36,6 +42,14 @@ def serve(services: Services) -> None:
         timeout_graceful_shutdown=int(settings.shutdown_grace_s + AFTER_GRACE_S),
     )
     _Server(config, app, settings.shutdown_grace_s).run(sockets=[listening])
+
+
+def _warm_up(services: Services) -> None:
+    """Read the documents now: the first question has as little time as any other."""
+    if services.documents is None:
+        return
+    with suppress(RetrievalError):  # a question meets it again, and then a person is told
+        services.documents.search("documents")
 
 
 class _Server(uvicorn.Server):

@@ -11,7 +11,6 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from unified_flow.api.answers import answer_of
 from unified_flow.api.asking import Question, ask
 from unified_flow.api.context import Serving
 from unified_flow.api.facts import Facts
@@ -30,7 +29,8 @@ async def events(
 ) -> AsyncIterator[str]:
     """Whoever stops reading cancels the turn. The statuses of errors stand in the event."""
     phases: asyncio.Queue[Observed] = asyncio.Queue()
-    work = ask(serving.flow, question, facts, serving.metrics, phases.put_nowait)
+    observer = phases.put_nowait
+    work = ask(serving.flow, question, facts, serving.metrics, observer, traced=traced)
     try:
         task = serving.running.start(work)
     except ProblemError as exc:
@@ -40,13 +40,10 @@ async def events(
         async for event in _until_done(task, phases):
             yield event
         try:
-            turn = serving.running.result(task)
+            answer = serving.running.result(task)
         except ProblemError as exc:
-            serving.metrics.question(facts.client, question.text, exc.status_code)
             yield _failed(exc.problem, facts)
             return
-        serving.metrics.question(facts.client, question.text, 200)
-        answer = answer_of(turn, question.session_id, facts.language, traced=traced)
         for piece in pieces(answer.answer):
             yield _event("text", {"text": piece})
         yield _event("answer", answer.model_dump(mode="json"))
