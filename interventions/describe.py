@@ -14,7 +14,13 @@ from interventions.plaintext import clean, one_line
 from interventions.store import Transition
 from interventions.timestamps import from_text
 
-_SYMBOLS = {"completed": "✓", "failed": "✗", "running": "…", "not_run": "·"}
+_SYMBOLS = {
+    "completed": "✓",
+    "failed": "✗",
+    "running": "…",
+    "interrupted": "■",
+    "not_run": "·",
+}
 
 
 @dataclass(frozen=True)

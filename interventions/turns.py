@@ -22,9 +22,9 @@ class LiveTurn(TypedDict, total=False):
     """One turn as its journal has it now; only `turn_id` and `status` are needed.
 
     `status` is running, answered, clarify, failed or interrupted. `ribbon` is that of
-    `context.turn`: dicts of `name`, `status` (completed, running, failed, not_run) and
-    `duration_ms`. `started_at` is ISO 8601 with a zone. `doing` says what runs right now (a tool, a
-    model). `error` is redacted. Texts are shown as plain text.
+    `context.turn`: dicts of `name`, `status` (completed, running, failed, interrupted,
+    not_run) and `duration_ms`. `started_at` is ISO 8601 with a zone. `doing` says what runs right
+    now (a tool, a model). `error` is redacted. Texts are shown as plain text.
     """
 
     turn_id: int

@@ -14,6 +14,7 @@ _SHOWN = {
     "completed": ("✓", "$text-success"),
     "failed": ("✗", "bold $text-error"),
     "running": ("▸", "bold $text-warning"),
+    "interrupted": ("■", "bold $text-warning"),
     "not_run": ("·", "dim"),
 }
 

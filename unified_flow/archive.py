@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -38,7 +38,7 @@ class TurnArchive:
                 # It may have come to its end between the look at the journal and at its lock.
                 turn = _read_back(folder)
                 if turn.status == "running":
-                    turn = replace(turn, status="interrupted")
+                    turn = turn.interrupted()
         except FileNotFoundError:
             return None
         except RetrievalError:

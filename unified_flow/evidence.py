@@ -13,7 +13,7 @@ from unified_flow.results import ToolResult
 from unified_flow.retrieval import source_of
 from unified_flow.turn import Turn
 
-SHOWN = ("completed", "running", "failed")
+SHOWN = ("completed", "running", "failed", "interrupted")
 
 
 def turn_context(phase: str, kit: Kit | None, turn: Turn) -> dict[str, Any]:
@@ -38,7 +38,8 @@ def recipe_and_model(kit: Kit | None) -> dict[str, Any]:
 
 
 def ribbon(turn: Turn, failed: str | None = None) -> list[dict[str, Any]]:
-    """The eight phases, each completed, running, failed or not_run; its latest visit counts."""
+    """The eight phases, each completed, running, failed, interrupted or not_run; its latest visit
+    counts."""
     latest = {visit.phase: visit for visit in turn.visits if visit.status in SHOWN}
     return [
         {

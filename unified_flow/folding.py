@@ -32,7 +32,7 @@ from unified_flow.events import (
     TurnStarted,
 )
 from unified_flow.records import changed
-from unified_flow.turn import Counters, Failure, Retry, Status, Turn, Visit, Write
+from unified_flow.turn import Counters, Failure, Retry, Status, Turn, Visit, Write, cut_off
 
 OUTPUT: dict[str, TypeAdapter[Any]] = {
     "query_analyzer": TypeAdapter(results.QueryAnalysis),
@@ -76,7 +76,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
         case TurnResumed():
             return _resume(turn, event)
         case TurnAbandoned():
-            return changed(turn, status="abandoned")
+            return changed(turn, status="abandoned", visits=cut_off(turn.visits))
         case PhaseStarted():
             visit = Visit(
                 event.phase,
@@ -123,9 +123,16 @@ def apply(turn: Turn, event: Observed) -> Turn:
             retry = turn.retry
             if retry is not None and retry.phase == event.phase:
                 retry = changed(retry, passed=False)  # it came back to that phase, and failed
-            return changed(turn, visits=visits, status=status, failure=failure, retry=retry)
+            return changed(
+                turn,
+                visits=visits,
+                status=status,
+                failure=failure,
+                last_failure=failure,
+                retry=retry,
+            )
         case TurnInterrupted():
-            return changed(turn, status="interrupted")
+            return turn.interrupted()
         case TurnCompleted():
             return changed(
                 turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms
@@ -160,9 +167,11 @@ def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
     retry = turn.retry
     if retry is not None and retry.phase == event.phase:
         retry = changed(retry, passed=True)
+    last = turn.last_failure
     return changed(
         turn,
         retry=retry,
+        last_failure=None if last is not None and last.phase == event.phase else last,
         visits=_ended(turn, event, "completed"),
         sections=changed(turn.sections, **{event.phase: output}),
         counters=counters,
@@ -178,9 +187,7 @@ def _all_done(writes: tuple[Write, ...]) -> tuple[Write, ...]:
 
 def _resume(turn: Turn, event: TurnResumed) -> Turn:
     """The turn ready to go on: as it stood, or as it stood before a phase, and perhaps edited."""
-    visits = tuple(
-        changed(v, status="interrupted") if v.status == "running" else v for v in turn.visits
-    )
+    visits = cut_off(turn.visits)
     sections, done, history = turn.sections, turn.tools_done, turn.history
     place = turn.first_visit(event.phase) if event.rewound else None
     if place is not None:

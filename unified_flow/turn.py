@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -28,6 +28,13 @@ class Visit:
     before: Sections = field(default_factory=Sections, repr=False)
     model: str | None = None
     recipe_digest: str | None = None
+
+
+def cut_off(visits: tuple[Visit, ...]) -> tuple[Visit, ...]:
+    """What seems to run, where nobody runs it any more."""
+    if not visits or visits[-1].status != "running":
+        return visits
+    return (*visits[:-1], replace(visits[-1], status="interrupted"))
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Turn:
-    """One question on its way through the phases. Immutable; `apply` makes the next one."""
+    """One question on its way through the phases. Immutable; `apply` makes the next one.
+
+    `failure` is what the turn stands at; `last_failure` outlives the resumption, until its phase
+    has completed, so that the next failure can be held against it.
+    """
 
     turn_id: int = 0
     session_id: str = ""
@@ -94,6 +105,7 @@ class Turn:
     counters: Counters = field(default_factory=Counters)
     tools_done: dict[int, results.ToolResult] = field(default_factory=dict)
     failure: Failure | None = None
+    last_failure: Failure | None = None
     saved: bool = False
     duration_ms: float = 0.0
     config_digest: str = ""
@@ -130,6 +142,17 @@ class Turn:
         """The phase that has begun and not ended."""
         last = self.visits[-1] if self.visits else None
         return last.phase if last is not None and last.status == "running" else None
+
+    @property
+    def stopped_in(self) -> str | None:
+        """The phase that had begun and not ended when the turn was stopped, or that runs."""
+        last = self.visits[-1] if self.visits else None
+        begun = last is not None and last.status in ("running", "interrupted")
+        return last.phase if last is not None and begun else None
+
+    def interrupted(self) -> Turn:
+        """The turn as it stands once nobody runs it, without having come to its end."""
+        return replace(self, status="interrupted", visits=cut_off(self.visits))
 
     @property
     def response(self) -> str | None:

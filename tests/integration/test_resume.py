@@ -409,6 +409,22 @@ def test_an_interrupted_turn_knows_what_it_ran_on(home: Path, docs: Path) -> Non
     assert told[1] == resumed.went_on.changed == [f"git commit {second} -> {third}"]
 
 
+def test_a_retry_that_is_stopped_is_none(home: Path, docs: Path) -> None:
+    """The next one is held against the failure, and the phase that was cut off does not run."""
+    ask(make(home, docs, synthesis=BROKEN))
+    with pytest.raises(asyncio.CancelledError):
+        resume(make(home, docs, synthesis=asyncio.CancelledError()))
+    stopped = TurnArchive.of(home).load(1)
+    assert stopped is not None
+    assert (stopped.status, stopped.running) == ("interrupted", None)
+    assert stopped.phases[-1]["status"] == "interrupted"
+    resumed = resume(make(home, docs, synthesis=RuntimeError("another trouble")), note="mended")
+    assert not resumed.passed
+    assert resumed.before is not None
+    assert resumed.before.error_message == str(BROKEN)
+    assert resume(make(home, docs), note="mended").passed
+
+
 def test_nothing_changed_is_said_too(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     assert resume(make(home, docs)).went_on.changed == []

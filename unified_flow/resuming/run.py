@@ -128,7 +128,8 @@ class _Going:
     def decide(self, turn: Turn) -> TurnResumed:
         if not turn.turn_id:
             raise NoSuchTurnError(f"turn {self._turn_id} was never begun: its journal is empty")
-        self.turn, self.before = turn, turn.failure
+        # A retry that was stopped is none: what it would have been held against counts still.
+        self.turn, self.before = turn, turn.failure or turn.last_failure
         self.resumed_before = turn.resumed
         try:
             self.went_on = _event(self._flow, turn, self._wanted)

@@ -69,7 +69,7 @@ def _put_before_it_died(turn: Turn, queue: InterventionQueue) -> Entry | None:
         (
             entry
             for entry in queue.entries()
-            if entry["phase"] == turn.running and _about(entry, turn)
+            if entry["phase"] == turn.stopped_in and _about(entry, turn)
         ),
         None,
     )
