@@ -57,6 +57,7 @@ async def run_phase(
             ledger.record(
                 PhaseCompleted(phase=step.phase, visit=visit, output=output, duration_ms=took)
             )
+            services.guardrails.succeeded(attempt)
             return
         except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
             failure = _failure(exc, step.phase, attempt, kit, course)
@@ -65,7 +66,8 @@ async def run_phase(
             took = elapsed_ms(started)
             if isinstance(action, Retry):
                 _record_failure(failure, visit, None, action, took, ledger)
-                await asyncio.sleep(action.after_s)
+                services.guardrails.tried(attempt, redacted_message(exc))
+                await services.pause(action.after_s)
                 attempt, model = attempt + 1, action.model
                 continue
             failure, kit = replace(earliest[0], attempt=attempt), earliest[1]

@@ -211,6 +211,20 @@ class PhaseFailed(Event):
     environment: dict[str, Any] = {}
 
 
+class GuardrailChecked(Event):
+    """What the guardrails made of the message (`pre`) or of the reply (`post`). Of a user for whom
+    no check is configured there is none. `failed`: it could not be checked, which decides too.
+    """
+
+    event: Literal["guardrail_checked"] = "guardrail_checked"
+    stage: Literal["pre", "post"]
+    decision: Literal["block", "pass", "escalate"]
+    reason: str
+    confidence: float
+    matched_rule: str | None
+    failed: bool = False
+
+
 class TurnInterrupted(Event):
     """Somebody stopped the process or the task; no failure."""
 
@@ -220,8 +234,10 @@ class TurnInterrupted(Event):
 
 
 class TurnCompleted(Event):
+    """`silenced`: a guardrail has decided that nothing is said."""
+
     event: Literal["turn_completed"] = "turn_completed"
-    status: Literal["answered", "clarify"]
+    status: Literal["answered", "clarify", "silenced"]
     saved: bool
     duration_ms: float
 
@@ -249,6 +265,7 @@ AnyEvent = Annotated[
     | ToolCompleted
     | PhaseCompleted
     | PhaseFailed
+    | GuardrailChecked
     | TurnInterrupted
     | TurnCompleted,
     Field(discriminator="event"),

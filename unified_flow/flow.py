@@ -32,13 +32,15 @@ from unified_flow.messages import safe_message
 from unified_flow.question import checked_id, checked_question
 from unified_flow.report import tell_outside_a_phase
 from unified_flow.resuming import changes
-from unified_flow.routing import Step, next_step
+from unified_flow.routing import End, next_step
 from unified_flow.runner import this_process
 from unified_flow.services import Services
 from unified_flow.shown import shown
 from unified_flow.tools.threads import FewThreads
 from unified_flow.turn import Turn
 from unified_flow.unkept import Unkept, remove_folder
+
+Ended = Literal["answered", "clarify", "silenced"]
 
 logger = logging.getLogger("unified_flow")
 logger.addHandler(logging.NullHandler())
@@ -85,6 +87,8 @@ class UnifiedFlow:
 
         Raises InputError for what cannot be asked, ConfigError or QueueFullError if no turn can
         be begun, and the phase's PhaseError once a failure is recorded and the turn has halted.
+        A turn that a guardrail or the policy `silent` has silenced is returned, without a response
+        (`should_respond`, `error_message`).
         `observer` sees every journal event as it happens. Without `persist` nothing is kept but
         the line of the query log: no message, and the turn itself only for as long as it takes,
         or, if it fails, until its intervention is closed.
@@ -107,7 +111,12 @@ class UnifiedFlow:
             persist=persist,
         )
         with self._kept_if_needed(ledger):
-            return await self._run(ledger, course)
+            try:
+                return await self._run(ledger, course)
+            except PhaseError as exc:
+                if exc.answer != "silence":
+                    raise
+                return ledger.turn
 
     async def resume(
         self,
@@ -192,12 +201,10 @@ class UnifiedFlow:
     async def _run(self, ledger: Ledger, course: Course) -> Turn:
         started = perf_counter()
         error: BaseException | None = None
-        course.search_first(self.services, ledger.turn)
         try:
-            while isinstance(step := next_step(ledger.turn, self.services.settings.limits), Step):
-                await run_phase(step, ledger, self.services, course)
-            saved = step.status == "answered" and ledger.turn.persist
-            self._complete(ledger, step.status, saved=saved, started=started)
+            status = await self._walk(ledger, course)
+            saved = status == "answered" and ledger.turn.persist
+            self._complete(ledger, status, saved=saved, started=started)
         except SaveError as exc:
             # The answer stands: a failed save must not cost the user what the turn found.
             error = exc
@@ -208,15 +215,34 @@ class UnifiedFlow:
             raise
         except BaseException as exc:
             error = exc
+            if isinstance(exc, PhaseError) and exc.answer == "silence":
+                await self.services.guardrails.failed(ledger.turn)
             raise
         finally:
             course.end()
             self._log_request(ledger.turn, error)
         return ledger.turn
 
-    def _complete(
-        self, ledger: Ledger, status: Literal["answered", "clarify"], *, saved: bool, started: float
-    ) -> None:
+    async def _walk(self, ledger: Ledger, course: Course) -> Ended:
+        """Through the phases, between the guardrails; how it ended."""
+        guardrails = self.services.guardrails
+        if not await guardrails.admits(ledger):
+            return "silenced"
+        course.search_first(self.services, ledger.turn)
+        while True:
+            step = next_step(ledger.turn, self.services.settings.limits)
+            if step == End("answered"):
+                return "answered"
+            turn = ledger.turn
+            if isinstance(step, End):
+                released = await guardrails.releases(ledger, turn.clarification_question or "")
+                return "clarify" if released else "silenced"
+            # Nothing is kept before this phase, so that nothing needs to be taken back after it.
+            if step.phase == "save" and not await guardrails.releases(ledger, turn.response or ""):
+                return "silenced"
+            await run_phase(step, ledger, self.services, course)
+
+    def _complete(self, ledger: Ledger, status: Ended, *, saved: bool, started: float) -> None:
         took = elapsed_ms(started)
         self._close(ledger, TurnCompleted(status=status, saved=saved, duration_ms=took))
 
@@ -260,6 +286,13 @@ class UnifiedFlow:
         except Exception as exc:  # noqa: BLE001 - the document's last line: nothing else may pass
             return await self._unexpected(exc, session_id, request_id)
         answer = _answer(shown(turn.response or ""), request_id, turn_id=turn.turn_id)
+        if not turn.should_respond:
+            return answer | {
+                "should_respond": False,
+                "error_message": turn.error_message,
+                "guardrail_pre_result": turn.guardrail_pre_result,
+                "retry_count": turn.retry_count,
+            }
         if turn.failure is not None:
             answer |= {
                 "saved": False,

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from unified_flow import results
 from unified_flow.events import (
     AnyEvent,
+    GuardrailChecked,
     HistoryRead,
     ModelCalled,
     ModelFailed,
@@ -32,7 +33,7 @@ from unified_flow.events import (
     TurnStarted,
 )
 from unified_flow.records import changed
-from unified_flow.turn import Counters, Failure, Retry, Status, Turn, Visit, Write, cut_off
+from unified_flow.turn import Check, Counters, Failure, Retry, Status, Turn, Visit, Write
 
 OUTPUT: dict[str, TypeAdapter[Any]] = {
     "query_analyzer": TypeAdapter(results.QueryAnalysis),
@@ -45,6 +46,8 @@ OUTPUT: dict[str, TypeAdapter[Any]] = {
     "save": TypeAdapter(results.Saved),
 }
 
+# Where an intervention says that a check failed; no phase, but retried as one.
+GUARDRAILS = "guardrails"
 HISTORY = TypeAdapter(tuple[results.PriorTurn, ...])
 
 
@@ -123,22 +126,35 @@ def apply(turn: Turn, event: Observed) -> Turn:
             retry = turn.retry
             if retry is not None and retry.phase == event.phase:
                 retry = changed(retry, passed=False)  # it came back to that phase, and failed
+            tried = turn.retry_count + (event.action == "retry" or event.attempt > 1)
             return changed(
                 turn,
                 visits=visits,
                 status=status,
                 failure=failure,
-                last_failure=failure,
                 retry=retry,
+                retry_count=tried,
             )
+        case GuardrailChecked():
+            return _checked(turn, event)
         case TurnInterrupted():
-            return turn.interrupted()
+            return changed(turn, status="interrupted")
         case TurnCompleted():
             return changed(
                 turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms
             )
         case _:
             assert_never(event)
+
+
+def _checked(turn: Turn, event: GuardrailChecked) -> Turn:
+    check = Check(event.decision, event.reason, event.confidence, event.matched_rule, event.failed)
+    retry = turn.retry
+    if retry is not None and retry.phase == GUARDRAILS and event.decision == "pass":
+        retry = changed(retry, passed=True)
+    if event.stage == "pre":
+        return changed(turn, pre=check, retry=retry)
+    return changed(turn, post=check, retry=retry)
 
 
 def _ended(
@@ -227,6 +243,10 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         runs_since=event.at,
         resumed=turn.resumed + 1,
         retry=retry,
+        # What was let through stays so; a reply that is made anew is looked at anew.
+        pre=turn.pre if turn.should_respond and "question" not in event.edited else None,
+        post=None if event.rewound or not turn.should_respond else turn.post,
+        retry_count=0,
         given=event.given or turn.given,
         writes=tuple(
             changed(w, done=True) for w in turn.writes if w.done or w.call in event.tools_done

@@ -106,7 +106,7 @@ class Kit:
             sections=sections,
             temperature=self.recipe.head.temperature,
             max_tokens=self.recipe.head.token_budget,
-            stream=Stream(stream, self._show_text) if stream and self._ledger.watched else None,
+            stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
         )
         self.where = Where(stage="llm", model=model.name)
         self._ledger.flush()
@@ -149,6 +149,11 @@ class Kit:
             )
             self._ledger.record(HistoryRead(phase=self.phase, turns=found))
         return self._ledger.turn.history or ()
+
+    @property
+    def _shows_text(self) -> bool:
+        """A reply that may yet be taken back is shown to nobody."""
+        return self._ledger.watched and not self._services.guardrails.checks_replies
 
     def _show_text(self, text: str) -> None:
         self._ledger.show(TextArrived(phase=self.phase, text=text))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +14,7 @@ from unified_flow import recipe
 from unified_flow.config import Settings
 from unified_flow.documents import Documents
 from unified_flow.errors import RecipeError
+from unified_flow.guardrails.checks import Guardrails
 from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
 from unified_flow.models.registry import ModelRegistry
@@ -25,7 +28,8 @@ from unified_flow.tools.toolbox import Toolbox
 
 @dataclass(frozen=True)
 class Services:
-    """`asked_with`: the settings that were given rather than configured (events.TurnStarted)."""
+    """`asked_with`: the settings that were given rather than configured (events.TurnStarted).
+    `pause` waits some seconds before a further try."""
 
     home: Path
     settings: Settings
@@ -42,6 +46,8 @@ class Services:
     query_log: QueryLog
     policy: Policy
     asked_with: dict[str, Any]
+    guardrails: Guardrails
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     @cached_property
     def recipes(self) -> Path:
@@ -61,6 +67,7 @@ class Services:
     async def aclose(self) -> None:
         await self.toolbox.aclose()
         await self.models.aclose()
+        await self.guardrails.aclose()
         self.sessions.close()
         if self.documents is not None:
             self.documents.close()

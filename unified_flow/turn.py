@@ -10,7 +10,10 @@ from unified_flow import results
 from unified_flow.events import Given, Runner
 from unified_flow.sections import Sections
 
-Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned"]
+Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
+
+
+_KIND = {"llm_error": "LLM_ERROR", "parse_error": "LLM_ERROR", "retrieval_error": "RETRIEVAL_ERROR"}
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,17 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Check:
+    """What the guardrails made of the message or of the reply (events.GuardrailChecked)."""
+
+    decision: Literal["block", "pass", "escalate"]
+    reason: str
+    confidence: float
+    matched_rule: str | None
+    failed: bool = False
+
+
+@dataclass(frozen=True)
 class Turn:
     """One question on its way through the phases. Immutable; `apply` makes the next one.
 
@@ -118,6 +132,36 @@ class Turn:
     writes: tuple[Write, ...] = ()
     given: Given | None = None
     persist: bool = True
+    pre: Check | None = None
+    post: Check | None = None
+    retry_count: int = 0
+
+    @property
+    def should_respond(self) -> bool:
+        """Whether its user is told anything (silent-errors-and-guardrails.md, "State")."""
+        return self.error_message is None
+
+    @property
+    def error_message(self) -> str | None:
+        """Why nothing is said, in the words of that document; never for the user."""
+        for stage, check in (("PRE", self.pre), ("POST", self.post)):
+            if check is not None and check.decision != "pass":
+                word = "ESCALATED" if check.decision == "escalate" else "BLOCKED"
+                return f"GUARDRAIL_{stage}_{word}: {check.reason}"
+        if self.failure is not None and self.failure.action == "silence":
+            return f"{_KIND.get(self.failure.category, 'ERROR')}: {self.failure.error_message}"
+        return None
+
+    @property
+    def guardrail_pre_result(self) -> dict[str, Any] | None:
+        """{decision, reason, confidence}; None where nothing was checked."""
+        if self.pre is None:
+            return None
+        return {
+            "decision": self.pre.decision,
+            "reason": self.pre.reason,
+            "confidence": self.pre.confidence,
+        }
 
     @property
     def degraded(self) -> bool:
@@ -157,6 +201,8 @@ class Turn:
     @property
     def response(self) -> str | None:
         """What the user is told: the answer, or the question that clarifies theirs."""
+        if not self.should_respond:
+            return None
         if self.status == "clarify":
             return self.clarification_question
         return self.sections.synthesis.response if self.sections.synthesis else None
@@ -171,7 +217,8 @@ class Turn:
 
     @property
     def citations(self) -> list[results.Citation]:
-        return list(self.sections.synthesis.citations) if self.sections.synthesis else []
+        said = self.sections.synthesis if self.should_respond else None
+        return list(said.citations) if said else []
 
     @property
     def abstained(self) -> bool:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from interventions import InterventionQueue
 from interventions.home import find_home, state_folder
 from interventions.settings import queue_at, queue_settings
 from unified_flow.config import EMBEDDED, Settings, load
 from unified_flow.documents import documents_of, roots_of
+from unified_flow.guardrails.checks import Guardrails
+from unified_flow.guardrails.recorder import Recorder
 from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
 from unified_flow.models import Model
@@ -19,6 +23,7 @@ from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import Policy
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.policies.graceful import Graceful
+from unified_flow.policies.silent import Silent
 from unified_flow.querylog import QueryLog
 from unified_flow.retrieval import Retriever
 from unified_flow.retrieval.roots import (
@@ -47,6 +52,7 @@ GIVEN = ("model", "base_url", "api_key_env", "api_key_file", "timeout_s", "polic
 POLICIES: dict[str, Callable[[Settings], Policy]] = {
     "fail_fast": lambda settings: FailFast(),
     "graceful": lambda settings: Graceful(settings.graceful),
+    "silent": lambda settings: Silent(),
 }
 
 
@@ -60,14 +66,15 @@ def wire(
     allow_tools: Sequence[str] | None = None,
     asker: Asker | None = None,
     retriever: Retriever | None = None,
+    pause: Callable[[float], Awaitable[None]] | None = None,
     **flags: Any,
 ) -> Services:
     """The services of a flow over `home`. A flag that is None means: as configured.
 
     `extra_models` adds models of one's own by name, `tools` replaces the tools, `tool_modules`
     adds to them, `allow_tools` adds to the setting `tools.allow`, `asker` asks a person whether a
-    tool may run, `retriever` stands in for the document index. Raises ConfigError, and InputError
-    for documents that are not there.
+    tool may run, `retriever` stands in for the document index, `pause` for asyncio.sleep between
+    tries. Raises ConfigError, and InputError for documents that are not there.
     """
     root = find_home(home)
     named = [absolute(each) for each in docs] if docs else None
@@ -77,6 +84,7 @@ def wire(
     roots = roots_of(settings, named, chosen=flags.get("collection"))
     documents = documents_of(root, settings, roots)
     sessions = SessionStore(state_folder(root) / "sessions.sqlite3")
+    queue = queue_at(root)
     memory = MemoryStore(state_folder(root) / "memory")
     given_modules = [located(each, Path.cwd()) for each in tool_modules or ()]
     servers = _servers(settings, root) if tools is None else []
@@ -100,10 +108,12 @@ def wire(
         documents=documents,
         sessions=sessions,
         memory=memory,
-        queue=queue_at(root),
+        queue=queue,
         refuse_when_full=queue_settings(root).refuse_when_full,
         query_log=QueryLog(root / "logs" / "rag_queries.jsonl"),
         policy=POLICIES[settings.policy](settings),
+        guardrails=_guardrails(root, settings, sessions, queue),
+        pause=pause or asyncio.sleep,
         asked_with=_asked_with(docs, given_modules, allow_tools, flags),
     )
 
@@ -135,6 +145,26 @@ def _tools(
     files = list(file_tools(roots, exclude=private)) if roots else []
     research = internet_research(policy_of(settings.research))
     return [*search, *files, research, CALCULATE, HUMAN_ASK]
+
+
+def _guardrails(
+    home: Path, settings: Settings, sessions: SessionStore, queue: InterventionQueue
+) -> Guardrails:
+    """Raises ConfigError for a moderator that cannot be made."""
+    own = settings.guardrails
+    moderator = None
+    if own.moderation_url is not None or own.moderator is not None:
+        from unified_flow.guardrails.moderation import moderator_of
+
+        moderator = moderator_of(own)
+    return Guardrails(
+        home,
+        own,
+        sessions,
+        Recorder(queue, own),
+        moderator=moderator,
+        always=settings.policy == "silent",
+    )
 
 
 def _servers(settings: Settings, home: Path) -> list[ToolServer]:

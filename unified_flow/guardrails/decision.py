@@ -15,24 +15,22 @@ from unified_flow.guardrails.rules import UserRules
 
 Stage = Literal["pre", "post"]
 AS_WRITTEN, IN_DISGUISE = 0.95, 0.9
-PREFIXES: dict[Stage, str] = {"pre": "GUARDRAIL_PRE_BLOCKED", "post": "GUARDRAIL_POST_BLOCKED"}
 
 
 @dataclass(frozen=True)
 class GuardrailResult:
-    """`confidence` 0..1; `matched_rule` such as `flagged_keyword:spam`, None where nothing was."""
+    """`confidence` 0..1; `matched_rule` such as `flagged_keyword:spam`, None where nothing was;
+    `failed`: it could not be checked."""
 
     decision: Literal["block", "pass", "escalate"]
     reason: str = ""
     confidence: float = 1.0
     matched_rule: str | None = None
+    failed: bool = False
 
     @property
     def passes(self) -> bool:
         return self.decision == "pass"
-
-    def error_message(self, stage: Stage) -> str:
-        return f"{PREFIXES[stage]}: {self.reason}"
 
     def as_state(self) -> dict[str, Any]:
         """The state field `guardrail_pre_result`."""
@@ -44,6 +42,7 @@ class GuardrailResult:
 
 
 PASS = GuardrailResult("pass")
+UNREADABLE = GuardrailResult("block", "The rules cannot be read", 0.0, "rules_failed", failed=True)
 
 
 def of_scope(rules: UserRules, channel: str | None) -> GuardrailResult:
@@ -81,7 +80,7 @@ def of_moderation(
     if isinstance(outcome, ModerationFailed):
         reason = f"Moderation failed: {outcome.reason}"
         decision: Literal["pass", "block"] = "pass" if fails_open else "block"
-        return GuardrailResult(decision, reason, 0.0, "moderation_failed")
+        return GuardrailResult(decision, reason, 0.0, "moderation_failed", failed=True)
     if not outcome.flagged:
         return PASS
     named = ", ".join(outcome.categories) or "flagged"

@@ -12,7 +12,7 @@ from unified_flow.events import TurnResumed
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.turn import Turn
 
-FINISHED = ("answered", "clarify", "abandoned")
+FINISHED = ("answered", "clarify", "abandoned", "silenced")
 
 
 def own_intervention(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,6 +69,23 @@ class SessionStore:
                 (turn.turn_id, index, turn.session_id),
             )
         return Saved(message_ids=[str(message.id) for message in messages], store=self.path.name)
+
+    def remove(self, ids: Iterable[uuid.UUID]) -> int:
+        """Take messages back, and all that their turns had left here; how many messages that were.
+        What was never kept is no error. Raises RetrievalError."""
+        if not self.path.exists():
+            return 0
+        removed = 0
+        with self._database.open() as connection, connection:
+            for message in map(str, ids):
+                for (turn_id,) in connection.execute(
+                    "SELECT turn_id FROM messages WHERE id = ?", (message,)
+                ).fetchall():
+                    connection.execute("DELETE FROM turns WHERE turn_id = ?", (turn_id,))
+                    connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn_id,))
+                gone = connection.execute("DELETE FROM messages WHERE id = ?", (message,))
+                removed += gone.rowcount
+        return removed
 
     def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]:
         """The session's last turns before turn `before`, oldest first."""

@@ -1,0 +1,452 @@
+"""Conversations: messages and replies that are blocked, models that are away, and restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.answers import COMPLETE, DRAFT, open_entries, script, started_phases
+from tests.servers.model_server import ModelServer, refused_url, status
+from tests.servers.moderation_server import ModerationServer
+from unified_flow.errors import PhaseError, SynthesisError
+from unified_flow.flow import UnifiedFlow
+from unified_flow.guardrails.rules import UserRules
+from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.guardrails.store import Decision, GuardrailStore, store_of
+from unified_flow.models.scripted import ScriptedModel
+from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.turn import Turn
+from unified_flow.wiring import wire
+
+# What the moderation of a test may take offence at in the reply, and in no question.
+REPLY = "named bus"
+
+
+@pytest.fixture
+def moderation() -> Iterator[ModerationServer]:
+    with ModerationServer({"insult": {"harassment": 0.91}}) as server:
+        yield server
+
+
+@pytest.fixture
+def rules(home: Path) -> Iterator[GuardrailStore]:
+    store = store_of(home, GuardrailSettings())
+    yield store
+    store.close()
+
+
+def flag(store: GuardrailStore, user: str = "default", **columns: Any) -> None:
+    store.change(user, lambda rules: UserRules(**(rules.model_dump() | columns)))
+
+
+class Waits:
+    """Stands in for time: no test waits, and every wait is known."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        self.meanwhile()
+
+
+def flow_at(home: Path, waits: Waits | None = None, **settings: Any) -> UnifiedFlow:
+    """Over a scripted model, unless `settings` name another one."""
+    over = settings.pop("script", {})
+    if "base_url" in settings:
+        return UnifiedFlow(wire(home, model="test-model", pause=waits, **settings))
+    model = ScriptedModel(script(planner=COMPLETE, **over))
+    flow = wire(home, extra_models={"scripted": model}, model="scripted", pause=waits, **settings)
+    return UnifiedFlow(flow)
+
+
+def say(flow: UnifiedFlow, *messages: str, session: str = "s1", **options: Any) -> list[Turn]:
+    async def run() -> list[Turn]:
+        async with flow:
+            return [await flow.process(session, message, **options) for message in messages]
+
+    return asyncio.run(run())
+
+
+def remembered(home: Path, session: str = "s1") -> list[str]:
+    """What the next turn of the session is told of it."""
+    flow = flow_at(home)
+    found = flow.services.sessions.recent(session, before=10**9, limit=99)
+    asyncio.run(flow.aclose())
+    return [turn.question for turn in found]
+
+
+def decided(store: GuardrailStore) -> list[Decision]:
+    return store.decisions(limit=99)[::-1]
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.name == "unified_flow.guardrails"]
+
+
+@pytest.fixture(autouse=True)
+def _all_logs(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "unified_flow.guardrails")
+
+
+def test_a_clean_exchange_is_answered_and_recorded(home: Path, rules: GuardrailStore) -> None:
+    flag(rules, flagged_keywords=["spam"])
+    [turn] = say(flow_at(home), "What is a topic?")
+    assert turn.response == DRAFT.response
+    assert turn.should_respond
+    assert turn.guardrail_pre_result == {"decision": "pass", "reason": "", "confidence": 1.0}
+    [decision] = decided(rules)
+    assert (decision.decision, decision.outcome) == ("respond", "passed")
+    assert remembered(home) == ["What is a topic?"]
+
+
+@pytest.mark.parametrize("policy", ["fail_fast", "graceful", "silent"])
+def test_a_blocked_message_meets_silence_under_every_policy(
+    home: Path, rules: GuardrailStore, policy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    flag(rules, flagged_keywords=["spam"])
+    [turn] = say(flow_at(home, policy=policy), "Want some s p a m?", user_id="default")
+    assert not turn.should_respond
+    assert turn.response is None
+    assert turn.status == "silenced"
+    assert turn.error_message == "GUARDRAIL_PRE_BLOCKED: Flagged keyword detected: 'spam'"
+    assert turn.guardrail_pre_result == {
+        "decision": "block",
+        "reason": "Flagged keyword detected: 'spam'",
+        "confidence": 0.9,
+    }
+    assert turn.counters.model_calls == 0
+    assert started_phases(home) == []
+    [decision] = decided(rules)
+    assert (decision.decision, decision.matched_rule) == ("ignore", "flagged_keyword:spam")
+    assert decision.message_text == "Want some s p a m?"
+    assert lines(caplog) == [
+        "[GUARDRAILS PRE] Message flagged and blocked: Flagged keyword detected: 'spam'",
+        "[SILENT FAILURE] Pre-guardrail blocked message for user default",
+    ]
+    assert open_entries(home) == []
+    assert remembered(home) == []
+
+
+def test_process_request_says_nothing_and_why(home: Path, rules: GuardrailStore) -> None:
+    flag(rules, flagged_phrases=["buy now"])
+
+    async def run() -> dict[str, Any]:
+        async with flow_at(home) as flow:
+            return await flow.process_request("s1", "Buy now!")
+
+    answer = asyncio.run(run())
+    assert (answer["response"], answer["error"], answer["should_respond"]) == ("", False, False)
+    assert answer["error_message"] == "GUARDRAIL_PRE_BLOCKED: Flagged phrase detected: 'buy now'"
+    assert answer["retry_count"] == 0
+
+
+def test_each_user_has_rules_of_their_own(home: Path, rules: GuardrailStore) -> None:
+    flag(rules, "ada", flagged_keywords=["spam"])
+    flag(rules, "bob", flagged_keywords=["topic"])
+    asked = "Is spam a topic?"
+    by = {user: say(flow_at(home), asked, user_id=user)[0] for user in ("ada", "bob", "eve")}
+    assert [turn.should_respond for turn in by.values()] == [False, False, True]
+    assert by["bob"].error_message == "GUARDRAIL_PRE_BLOCKED: Flagged keyword detected: 'topic'"
+    assert by["eve"].guardrail_pre_result is None
+
+
+@pytest.mark.parametrize(
+    ("off", "channel", "answers"),
+    [
+        ("ai_enabled_for_comments", "comment", False),
+        ("ai_enabled_for_comments", "chat", True),
+        ("ai_enabled_for_chats", "chat", False),
+        ("ai_control_enabled", None, False),
+    ],
+)
+def test_what_is_off_is_silent_and_recorded(
+    home: Path, rules: GuardrailStore, off: str, channel: str | None, answers: bool
+) -> None:
+    flag(rules, **{off: False})
+    [turn] = say(flow_at(home), "What is a topic?", channel=channel)
+    assert turn.should_respond == answers
+    if not answers:
+        assert decided(rules)[0].matched_rule == f"scope:{off}"
+
+
+def test_rules_hold_from_the_next_message_on(home: Path, rules: GuardrailStore) -> None:
+    async def run() -> list[bool]:
+        async with flow_at(home) as flow:
+            before = await flow.process("s1", "A topic?")
+            flag(rules, flagged_keywords=["topic"])
+            blocked = await flow.process("s1", "A topic?")
+            flag(rules, flagged_keywords=[])
+            after = await flow.process("s1", "A topic?")
+        return [turn.should_respond for turn in (before, blocked, after)]
+
+    assert asyncio.run(run()) == [True, False, True]
+
+
+def test_a_blocked_reply_leaves_the_session_with_what_it_answers(
+    home: Path,
+    rules: GuardrailStore,
+    moderation: ModerationServer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = {"guardrails": {"moderation_url": moderation.url}}
+    say(flow_at(home, **settings), "What is a topic?")
+    moderation.flags[REPLY] = {"harassment": 0.91}
+    [turn] = say(flow_at(home, **settings), "And what am I?")
+    assert turn.response is None
+    assert turn.citations == []
+    assert turn.error_message == "GUARDRAIL_POST_BLOCKED: Violates: harassment"
+    assert lines(caplog)[-3:] == [
+        "[GUARDRAILS POST] Generated response flagged: Violates: harassment",
+        "[GUARDRAILS POST] Removing triggering user message from context",
+        "[SILENT FAILURE] Post-guardrail blocked response for user default",
+    ]
+    assert "save" not in started_phases(home, 2)
+    # After a restart too, the session knows only the first exchange.
+    assert remembered(home) == ["What is a topic?"]
+    last = decided(rules)[-1]
+    assert (last.outcome, last.matched_rule) == ("post_blocked", "openai_moderation")
+    assert last.snapshot_json["reply"] == DRAFT.response
+    assert moderation.texts[-2:] == ["And what am I?", DRAFT.response]
+
+
+def test_a_reply_that_was_kept_is_taken_back_when_it_is_made_anew(
+    home: Path, moderation: ModerationServer
+) -> None:
+    settings = {"guardrails": {"moderation_url": moderation.url}}
+    say(flow_at(home, **settings), "What is a topic?", "And what is a service?")
+    assert len(remembered(home)) == 2
+
+    async def again() -> Turn:
+        moderation.flags[REPLY] = {"harassment": 0.91}
+        async with flow_at(home, **settings) as flow:
+            done = await resume_turn(flow, 2, Resumption(from_phase="synthesis"))
+            return done.turn
+
+    assert asyncio.run(again()).status == "silenced"
+    assert remembered(home) == ["What is a topic?"]
+
+
+def test_a_question_back_is_a_reply_too(home: Path, moderation: ModerationServer) -> None:
+    from unified_flow.results import Reflection
+
+    back = Reflection(decision="CLARIFY", confidence=0.9, clarification_question="What insult?")
+    settings = {"guardrails": {"moderation_url": moderation.url}}
+    [turn] = say(flow_at(home, script={"reflection": back}, **settings), "And?")
+    assert turn.status == "silenced"
+    assert turn.response is None
+
+
+def test_a_flagged_message_is_shown_to_no_model(
+    home: Path, rules: GuardrailStore, moderation: ModerationServer
+) -> None:
+    flag(rules, flagged_keywords=["spam"])
+    settings = {"guardrails": {"moderation_url": moderation.url}}
+    turns = say(flow_at(home, **settings), "an insult", "spam")
+    assert [turn.counters.model_calls for turn in turns] == [0, 0]
+    assert turns[0].error_message == "GUARDRAIL_PRE_BLOCKED: OpenAI Moderation: harassment"
+    # What the rules block is not sent to the endpoint either.
+    assert moderation.texts == ["an insult"]
+
+
+@pytest.mark.parametrize("opens", [False, True])
+def test_moderation_that_is_down_is_decided_by_the_setting(
+    home: Path, rules: GuardrailStore, moderation: ModerationServer, opens: bool
+) -> None:
+    moderation.close()
+    failure = "fail_open" if opens else "fail_closed"
+    settings = {"moderation_url": moderation.url, "moderation_failure": failure}
+    [turn] = say(flow_at(home, guardrails=settings), "What is a topic?")
+    assert turn.should_respond == opens
+    entry = open_entries(home)[0]
+    assert (entry["phase"], entry["error_type"]) == ("guardrails", "ConnectError")
+    assert decided(rules)[-1].decision == ("respond" if opens else "ignore")
+
+
+def test_a_turn_that_moderation_silenced_goes_on_once_it_is_back(
+    home: Path, moderation: ModerationServer
+) -> None:
+    moderation.answer = (500, b"{}")
+    settings = {"guardrails": {"moderation_url": moderation.url}}
+    [turn] = say(flow_at(home, **settings), "What is a topic?")
+    assert turn.error_message == "GUARDRAIL_PRE_BLOCKED: Moderation failed: status 500"
+    moderation.answer = None
+
+    async def retry() -> Any:
+        async with flow_at(home, **settings) as flow:
+            named = open_entries(home)[0]["id"]
+            return await resume_turn(flow, 1, Resumption(intervention_id=named, note="started it"))
+
+    done = asyncio.run(retry())
+    assert done.turn.response == DRAFT.response
+    assert done.closed is not None
+
+
+def test_rules_that_cannot_be_read_silence_and_are_told(home: Path) -> None:
+    (home / "shared_state").mkdir()
+    (home / "shared_state" / "guardrails.sqlite3").write_text("no database " * 100)
+    [turn] = say(flow_at(home), "What is a topic?")
+    assert turn.error_message == "GUARDRAIL_PRE_BLOCKED: The rules cannot be read"
+    assert {entry["error_type"] for entry in open_entries(home)} == {"RetrievalError"}
+
+
+def test_what_needs_a_person_becomes_an_escalation(home: Path, rules: GuardrailStore) -> None:
+    flag(rules, escalate_keywords=["lawyer"])
+    [turn] = say(flow_at(home), "My lawyer will write.", channel="chat", session="thread-7")
+    assert turn.error_message == ("GUARDRAIL_PRE_ESCALATED: Escalation keyword detected: 'lawyer'")
+    [entry] = open_entries(home)
+    assert (entry["type"], entry["session_id"]) == ("escalation", "thread-7")
+    [decision] = decided(rules)
+    assert decision.decision == "escalate"
+    assert decision.snapshot_json["intervention_id"] == entry["id"]
+
+
+def test_a_model_that_is_down_for_two_attempts_is_asked_a_third_time(
+    home: Path, docs: Path, rules: GuardrailStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ModelServer() as server:
+        good = script(planner=[COMPLETE])
+        server.script = {"query_analyzer": [status(503), status(429), good["query_analyzer"]]} | {
+            phase: answer for phase, answer in good.items() if phase != "query_analyzer"
+        }
+        waits = Waits()
+        flow = flow_at(home, waits, policy="silent", base_url=server.url, docs=[docs])
+        [turn] = say(flow, "What is a topic?")
+    assert turn.response == DRAFT.response
+    assert (turn.should_respond, turn.retry_count) == (True, 2)
+    assert waits.seconds == [2.0, 4.0]
+    said = lines(caplog)
+    assert said[0].startswith("[LLM RETRY] Attempt 1/3 failed: 503")
+    assert said[1].startswith("[LLM RETRY] Attempt 2/3 failed: 429")
+    assert said[2] == "[LLM RETRY] Success on attempt 3/3"
+    assert open_entries(home) == []
+    assert decided(rules)[0].retry_count == 2
+
+
+def test_a_model_that_is_down_for_all_three_ends_in_silence(
+    home: Path, docs: Path, rules: GuardrailStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    waits = Waits()
+    flow = flow_at(home, waits, policy="silent", base_url=refused_url(), docs=[docs])
+    [turn] = say(flow, "What is a topic?", user_id="abc123")
+    assert turn.response is None
+    assert (turn.should_respond, turn.retry_count) == (False, 3)
+    assert turn.error_message is not None
+    assert turn.error_message.startswith("LLM_ERROR: All connection attempts failed")
+    assert waits.seconds == [2.0, 4.0]
+    said = lines(caplog)
+    assert [line.split(" failed")[0] for line in said[:2]] == [
+        "[LLM RETRY] Attempt 1/3",
+        "[LLM RETRY] Attempt 2/3",
+    ]
+    assert said[2].startswith("[LLM ERROR] Max retries (3) reached for user abc123: All conn")
+    assert said[3].startswith("[SILENT FAILURE] LLM error for user abc123: LLM_ERROR: All conn")
+    [entry] = open_entries(home)
+    assert (entry["phase"], entry["error_type"]) == ("query_analyzer", "ConnectError")
+    [decision] = decided(rules)
+    assert (decision.decision, decision.outcome, decision.retry_count) == (
+        "ignore",
+        "llm_error",
+        3,
+    )
+    assert decision.snapshot_json["intervention_id"] == entry["id"]
+
+
+def test_an_endpoint_goes_down_between_two_messages(
+    home: Path, docs: Path, rules: GuardrailStore
+) -> None:
+    """The document's "Retry avec API down", with a server that really goes away."""
+    waits = Waits()
+    with ModelServer(script(planner=[COMPLETE])) as server:
+
+        async def run() -> list[Turn]:
+            made = flow_at(home, waits, policy="silent", base_url=server.url, docs=[docs])
+            async with made as flow:
+                up = await flow.process("s1", "What is a topic?")
+                await asyncio.to_thread(server.close)
+                return [up, await flow.process("s1", "What is a service?")]
+
+        up, down = asyncio.run(run())
+    assert (up.should_respond, down.should_respond) == (True, False)
+    assert waits.seconds == [2.0, 4.0]
+    assert remembered(home) == ["What is a topic?"]
+
+
+def test_a_wrong_key_is_not_tried_again(
+    home: Path, docs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    waits = Waits()
+    with ModelServer({"query_analyzer": status(401)}) as server:
+        flow = flow_at(home, waits, policy="silent", base_url=server.url, docs=[docs])
+        [turn] = say(flow, "What is a topic?")
+        assert len(server.requests) == 1
+    assert (turn.should_respond, turn.retry_count, waits.seconds) == (False, 0, [])
+    assert [line.split("]")[0] for line in lines(caplog)] == ["[SILENT FAILURE"]
+
+
+def test_under_fail_fast_nothing_is_tried_again(home: Path, docs: Path) -> None:
+    waits = Waits()
+    with ModelServer({"query_analyzer": status(503)}) as server:
+        with pytest.raises(PhaseError):
+            say(flow_at(home, waits, base_url=server.url, docs=[docs]), "What is a topic?")
+        assert len(server.requests) == 1
+    assert waits.seconds == []
+    assert not (home / "shared_state" / "guardrails.sqlite3").exists()
+
+
+def test_a_turn_that_was_silenced_can_go_on_when_the_cause_is_mended(
+    home: Path, rules: GuardrailStore
+) -> None:
+    silent = {"policy": "silent"}
+    say(flow_at(home, script={"synthesis": "no json"}, waits=Waits(), **silent), "A topic?")
+    assert remembered(home) == []
+
+    async def resume(script: dict[str, Any]) -> Any:
+        async with flow_at(home, script=script, waits=Waits(), **silent) as flow:
+            return await resume_turn(flow, 1, Resumption())
+
+    still = asyncio.run(resume({"synthesis": "no json"}))
+    assert isinstance(still.error, SynthesisError)
+    done = asyncio.run(resume({}))
+    assert done.turn.response == DRAFT.response
+    assert done.turn.should_respond
+    assert remembered(home) == ["A topic?"]
+
+
+def test_many_blocks_alert_a_person_once(home: Path, rules: GuardrailStore) -> None:
+    flag(rules, flagged_keywords=["spam"])
+    say(flow_at(home, guardrails={"alert_count": 3}), *["spam"] * 6)
+    [entry] = open_entries(home)
+    assert (entry["severity"], entry["error_type"]) == ("critical", "SpikeOfBlocksError")
+    assert entry["occurrences"] == 1
+
+
+def test_a_killed_turn_is_checked_before_it_goes_on(home: Path, rules: GuardrailStore) -> None:
+    """The process ends after the turn has begun and before its message was looked at."""
+    flow = flow_at(home)
+    ledger = flow._begin(
+        None,
+        session_id="s1",
+        request_id="r1",
+        user_id="default",
+        channel=None,
+        question="spam?",
+        persist=True,
+    )
+    with ledger:
+        pass
+    flag(rules, flagged_keywords=["spam"])
+
+    async def resume() -> Any:
+        async with flow:
+            return await resume_turn(flow, 1, Resumption())
+
+    done = asyncio.run(resume())
+    assert done.turn.status == "silenced"
+    assert started_phases(home) == []

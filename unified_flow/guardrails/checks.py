@@ -1,0 +1,186 @@
+"""The guardrails of a flow: before the model, after it, and the record of what was decided.
+
+The flow asks three things: may this message be answered (`admits`), may this reply be said
+(`releases`), and take note that nothing could be said (`failed`). What was decided is an event of
+the turn before it counts, so that a turn that is killed goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unified_flow.errors import RetrievalError
+from unified_flow.events import GuardrailChecked
+from unified_flow.guardrails import messages
+from unified_flow.guardrails.decision import (
+    PASS,
+    UNREADABLE,
+    GuardrailResult,
+    Stage,
+    of_matches,
+    of_moderation,
+    of_scope,
+)
+from unified_flow.guardrails.moderator import ModerationFailed, Moderator
+from unified_flow.guardrails.opening import has_store, open_store
+from unified_flow.guardrails.recorder import Recorder
+from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.ledger import Ledger
+from unified_flow.sessions import SessionStore
+from unified_flow.sessions.store import message_ids
+from unified_flow.turn import Turn
+
+if TYPE_CHECKING:
+    from unified_flow.guardrails.rulebook import Ready, Rulebook
+    from unified_flow.guardrails.store import GuardrailStore
+
+
+class Guardrails:
+    """One for all turns of a process. `always`: every answer is recorded, also of users for whom
+    nothing is checked (the policy `silent`)."""
+
+    def __init__(
+        self,
+        home: Path,
+        settings: GuardrailSettings,
+        sessions: SessionStore,
+        recorder: Recorder,
+        *,
+        moderator: Moderator | None,
+        always: bool,
+    ) -> None:
+        self._home = home
+        self._settings = settings
+        self._sessions = sessions
+        self._recorder = recorder
+        self._moderator = moderator
+        self._always = always
+        self._store: GuardrailStore | None = None
+        self._book: Rulebook | None = None
+        if settings.database_url_env is not None or always:
+            self._opened()
+
+    @property
+    def checks_replies(self) -> bool:
+        """A reply may be taken back, so that nobody may see it before."""
+        return self._moderator is not None
+
+    async def admits(self, ledger: Ledger) -> bool:
+        """Whether the message may be answered. Asked again when a turn goes on, it is checked
+        again only if nothing was decided."""
+        turn = ledger.turn
+        if turn.pre is not None:
+            return turn.pre.decision == "pass"
+        result = await self._of_message(turn)
+        if result is None:
+            return True
+        _record(ledger, "pre", result)
+        if not result.passes:
+            messages.blocked(turn, "pre", result)
+            await self._recorder.decided(ledger.turn, self._opened(), "pre", result)
+        return result.passes
+
+    async def releases(self, ledger: Ledger, reply: str) -> bool:
+        """Whether `reply` may be said. If not, it leaves the session, and so does the message that
+        it answers."""
+        turn = ledger.turn
+        if turn.post is not None:
+            return turn.post.decision == "pass"
+        result = await self._moderated(turn, reply, "post") if reply else PASS
+        if not result.passes:
+            messages.blocked(turn, "post", result)
+            # First: should the process die in between, the reply is looked at once more.
+            await asyncio.to_thread(self._sessions.remove, message_ids(turn))
+        if self._moderator is not None:
+            _record(ledger, "post", result)
+        if not result.passes:
+            await self._recorder.decided(turn, self._opened(), "post", result, reply)
+        elif self._always or turn.pre is not None:
+            await self._recorder.answered(turn, self._opened())
+        return result.passes
+
+    def tried(self, attempt: int, message: str) -> None:
+        """A model that has failed is asked again."""
+        if self._always:
+            messages.tried(attempt, message)
+
+    def succeeded(self, attempt: int) -> None:
+        if self._always and attempt > 1:
+            messages.succeeded(attempt)
+
+    async def failed(self, turn: Turn) -> None:
+        """Nothing can be said because something failed, and nobody may be told."""
+        messages.failed(turn)
+        await self._recorder.silent(turn, self._opened())
+
+    async def aclose(self) -> None:
+        if self._moderator is not None:
+            await self._moderator.aclose()
+        if self._store is not None:
+            self._store.close()
+
+    async def _of_message(self, turn: Turn) -> GuardrailResult | None:
+        """None where nothing is configured for this user. The cheapest check comes first, and a
+        text that is blocked already is shown to nobody else."""
+        try:
+            ready = await self._rules_of(turn.user_id)
+        except RetrievalError as exc:
+            await self._recorder.tell(exc, turn)
+            return UNREADABLE
+        if ready is None and self._moderator is None:
+            return None
+        if ready is not None:
+            result = of_scope(ready.rules, turn.channel)
+            if result.passes:
+                found = await asyncio.to_thread(ready.matcher.matches, turn.question)
+                result = of_matches(found)
+            if not result.passes:
+                return result
+        return await self._moderated(turn, turn.question, "pre")
+
+    async def _moderated(self, turn: Turn, text: str, stage: Stage) -> GuardrailResult:
+        if self._moderator is None:
+            return PASS
+        from unified_flow.guardrails.moderation import moderated
+
+        outcome = await moderated(self._moderator, text)
+        if isinstance(outcome, ModerationFailed):
+            await self._recorder.tell(outcome.error, turn)
+        return of_moderation(
+            outcome,
+            stage=stage,
+            fails_open=self._settings.moderation_failure == "fail_open",
+            escalate=self._settings.escalate_categories,
+        )
+
+    async def _rules_of(self, user_id: str) -> Ready | None:
+        if self._book is None:
+            if not has_store(self._home, self._settings):
+                return None
+            self._opened()
+        assert self._book is not None
+        return await asyncio.to_thread(self._book.of, user_id)
+
+    def _opened(self) -> GuardrailStore:
+        """Raises ConfigError where the extra is missing."""
+        if self._store is None:
+            from unified_flow.guardrails.rulebook import Rulebook
+
+            self._store = open_store(self._home, self._settings)
+            self._book = Rulebook(self._store)
+        return self._store
+
+
+def _record(ledger: Ledger, stage: Stage, result: GuardrailResult) -> None:
+    ledger.record(
+        GuardrailChecked(
+            stage=stage,
+            decision=result.decision,
+            reason=result.reason,
+            confidence=result.confidence,
+            matched_rule=result.matched_rule,
+            failed=result.failed,
+        )
+    )

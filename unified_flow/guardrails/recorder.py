@@ -1,0 +1,179 @@
+"""Silence is never loss: what was decided goes to `ai_decisions`, and to a person where one is
+needed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from interventions import InterventionQueue, InterventionRequest
+from unified_flow.classify import classify
+from unified_flow.errors import HumanNeededError, RetrievalError, UnifiedFlowError
+from unified_flow.folding import GUARDRAILS
+from unified_flow.guardrails.decision import GuardrailResult, Stage
+from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.sessions.store import message_ids
+from unified_flow.turn import Turn
+
+if TYPE_CHECKING:
+    from unified_flow.guardrails.store import Decision, GuardrailStore, Outcome
+
+logger = logging.getLogger("unified_flow.guardrails")
+REPLY_CHARS = 500
+BLOCKS: tuple[Outcome, ...] = ("pre_blocked", "post_blocked")
+FAILURES: tuple[Outcome, ...] = ("llm_error",)
+
+
+class SpikeOfBlocksError(UnifiedFlowError):
+    """Many messages or replies were blocked within a short time."""
+
+
+class SpikeOfSilentFailuresError(UnifiedFlowError):
+    """Many messages went unanswered within a short time because something failed."""
+
+
+class Recorder:
+    """Writes in threads. Its own trouble is told, and costs nobody an answer or a silence."""
+
+    def __init__(self, queue: InterventionQueue, settings: GuardrailSettings) -> None:
+        self._queue = queue
+        self._settings = settings
+        self._alerted: dict[tuple[Outcome, ...], float] = {}
+
+    async def decided(
+        self,
+        turn: Turn,
+        store: GuardrailStore,
+        stage: Stage,
+        result: GuardrailResult,
+        reply: str | None = None,
+    ) -> None:
+        """Blocked, or left to a person; `reply` is what was blocked after the model."""
+        escalated = result.decision == "escalate"
+        outcome: Outcome = "pre_blocked" if stage == "pre" else "post_blocked"
+        more: dict[str, Any] = {"stage": stage}
+        if reply is not None:
+            more["reply"] = reply[:REPLY_CHARS]
+        if escalated:
+            needed = HumanNeededError(result.reason, hint="answer it in the conversation itself")
+            more["intervention_id"] = await self.tell(needed, turn)
+        await self._keep(
+            store,
+            turn,
+            decision="escalate" if escalated else "ignore",
+            confidence=result.confidence,
+            reason=result.reason,
+            matched_rule=result.matched_rule,
+            outcome="escalated" if escalated else outcome,
+            more=more,
+        )
+
+    async def answered(self, turn: Turn, store: GuardrailStore) -> None:
+        unchecked = turn.pre is not None and turn.pre.failed
+        await self._keep(
+            store,
+            turn,
+            decision="respond",
+            confidence=0.0 if unchecked else 1.0,
+            reason=turn.pre.reason if turn.pre is not None and unchecked else "",
+            matched_rule=turn.pre.matched_rule if turn.pre is not None else None,
+            outcome="passed",
+        )
+
+    async def silent(self, turn: Turn, store: GuardrailStore) -> None:
+        """A failure that its policy keeps from the user; its intervention is there already."""
+        assert turn.failure is not None
+        asked = turn.failure.error_type == HumanNeededError.__name__
+        await self._keep(
+            store,
+            turn,
+            decision="escalate" if asked else "ignore",
+            confidence=1.0,
+            reason=turn.error_message or "",
+            matched_rule=None,
+            outcome="escalated" if asked else "llm_error",
+            more={"phase": turn.failure.phase, "intervention_id": turn.failure.intervention_id},
+        )
+
+    async def tell(self, error: Exception, turn: Turn) -> str | None:
+        """The id of the intervention; None if the queue had no room."""
+        return await asyncio.to_thread(self._put, error, turn, "high")
+
+    def _put(self, error: Exception, turn: Turn, severity: str) -> str | None:
+        meaning = classify(error, "answer_pipeline")
+        request = InterventionRequest.from_exception(
+            error,
+            type=meaning.intervention_type,
+            severity=severity,
+            phase=GUARDRAILS,
+            session_id=turn.session_id,
+            turn_id=turn.turn_id,
+            request_id=turn.request_id,
+            error_category=meaning.category,
+            context={
+                "query": turn.question,
+                "user_id": turn.user_id,
+                "channel": turn.channel,
+                "hint": getattr(error, "hint", None),
+            },
+        )
+        return self._queue.put(request).intervention_id
+
+    async def _keep(
+        self,
+        store: GuardrailStore,
+        turn: Turn,
+        *,
+        more: dict[str, Any] | None = None,
+        **fields: Any,
+    ) -> None:
+        from unified_flow.guardrails.store import Decision
+
+        decision = Decision(
+            user_id=turn.user_id,
+            message_id=str(message_ids(turn)[0]),
+            message_text=turn.question,
+            retry_count=turn.retry_count,
+            snapshot_json={
+                "session_id": turn.session_id,
+                "turn_id": turn.turn_id,
+                "request_id": turn.request_id,
+                "channel": turn.channel,
+                "policy": turn.policy,
+                **(more or {}),
+            },
+            **fields,
+        )
+        await asyncio.to_thread(self._write, decision, store, turn)
+
+    def _write(self, decision: Decision, store: GuardrailStore, turn: Turn) -> None:
+        try:
+            store.record(decision)
+            for outcomes, error in (
+                (BLOCKS, SpikeOfBlocksError),
+                (FAILURES, SpikeOfSilentFailuresError),
+            ):
+                if decision.outcome in outcomes and self._is_spike(store, outcomes):
+                    self._put(self._alert(error), turn, "critical")
+        except RetrievalError as exc:
+            logger.critical("a decision (%s) could not be kept: %s", decision.decision, exc)
+            self._put(exc, turn, "critical")
+
+    def _alert(self, error: type[UnifiedFlowError]) -> UnifiedFlowError:
+        within = f"{self._settings.alert_count} or more within {self._settings.alert_window_s:g} s"
+        return error(within, hint="unified-flow guardrails stats; unified-flow decisions list")
+
+    def _is_spike(self, store: GuardrailStore, outcomes: tuple[Outcome, ...]) -> bool:
+        """Once a window; the queue merges what other processes say of the same."""
+        window_s = self._settings.alert_window_s
+        last = self._alerted.get(outcomes)
+        if last is not None and monotonic() - last < window_s:
+            return False
+        since = datetime.now(UTC) - timedelta(seconds=window_s)
+        if store.count_since(since, outcomes) < self._settings.alert_count:
+            return False
+        self._alerted[outcomes] = monotonic()
+        return True
