@@ -33,7 +33,7 @@ from unified_flow.events import (
     TurnStarted,
 )
 from unified_flow.records import changed
-from unified_flow.turn import Check, Counters, Failure, Retry, Status, Turn, Visit, Write
+from unified_flow.turn import Check, Counters, Failure, Retry, Status, Turn, Visit, Write, cut_off
 
 OUTPUT: dict[str, TypeAdapter[Any]] = {
     "query_analyzer": TypeAdapter(results.QueryAnalysis),
@@ -132,13 +132,14 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 visits=visits,
                 status=status,
                 failure=failure,
+                last_failure=failure,
                 retry=retry,
                 retry_count=tried,
             )
         case GuardrailChecked():
             return _checked(turn, event)
         case TurnInterrupted():
-            return changed(turn, status="interrupted")
+            return turn.interrupted()
         case TurnCompleted():
             return changed(
                 turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms
