@@ -32,8 +32,8 @@ bench: $(VENV)/dev.stamp ## the benchmarks that need no data: see benchmarks/REA
 browser: $(VENV)/dev.stamp ## the tests that need Chromium
 	@$(RUN)/pytest -q -m browser tests/tui/web
 
-soak: $(VENV)/dev.stamp ## the long forms of the tests (kills, contention)
-	@SOAK=1 $(RUN)/pytest -q tests/concurrency tests/tui/test_churn.py
+soak: $(VENV)/dev.stamp ## the long forms of the tests (kills, contention, load)
+	@SOAK=1 $(RUN)/pytest -q tests/concurrency tests/tui/test_churn.py tests/api/test_chaos.py tests/api/test_load.py
 
 clean: ## remove the virtual environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
