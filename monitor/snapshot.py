@@ -30,13 +30,15 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`of_all_states`: what is closed belongs in the list too, as in an exported file."""
+    """`of_all_states`: what is closed belongs in the list too, as in an exported file. `locked` is
+    who keeps it from being changed."""
 
     taken_at: datetime
     entries: tuple[Entry, ...] = ()
     health: Health | None = None
     trouble: Trouble | None = None
     read_only: str = ""
+    locked: str = ""
     of_all_states: bool = False
 
     @property

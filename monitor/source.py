@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +23,7 @@ from interventions.lookup import closed_ones
 from interventions.queue import InterventionQueue
 from interventions.timestamps import utc_now
 from monitor.archived import Archived
+from monitor.locked import LockWatch
 from monitor.snapshot import Background, Kind, Snapshot, Trouble
 
 _MOST_PAST = 20
@@ -59,6 +61,7 @@ class LiveSource:
         self._archived = Archived(archive_file(queue.home))
         self._whole: Archived | None = None
         self._dropped = Dropped(queue.home)
+        self._lock = LockWatch(queue.home)
         self.home = queue.home
         self.title = str(queue.home)
 
@@ -66,27 +69,31 @@ class LiveSource:
         """By inode too: the queue file is replaced whole, so a watch on the file itself is lost."""
         today = self._clock().date()
         paths = (queue_file(self.home), archive_file(self.home), emergency_log(self.home, today))
-        return (*map(_stamp, paths), _is_folder(state_folder(self.home)), self._read_only())
+        folder = _is_folder(state_folder(self.home))
+        return (*map(_stamp, paths), folder, self._read_only(), self._lock.held_by())
 
     def read(self) -> Snapshot:
-        now, read_only = self._clock(), self._read_only()
+        return replace(self._read(), read_only=self._read_only(), locked=self._lock.held_by())
+
+    def _read(self) -> Snapshot:
+        now = self._clock()
         try:
             trouble = self._missing()
             if trouble is not None:
-                return Snapshot(now, trouble=trouble, read_only=read_only)
+                return Snapshot(now, trouble=trouble)
             self._seen = True
             state = self._queue.store.read()
         except (StorageError, OSError) as error:
-            return Snapshot(now, trouble=self._trouble(error), read_only=read_only)
+            return Snapshot(now, trouble=self._trouble(error))
         try:
             self._archived.read_on()
             logged = self._dropped.by_reason()
         except (StorageError, OSError) as error:
             # What waits is known; only the figures are not.
             trouble = self._trouble(error)
-            return Snapshot(now, state.entries, trouble=trouble, read_only=read_only)
+            return Snapshot(now, state.entries, trouble=trouble)
         figures = health(state, self._archived.figures, logged, self._queue.limits, now)
-        return Snapshot(now, state.entries, figures, read_only=read_only)
+        return Snapshot(now, state.entries, figures)
 
     def history(self) -> list[Entry]:
         if self._whole is None:

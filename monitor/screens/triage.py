@@ -28,6 +28,7 @@ from monitor.screens.reading import ReadingScreen
 from monitor.screens.text import TextScreen
 from monitor.snapshot import Snapshot
 from monitor.source import Clock, Source
+from monitor.states import notice
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.filter_bar import FilterBar
 from monitor.widgets.row_list import RowList
@@ -118,11 +119,12 @@ class TriageScreen(ReadingScreen):
     def show(self) -> None:
         model, tab = self.model, self.tab
         rows = tab.rows(self.clock())
+        of_open = tab.name == "open" and self.source.queue is not None
         self.query_one(f"#pane-{tab.name}", ListPane).show(
             rows,
             tab.why_empty(),
             sorted_title=SORT_COLUMN[model.view.sort] if tab.name == "open" else "",
-            notice=self._notice() if rows else "",
+            notice=notice(model.snapshot, tab.more(), of_open=of_open) if rows else "",
         )
         self.query_one(StatusHeader).show(model.snapshot, self.source.title, model.held_back)
         self.query_one(TabBar).show(
@@ -130,14 +132,6 @@ class TriageScreen(ReadingScreen):
         )
         self._show_detail()
         self.check_keys()
-
-    def _notice(self) -> str:
-        """What keeps the rows from being the whole truth, or from being acted on."""
-        trouble, why = self.model.snapshot.trouble, self.model.snapshot.read_only
-        lines = [trouble.what, trouble.todo] if trouble else []
-        if self.tab.name == "open" and why and self.source.queue is not None:
-            lines.append(f"read-only: {why}; nothing can be changed from here")
-        return "\n".join([*lines, *filter(None, [self.tab.more()])])
 
     def _show_detail(self) -> None:
         now, entry = self.clock(), self.current()

@@ -36,6 +36,8 @@ def status(snapshot: Snapshot, title: str, paused: int | None) -> Content:
         parts.append(Content.styled(f"● {snapshot.trouble.kind}", "bold $text-error"))
     if snapshot.read_only:
         parts.append(Content.styled("read-only", "bold $text-warning"))
+    if snapshot.locked:
+        parts.append(Content.styled("locked", "bold $text-warning"))
     figures = snapshot.health
     if figures is not None:
         grade = figures["queue_health"]

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from interventions import InterventionQueue, InterventionRequest, QueueError
+from interventions.home import lock_file
+
+_LONGEST_S = 120.0  # the soak churns for a minute
+
+
+def line_of(process: subprocess.Popen[str], longest_s: float = _LONGEST_S) -> str:
+    """The next line it prints; a process that says nothing is a failure, and nobody waits on."""
+    assert process.stdout
+    assert select.select([process.stdout], [], [], longest_s)[0], f"nothing for {longest_s} s"
+    return process.stdout.readline()
 
 
 class OtherProcess:
@@ -35,13 +49,16 @@ class OtherProcess:
     def resolve(self, home: Path, intervention_id: str, note: str) -> None:
         self._ask("resolve", home, {"id": intervention_id, "note": note})
 
+    def hold(self, home: Path, *, held: bool) -> int:
+        """Take the queue's lock, or let it go; the number of the process."""
+        return int(self._ask("hold", home, {"held": held}))
+
     def _ask(self, command: str, home: Path, fields: dict[str, Any]) -> Any:
         assert self._process.stdin
-        assert self._process.stdout
         line = {"command": command, "home": str(home), "fields": fields}
         self._process.stdin.write(json.dumps(line) + "\n")
         self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
+        answer = json.loads(line_of(self._process))
         assert "error" not in answer, answer
         return answer["value"]
 
@@ -57,6 +74,9 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+_locks: dict[str, FileLock] = {}
+
+
 def _answer(command: str, queue: InterventionQueue, fields: dict[str, Any]) -> Any:
     if command == "put":
         return queue.put(InterventionRequest(**(DEFAULTS | fields))).intervention_id
@@ -67,6 +87,10 @@ def _answer(command: str, queue: InterventionQueue, fields: dict[str, Any]) -> A
         return None
     if command == "churn":
         return _churn(queue, **fields)
+    if command == "hold":
+        lock = _locks.setdefault(str(queue.home), FileLock(lock_file(queue.home)))
+        lock.acquire() if fields["held"] else lock.release()
+        return os.getpid()
     return queue.resolve(fields["id"], fields["note"], by="bob")["id"]
 
 

@@ -203,6 +203,19 @@ async def test_in_bulk_a_refusal_does_not_stop_the_others(
         assert [queue.find(i)["resolution"] for i in ids] == ["ours", "bob's", "ours"]
 
 
+async def test_a_form_about_many_fits_a_small_terminal(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    fill(queue, 13)
+    async with monitor().run_test(size=(60, 20)) as pilot:
+        await pilot.press("ctrl+a", "r")
+        await until(pilot, lambda: top(pilot) == "ResolveForm")
+        await until(pilot, lambda: "Cancel" in text(pilot))
+        assert "Resolve 13 interventions" in text(pilot)
+        assert "what you mended" in text(pilot)
+        assert pilot.app.screen.query_one("#form").max_scroll_y == 0
+
+
 async def test_a_lock_that_is_held_is_told_and_can_be_waited_for(
     queue: InterventionQueue, monitor: Make, home: Path
 ) -> None:

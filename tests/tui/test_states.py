@@ -16,6 +16,7 @@ from interventions.home import emergency_log, queue_file, state_folder
 from interventions.timestamps import utc_now
 from monitor.app import Monitor
 from monitor.bundle import BundleSource
+from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, put, until
 from tests.tui.seen import rows, text, top
 
@@ -84,6 +85,37 @@ async def test_unreadable(queue: InterventionQueue, monitor: Make) -> None:
     async with monitor().run_test(size=SIZE) as pilot:
         assert "UNREADABLE" in text(pilot)
         assert "interventions doctor" in text(pilot)
+
+
+async def test_a_lock_that_somebody_keeps_is_told_until_it_is_free(
+    queue: InterventionQueue, monitor: Make, other: OtherProcess
+) -> None:
+    put(queue)
+    async with monitor().run_test(size=SIZE) as pilot:
+        number = other.hold(queue.home, held=True)
+        try:
+            await until(pilot, lambda: f"locked: by process {number}" in text(pilot))
+            assert "locked · " in text(pilot)
+            assert "end it: the lock goes with it" in " ".join(text(pilot).split())
+            assert rows(pilot).rows
+        finally:
+            other.hold(queue.home, held=False)
+        await until(pilot, lambda: "locked" not in text(pilot))
+
+
+async def test_a_folder_that_cannot_be_looked_into_is_a_state_in_every_tab(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    put(queue)
+    folder = state_folder(queue.home)
+    shutil.rmtree(folder)
+    folder.write_text("a file where the folder was")
+    async with monitor().run_test(size=SIZE) as pilot:
+        for tab in "1234":
+            await pilot.press(tab)
+            await until(pilot, lambda: str(folder) in "".join(text(pilot).split()))
+        await pilot.press("1", "z", "r")
+        assert top(pilot) == "TriageScreen"
 
 
 async def test_a_full_queue_says_what_merges_and_what_was_dropped(

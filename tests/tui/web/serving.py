@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.tui.other_process import line_of
+
 
 @contextmanager
 def serving(home: Path) -> Iterator[str]:
@@ -20,8 +22,7 @@ def serving(home: Path) -> Iterator[str]:
         text=True,
     )
     try:
-        assert process.stdout
-        yield process.stdout.readline().strip()
+        yield line_of(process, 60).strip()
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
