@@ -13,8 +13,9 @@ from fastapi.middleware.cors import CORSMiddleware
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from interventions.redaction import redact_text
 from unified_flow import __version__
-from unified_flow.api import completions, query, triage, turns, upkeep
+from unified_flow.api import completions, guardrails, query, triage, turns, upkeep
 from unified_flow.api import problem as problems
 from unified_flow.api.context import Serving
 from unified_flow.api.facts import RequestLog
@@ -22,6 +23,7 @@ from unified_flow.api.gate import LOOPBACK_NAMES, Gate
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problem import Problem
 from unified_flow.api.ratelimit import Buckets, Rate
+from unified_flow.api.readiness import Readiness
 from unified_flow.api.rendering import ProblemError, response_of
 from unified_flow.api.running import Running
 from unified_flow.api.tokens import Tokens, read_token
@@ -49,7 +51,10 @@ def make_app(services: Services) -> FastAPI:
         tokens=tokens,
         running=running,
         buckets=Buckets(Rate.parse(settings.rate_limit)),
-        metrics=Metrics(services.queue.health, lambda: len(running)),
+        metrics=Metrics(
+            services.queue.health, lambda: len(running), services.guardrails.stats_of_today
+        ),
+        readiness=Readiness(),
     )
 
     @asynccontextmanager
@@ -92,7 +97,7 @@ def routes(**options: Any) -> FastAPI:
         redoc_url=None,
         **options,
     )
-    for part in (query, completions, turns, triage, upkeep):
+    for part in (query, completions, turns, triage, guardrails, upkeep):
         app.include_router(part.router)
     return app
 
@@ -143,6 +148,7 @@ def _problem_of(mistakes: Any) -> Problem:
     field = next((name for name in reversed(names) if name not in ("body", "query")), None)
     if field is None:
         return problems.of_status(422)
-    field = {"question": "query"}.get(field, field)[:100]
+    # An unknown name is the client's own; what is no text in it cannot be sent back.
+    field = redact_text({"question": "query"}.get(field, field), 100)
     shape = kind in _FORM or kind.endswith("_type")
     return problems.invalid("field_wrong", 422 if shape else 400, field)

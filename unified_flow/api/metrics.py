@@ -15,17 +15,26 @@ from prometheus_client.registry import Collector
 
 from interventions.errors import QueueError
 from interventions.health import Health
+from interventions.redaction import redact_text
 from unified_flow.api.facts import Facts
+from unified_flow.errors import RetrievalError
 from unified_flow.events import Observed, PhaseCompleted, PhaseFailed, TurnCompleted
+from unified_flow.guardrails.stats import GuardrailStats
 
 SLO_5XX = 0.001  # graceful-degradation-adr.md: 99.9 %
 RETRY_WINDOW_S = 300.0
 MOST_WAITING = 10_000
+MOST_RULES = 100
 BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 3, 5, 10, 30, 60)
 
 
 class Metrics:
-    def __init__(self, queue_health: Callable[[], Health], running: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        queue_health: Callable[[], Health],
+        running: Callable[[], int],
+        guarded: Callable[[], GuardrailStats | None] = lambda: None,
+    ) -> None:
         self.registry = CollectorRegistry()
         own: dict[str, Any] = {"registry": self.registry, "namespace": "unified_flow"}
         self._turns = Counter("turns", "Turns that ended, by outcome.", ["status"], **own)
@@ -48,6 +57,7 @@ class Metrics:
         Gauge("http_5xx_share", "Share of 5xx since the start.", **own).set_function(self._share)
         Gauge("http_5xx_share_objective", "What it should stay below.", **own).set(SLO_5XX)
         self.registry.register(_Queue(queue_health))
+        self.registry.register(_Guarded(guarded))
         self._seen = self._bad = 0
         self._salt = os.urandom(16)
         self._failed: OrderedDict[bytes, float] = OrderedDict()  # question of a client: when
@@ -79,7 +89,9 @@ class Metrics:
     def question(self, client: str, question: str, status: int) -> None:
         """Whether a client's question is a retry of its own that failed. Its words are not kept:
         only a salted digest, and only until it is answered or forgotten."""
-        key = hashlib.blake2b(f"{client}\0{question}".encode(), key=self._salt).digest()
+        key = hashlib.blake2b(
+            f"{client}\0{question}".encode("utf-8", "surrogatepass"), key=self._salt
+        ).digest()
         before = self._failed.pop(key, None)
         if before is not None and monotonic() - before <= RETRY_WINDOW_S:
             self._retries.labels("succeeded" if status < 400 else "failed").inc()
@@ -133,3 +145,51 @@ class _Queue(Collector):
         for reason, number in health["dropped"].items():
             dropped.add_metric([reason], number)
         yield dropped
+
+
+class _Guarded(Collector):
+    """What the guardrails did today, in UTC. Nothing while nobody has rules."""
+
+    def __init__(self, stats: Callable[[], GuardrailStats | None]) -> None:
+        self._stats = stats
+
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily("unified_flow_guardrails_up", "1 if the decisions can be read.")
+        try:
+            stats = self._stats()
+        except RetrievalError:
+            up.add_metric([], 0)
+            yield up
+            return
+        if stats is None:
+            return
+        up.add_metric([], 1)
+        yield up
+        blocks = GaugeMetricFamily(
+            "unified_flow_guardrail_blocks_today", "Blocked today, by rule.", labels=["rule"]
+        )
+        ordered = sorted(stats.blocks, key=lambda blocks: -blocks.count)
+        for each in ordered[:MOST_RULES]:
+            blocks.add_metric([redact_text(each.rule)], each.count)
+        if rest := sum(each.count for each in ordered[MOST_RULES:]):
+            blocks.add_metric(["(others)"], rest)
+        yield blocks
+        for name, help_text, value in (
+            (
+                "silent_failures_today",
+                "Unanswered today because of a failure.",
+                stats.silent_failures,
+            ),
+            ("escalated_today", "Left to a person today.", stats.escalated),
+            (
+                "retry_rate_today",
+                "Share of today's that needed another try.",
+                stats.retry_rate or 0,
+            ),
+        ):
+            family = GaugeMetricFamily(f"unified_flow_guardrail_{name}", help_text)
+            family.add_metric([], value)
+            yield family

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -94,6 +94,8 @@ def list_decisions(
     unified-flow decisions list --user ada --json
     """
     with exits():
+        from unified_flow.guardrails.opening import decision_object
+
         found = store_at(home).decisions(limit=limit, user_id=user, decision=decision)
         if as_json:
             rows = [decision_object(each) for each in found]
@@ -104,17 +106,6 @@ def list_decisions(
             at = f"{each.created_at:%Y-%m-%d %H:%M}"
             head = f"{at}  {each.decision:<8}  {beginning(each.user_id, 16):<16}  "
             say(f"{head}{beginning(each.matched_rule or each.outcome, 28):<28}  {_said(each)}")
-
-
-def decision_object(decision: Decision) -> dict[str, Any]:
-    """As it leaves the program: redacted, its time as text."""
-    from dataclasses import asdict
-
-    from interventions.redaction import redact
-    from unified_flow.events import stamp
-
-    row = asdict(decision) | {"created_at": stamp(decision.created_at)}
-    return dict(redact(row))
 
 
 def _said(decision: Decision) -> str:

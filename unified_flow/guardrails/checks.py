@@ -27,6 +27,7 @@ from unified_flow.guardrails.moderator import ModerationFailed, Moderator
 from unified_flow.guardrails.opening import has_store, open_store
 from unified_flow.guardrails.recorder import Recorder
 from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.guardrails.stats import GuardrailStats, summed
 from unified_flow.ledger import Ledger
 from unified_flow.sessions import SessionStore
 from unified_flow.sessions.store import message_ids
@@ -60,12 +61,21 @@ class Guardrails:
         self._store: GuardrailStore | None = None
         self._book: Rulebook | None = None
         if settings.database_url_env is not None or always:
-            self._opened()
+            self.store()
 
     @property
     def checks_replies(self) -> bool:
         """A reply may be taken back, so that nobody may see it before."""
         return self._moderator is not None
+
+    def store(self) -> GuardrailStore:
+        """Raises ConfigError where the extra is missing."""
+        if self._store is None:
+            from unified_flow.guardrails.rulebook import Rulebook
+
+            self._store = open_store(self._home, self._settings)
+            self._book = Rulebook(self._store)
+        return self._store
 
     async def admits(self, ledger: Ledger) -> bool:
         """Whether the message may be answered. Asked again when a turn goes on, it is checked
@@ -79,7 +89,7 @@ class Guardrails:
         _record(ledger, "pre", result)
         if not result.passes:
             messages.blocked(turn, "pre", result)
-            await self._recorder.decided(ledger.turn, self._opened(), "pre", result)
+            await self._recorder.decided(ledger.turn, self.store(), "pre", result)
         return result.passes
 
     async def releases(self, ledger: Ledger, reply: str) -> bool:
@@ -96,9 +106,9 @@ class Guardrails:
         if self._moderator is not None:
             _record(ledger, "post", result)
         if not result.passes:
-            await self._recorder.decided(turn, self._opened(), "post", result, reply)
+            await self._recorder.decided(turn, self.store(), "post", result, reply)
         elif self._always or turn.pre is not None:
-            await self._recorder.answered(turn, self._opened())
+            await self._recorder.answered(turn, self.store())
         return result.passes
 
     def tried(self, attempt: int, message: str) -> None:
@@ -113,7 +123,13 @@ class Guardrails:
     async def failed(self, turn: Turn) -> None:
         """Nothing can be said because something failed, and nobody may be told."""
         messages.failed(turn)
-        await self._recorder.silent(turn, self._opened())
+        await self._recorder.silent(turn, self.store())
+
+    def stats_of_today(self) -> GuardrailStats | None:
+        """None where there is no database yet. Raises RetrievalError."""
+        if self._store is None and not has_store(self._home, self._settings):
+            return None
+        return summed(self.store().by_day(1), 1)
 
     async def aclose(self) -> None:
         if self._moderator is not None:
@@ -159,18 +175,9 @@ class Guardrails:
         if self._book is None:
             if not has_store(self._home, self._settings):
                 return None
-            self._opened()
+            self.store()
         assert self._book is not None
         return await asyncio.to_thread(self._book.of, user_id)
-
-    def _opened(self) -> GuardrailStore:
-        """Raises ConfigError where the extra is missing."""
-        if self._store is None:
-            from unified_flow.guardrails.rulebook import Rulebook
-
-            self._store = open_store(self._home, self._settings)
-            self._book = Rulebook(self._store)
-        return self._store
 
 
 def _record(ledger: Ledger, stage: Stage, result: GuardrailResult) -> None:

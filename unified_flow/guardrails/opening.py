@@ -1,17 +1,21 @@
-"""The store, opened late: without rules nobody pays for SQLAlchemy, nor needs the extra."""
+"""The store, opened late: without rules nobody pays for SQLAlchemy, nor needs the extra; and what
+of it may be shown."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interventions.home import state_folder
+from interventions.redaction import redact
 from unified_flow.errors import ConfigError
+from unified_flow.events import stamp
 from unified_flow.guardrails.settings import GuardrailSettings
 
 if TYPE_CHECKING:
-    from unified_flow.guardrails.store import GuardrailStore
+    from unified_flow.guardrails.store import Decision, GuardrailStore
 
 FILE = "guardrails.sqlite3"
 NEEDED = ("sqlalchemy", "alembic", "ahocorasick", "confusable_homoglyphs")
@@ -32,3 +36,9 @@ def open_store(home: Path, settings: GuardrailSettings) -> GuardrailStore:
     from unified_flow.guardrails.store import store_of
 
     return store_of(home, settings)
+
+
+def decision_object(decision: Decision) -> dict[str, Any]:
+    """As it leaves the program: redacted, its time as text."""
+    row = asdict(decision) | {"created_at": stamp(decision.created_at)}
+    return dict(redact(row))

@@ -1,0 +1,181 @@
+"""A conversation over HTTP in which some things are not said; the rules and decisions behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.answers import COMPLETE, DRAFT, open_entries, script
+from tests.api.service import Service, model_flags, serving
+from tests.servers.model_server import ModelServer, refused_url
+from tests.servers.moderation_server import ModerationServer
+
+REPLY = "named bus"  # in the reply, and in no question
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    answers = script(planner=[COMPLETE] * 20)
+    with ModelServer(answers) as server:
+        yield server
+
+
+@pytest.fixture
+def moderation() -> Iterator[ModerationServer]:
+    with ModerationServer({"insult": {"harassment": 0.91}}) as server:
+        yield server
+
+
+def settings_for(moderation: ModerationServer, policy: str = "silent", **more: Any) -> str:
+    own = "".join(f'{name} = "{value}"\n' for name, value in more.items())
+    return (
+        f'policy = "{policy}"\n[serve]\nrate_limit = "off"\n'
+        f'[guardrails]\nmoderation_url = "{moderation.url}"\n{own}'
+    )
+
+
+def said(reply: httpx.Response) -> tuple[int, bool, str]:
+    body = reply.json()
+    return reply.status_code, body["should_respond"], body["answer"]
+
+
+def rules(service: Service, user: str, **columns: Any) -> None:
+    assert service.triage("PUT", f"/rules/{user}", json=columns).status_code == 200
+
+
+def questions(model: ModelServer) -> int:
+    return len(model.requests)
+
+
+def test_a_conversation_with_silences_and_a_restart_in_its_middle(
+    folder: Path, docs: Path, model: ModelServer, moderation: ModerationServer
+) -> None:
+    settings, flags = settings_for(moderation), model_flags(model.url)
+    with serving(folder, *flags, docs=docs, settings=settings) as service:
+        rules(service, "ada", flagged_keywords=["spam"])
+        ada = {"session_id": "s1", "user_id": "ada", "channel": "chat"}
+        assert said(service.ask("What is a topic?", **ada)) == (200, True, DRAFT.response)
+
+        asked = questions(model)
+        blocked = service.ask("Want some s p a m?", **ada)
+        assert said(blocked) == (200, False, "")
+        assert "spam" not in blocked.text
+        assert questions(model) == asked
+        assert said(service.ask("Want some spam?", **ada | {"user_id": "bob"}))[1]
+
+        moderation.flags[REPLY] = {"hate": 0.8}
+        silent = service.ask("And what is a service?", **ada)
+        assert said(silent) == (200, False, "")
+        assert "hate" not in silent.text
+        assert DRAFT.response not in silent.text
+        del moderation.flags[REPLY]
+    with serving(folder, *flags, docs=docs, settings=settings) as service:
+        assert said(service.ask("And now?", **ada)) == (200, True, DRAFT.response)
+        told = model.requests[-1].text + "".join(r.text for r in model.requests[-5:])
+        assert "What is a topic?" in told
+        assert "And what is a service?" not in told
+        assert "s p a m" not in told
+
+        moderation.answer = (500, b"{}")
+        assert said(service.ask("Still there?", **ada)) == (200, False, "")
+        moderation.answer = None
+
+        found = service.triage("GET", "/decisions?user_id=ada").json()["decisions"]
+        assert [(d["decision"], d["matched_rule"]) for d in found] == [
+            ("ignore", "moderation_failed"),
+            ("respond", None),
+            ("ignore", "openai_moderation"),
+            ("ignore", "flagged_keyword:spam"),
+            ("respond", None),
+        ]
+        stats = service.triage("GET", "/guardrails/stats").json()
+        assert (stats["blocked"], stats["silent_failures"]) == (3, 0)
+        scraped = service.triage("GET", "/metrics").text
+        line = 'unified_flow_guardrail_blocks_today{rule="flagged_keyword:spam"} 1.0'
+        assert line in scraped.splitlines()
+
+
+def test_a_stream_of_a_silenced_turn_has_no_text(
+    folder: Path, docs: Path, model: ModelServer, moderation: ModerationServer
+) -> None:
+    moderation.flags[REPLY] = {"hate": 0.8}
+    with serving(
+        folder, *model_flags(model.url), docs=docs, settings=settings_for(moderation)
+    ) as service:
+        reply = service.ask("What is a topic?", stream=True, session_id="s1", trace=True)
+        assert "event: text" not in reply.text
+        assert DRAFT.response not in reply.text
+        assert '"should_respond": false' in reply.text
+
+
+@pytest.mark.parametrize("policy", ["fail_fast", "graceful"])
+def test_a_block_holds_under_every_policy(
+    folder: Path, docs: Path, model: ModelServer, moderation: ModerationServer, policy: str
+) -> None:
+    settings = settings_for(moderation, policy)
+    with serving(folder, *model_flags(model.url), docs=docs, settings=settings) as service:
+        assert said(service.ask("You insult.", session_id="s1")) == (200, False, "")
+        assert model.requests == []
+
+
+def test_a_model_that_is_away_is_not_spoken_of(
+    folder: Path, docs: Path, moderation: ModerationServer
+) -> None:
+    """A wrong address is not waited for here: a 401 is final (the waits: tests/integration)."""
+    from tests.servers.model_server import status
+
+    with ModelServer({"query_analyzer": status(401)}) as model:
+        settings = settings_for(moderation)
+        with serving(folder, *model_flags(model.url), docs=docs, settings=settings) as service:
+            reply = service.ask("What is a topic?", session_id="s1")
+            assert said(reply) == (200, False, "")
+            assert not any(word in reply.text for word in ("401", "LLM", "error"))
+        assert len(model.requests) == 1
+    [entry] = open_entries(folder)
+    assert entry["error_type"] == "HTTPStatusError"
+
+
+def test_rules_need_the_token_and_are_checked(
+    folder: Path, docs: Path, moderation: ModerationServer
+) -> None:
+    with serving(folder, docs=docs, settings=settings_for(moderation)) as service:
+        for path in ("/rules", "/rules/ada", "/decisions", "/guardrails/stats"):
+            assert service.http.get(path).status_code == 401
+        assert service.http.put("/rules/ada", json={}).status_code == 401
+        assert service.triage("GET", "/rules").json() == {"rules": []}
+        assert service.triage("GET", "/rules/ada").status_code == 404
+        refused = service.triage("PUT", "/rules/ada", json={"flagged_keywords": ["a"]})
+        assert refused.status_code == 400
+        assert service.triage("PUT", "/rules/ada", json={"keywords": []}).status_code == 422
+        rules(service, "ada", flagged_phrases=["buy  now"], ai_enabled_for_comments=False)
+        assert service.triage("GET", "/rules/ada").json()["flagged_phrases"] == ["buy now"]
+        tried = service.triage("POST", "/rules/ada/test", json={"text": "BUY, NOW"}).json()
+        assert (tried["decision"], tried["matched_rule"]) == ("block", "flagged_phrase:buy now")
+        off = {"text": "hi", "channel": "comment"}
+        tried = service.triage("POST", "/rules/ada/test", json=off).json()
+        assert tried["reason"] == "AI is off for comments"
+        assert service.triage("DELETE", "/rules/ada").status_code == 200
+        assert service.triage("DELETE", "/rules/ada").status_code == 404
+
+
+def test_a_database_that_is_away_is_unavailable_and_silences(
+    folder: Path, docs: Path, moderation: ModerationServer
+) -> None:
+    settings = settings_for(moderation, database_url_env="RULES_URL")
+    url = refused_url().replace("http://", "postgresql://ada:hunter2@").removesuffix("/v1") + "/x"
+    with serving(folder, docs=docs, settings=settings, env={"RULES_URL": url}) as service:
+        away = service.triage("GET", "/rules")
+        assert away.status_code == 503
+        asked = service.ask("What is a topic?", session_id="s1")
+        assert said(asked) == (200, False, "")
+        assert "hunter2" not in away.text + asked.text
+    written = "".join(
+        path.read_text(errors="replace")
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix in (".json", ".jsonl", ".txt", ".md")
+    )
+    assert "hunter2" not in written

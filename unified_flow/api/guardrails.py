@@ -1,0 +1,139 @@
+"""The users' rules and what was decided, over HTTP. Everything here needs the triage token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Depends, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from unified_flow.api import problem as problems
+from unified_flow.api.context import Served, Serving, for_triage
+from unified_flow.api.rendering import ProblemError
+from unified_flow.api.schemas import errors
+from unified_flow.errors import ConfigError, InputError, RetrievalError
+from unified_flow.guardrails.decision import of_matches, of_scope
+from unified_flow.guardrails.matching import Matcher
+from unified_flow.guardrails.opening import decision_object
+from unified_flow.guardrails.rules import UserRules
+from unified_flow.guardrails.stats import summed
+from unified_flow.question import MAX_ID_CHARS
+
+router = APIRouter(
+    tags=["guardrails"], dependencies=[Depends(for_triage)], responses=errors(404, 422)
+)
+MOST_RULES = 100_000
+UserId = Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARS)]
+Words = Annotated[list[str], Field(max_length=MOST_RULES)]
+
+
+class Rules(BaseModel):
+    """All of a user's rules: what is left out is as without any rule."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ai_control_enabled: bool = True
+    ai_enabled_for_chats: bool = True
+    ai_enabled_for_comments: bool = True
+    flagged_keywords: Words = []
+    flagged_phrases: Words = []
+    escalate_keywords: Words = []
+    escalate_phrases: Words = []
+
+
+class TriedMessage(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(min_length=1, max_length=10_000)
+    channel: Literal["chat", "comment"] | None = None
+
+
+@router.get("/rules", response_model=dict[str, Any])
+def all_rules(serving: Served) -> Any:
+    with _told():
+        return {
+            "rules": [_row(rules) for rules in serving.flow.services.guardrails.store().all_rules()]
+        }
+
+
+@router.get("/rules/{user_id}", response_model=dict[str, Any])
+def rules_of(serving: Served, user_id: UserId) -> Any:
+    with _told():
+        return _row(_existing(serving, user_id))
+
+
+@router.put("/rules/{user_id}", response_model=dict[str, Any])
+def replace_rules(serving: Served, user_id: UserId, given: Annotated[Rules, Body()]) -> Any:
+    """In the place of those that there were; they hold from the next message on."""
+    with _told():
+        wanted = UserRules(user_id=user_id, **given.model_dump())
+        kept = serving.flow.services.guardrails.store().change(
+            user_id, lambda before: wanted.model_copy(update={"version": before.version})
+        )
+        return _row(kept)
+
+
+@router.delete("/rules/{user_id}", response_model=dict[str, Any])
+def forget_rules(serving: Served, user_id: UserId) -> Any:
+    """The user has no rules any more; what was decided stays."""
+    with _told():
+        if not serving.flow.services.guardrails.store().forget(user_id):
+            raise ProblemError(problems.of_status(404))
+    return {"user_id": user_id}
+
+
+@router.post("/rules/{user_id}/test", response_model=dict[str, Any])
+def try_rules(serving: Served, user_id: UserId, message: Annotated[TriedMessage, Body()]) -> Any:
+    """What the rules make of a message. Moderation is not asked, nothing is recorded."""
+    with _told():
+        rules = _existing(serving, user_id)
+        result = of_scope(rules, message.channel)
+        if result.passes:
+            result = of_matches(Matcher(rules.rules()).matches(message.text))
+    return result.as_state() | {"matched_rule": result.matched_rule}
+
+
+@router.get("/decisions", response_model=dict[str, Any])
+def decisions(
+    serving: Served,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    user_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARS)] = None,
+    decision: Literal["ignore", "respond", "escalate"] | None = None,
+) -> Any:
+    """The latest, newest first; redacted."""
+    with _told():
+        found = serving.flow.services.guardrails.store().decisions(
+            limit=limit, user_id=user_id, decision=decision
+        )
+    return {"decisions": [decision_object(each) for each in found]}
+
+
+@router.get("/guardrails/stats", response_model=dict[str, Any])
+def stats(serving: Served, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Any:
+    """Blocks a day by rule, how often a model was asked again, silent failures."""
+    with _told():
+        return asdict(summed(serving.flow.services.guardrails.store().by_day(days), days))
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except InputError as exc:
+        raise ProblemError(problems.invalid("field_wrong", 400, exc.field)) from exc
+    except (RetrievalError, ConfigError) as exc:
+        raise ProblemError(problems.unavailable()) from exc
+
+
+def _existing(serving: Serving, user_id: str) -> UserRules:
+    rules = serving.flow.services.guardrails.store().rules(user_id)
+    if rules is None:
+        raise ProblemError(problems.of_status(404))
+    return rules
+
+
+def _row(rules: UserRules) -> dict[str, Any]:
+    return rules.model_dump(mode="json", exclude={"version"})
