@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Decisions
+         * @description The latest, newest first; redacted.
+         */
+        get: operations["decisions_decisions_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/errors": {
         parameters: {
             query?: never;
@@ -16,6 +36,26 @@ export interface paths {
          * @description For each code: retry or not, wait, show near the field, and what to say.
          */
         get: operations["error_advice_errors_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/guardrails/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stats
+         * @description Blocks a day by rule, how often a model was asked again, silent failures.
+         */
+        get: operations["stats_guardrails_stats_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -303,6 +343,68 @@ export interface paths {
         get: operations["ready_ready_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All Rules */
+        get: operations["all_rules_rules_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/{user_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Rules Of */
+        get: operations["rules_of_rules__user_id__get"];
+        /**
+         * Replace Rules
+         * @description In the place of those that there were; they hold from the next message on.
+         */
+        put: operations["replace_rules_rules__user_id__put"];
+        post?: never;
+        /**
+         * Forget Rules
+         * @description The user has no rules any more; what was decided stays.
+         */
+        delete: operations["forget_rules_rules__user_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/{user_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try Rules
+         * @description What the rules make of a message. Moderation is not asked, nothing is recorded.
+         */
+        post: operations["try_rules_rules__user_id__test_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -842,12 +944,62 @@ export interface components {
             session_id: string | null;
             /**
              * Status
-             * @description clarify: it is a question back
+             * @description clarify: it is a question back; silent: nothing is to be said
              * @enum {string}
              */
-            status: "answered" | "clarify";
+            status: "answered" | "clarify" | "silent";
             /** Turn Id */
             turn_id: number;
+        };
+        /**
+         * OpenAIError
+         * @description An error as clients of the OpenAI API expect it.
+         */
+        OpenAIError: {
+            error: components["schemas"]["OpenAIProblem"];
+        };
+        /**
+         * OpenAIProblem
+         * @description The four fields of that API, with our code; the rest of the envelope stands beside them.
+         */
+        OpenAIProblem: {
+            /**
+             * Answer
+             * @description graceful: in place of an answer
+             */
+            answer?: string | null;
+            /**
+             * Code
+             * @enum {string}
+             */
+            code: "VALIDATION_ERROR" | "RETRIEVAL_ERROR" | "LLM_ERROR" | "RATE_LIMITED" | "INTERNAL_ERROR";
+            /** Details */
+            details: {
+                [key: string]: unknown;
+            };
+            /**
+             * Message
+             * @description safe to show to a user
+             */
+            message: string;
+            /**
+             * Metadata
+             * @description graceful: confidence 0
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /** Param */
+            param: string | null;
+            /** Request Id */
+            request_id: string;
+            /**
+             * Sources
+             * @description graceful: what was found
+             */
+            sources?: components["schemas"]["Source"][] | null;
+            /** Type */
+            type: string;
         };
         /** Part */
         Part: {
@@ -977,6 +1129,47 @@ export interface components {
             note?: string | null;
         };
         /**
+         * Rules
+         * @description All of a user's rules: what is left out is as without any rule.
+         */
+        Rules: {
+            /**
+             * Ai Control Enabled
+             * @default true
+             */
+            ai_control_enabled: boolean;
+            /**
+             * Ai Enabled For Chats
+             * @default true
+             */
+            ai_enabled_for_chats: boolean;
+            /**
+             * Ai Enabled For Comments
+             * @default true
+             */
+            ai_enabled_for_comments: boolean;
+            /**
+             * Escalate Keywords
+             * @default []
+             */
+            escalate_keywords: string[];
+            /**
+             * Escalate Phrases
+             * @default []
+             */
+            escalate_phrases: string[];
+            /**
+             * Flagged Keywords
+             * @default []
+             */
+            flagged_keywords: string[];
+            /**
+             * Flagged Phrases
+             * @default []
+             */
+            flagged_phrases: string[];
+        };
+        /**
          * Snoozing
          * @description Exactly one of the two.
          */
@@ -1036,6 +1229,13 @@ export interface components {
             /** Retrievals */
             retrievals: components["schemas"]["QueryResult"][];
         };
+        /** TriedMessage */
+        TriedMessage: {
+            /** Channel */
+            channel?: ("chat" | "comment") | null;
+            /** Text */
+            text: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -1045,6 +1245,102 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    decisions_decisions_get: {
+        parameters: {
+            query?: {
+                limit?: number;
+                user_id?: string | null;
+                decision?: ("ignore" | "respond" | "escalate") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+        };
+    };
     error_advice_errors_get: {
         parameters: {
             query?: never;
@@ -1061,6 +1357,100 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Advices"];
+                };
+            };
+        };
+    };
+    stats_guardrails_stats_get: {
+        parameters: {
+            query?: {
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -2304,7 +2694,10 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Answer"];
-                    "text/event-stream": string;
+                    "text/event-stream": {
+                        data: string;
+                        event?: string;
+                    };
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -2489,6 +2882,482 @@ export interface operations {
             };
         };
     };
+    all_rules_rules_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+        };
+    };
+    rules_of_rules__user_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+        };
+    };
+    replace_rules_rules__user_id__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Rules"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+        };
+    };
+    forget_rules_rules__user_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+        };
+    };
+    try_rules_rules__user_id__test_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TriedMessage"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+        };
+    };
     show_turn_turns__turn__get: {
         parameters: {
             query?: never;
@@ -2605,6 +3474,10 @@ export interface operations {
                     "application/json": {
                         [key: string]: unknown;
                     };
+                    "text/event-stream": {
+                        data: string;
+                        event?: string;
+                    };
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -2613,8 +3486,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -2623,8 +3495,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description Not allowed here */
@@ -2633,8 +3504,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description There is no such thing */
@@ -2643,8 +3513,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description The request came too slowly */
@@ -2653,8 +3522,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description The request is too large */
@@ -2663,8 +3531,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description The body is not JSON */
@@ -2673,8 +3540,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -2683,8 +3549,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description Too many requests; see Retry-After */
@@ -2693,8 +3558,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description An internal error; it waits for a person, and `request_id` finds it */
@@ -2703,8 +3567,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description Retrieval or the model failed (policy `fail_fast`) */
@@ -2713,8 +3576,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -2723,8 +3585,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
         };
@@ -2779,8 +3640,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -2789,8 +3649,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description Not allowed here */
@@ -2799,8 +3658,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description There is no such thing */
@@ -2809,8 +3667,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -2819,8 +3676,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description An internal error; it waits for a person, and `request_id` finds it */
@@ -2829,8 +3685,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -2839,8 +3694,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
+                    "application/json": components["schemas"]["OpenAIError"];
                 };
             };
         };

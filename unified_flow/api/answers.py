@@ -21,7 +21,9 @@ class Metadata(BaseModel):
 
     confidence_score: float = Field(ge=0.0, le=1.0, description="of the verdict; 0 if nothing was")
     num_sources_retrieved: int = Field(ge=0, description="passages found, cited or not")
-    status: Literal["answered", "clarify"] = Field(description="clarify: it is a question back")
+    status: Literal["answered", "clarify", "silent"] = Field(
+        description="clarify: it is a question back; silent: nothing is to be said"
+    )
     abstained: bool = Field(description="true if the sources hold no answer")
     degraded: bool = Field(description="true if something failed and this is what is left")
     saved: bool = Field(description="whether the session remembers it")
@@ -87,11 +89,15 @@ class Answer(BaseModel):
 def answer_of(
     turn: Turn, session_id: str | None, language: Language, *, traced: bool = False
 ) -> Answer:
-    """What a client is told of a turn that came to its end; everything redacted."""
-    sources = sources_of(turn)
-    found = number_retrieved(turn)
+    """What a client is told of a turn that came to its end; everything redacted.
+
+    Of one that is to be silent nothing, and least of all why.
+    """
+    heard = turn.should_respond
+    sources = sources_of(turn) if heard else []
+    found = number_retrieved(turn) if heard else 0
     text = shown(turn.response or "")
-    if turn.policy == "graceful" and turn.abstained and not sources:
+    if heard and turn.policy == "graceful" and turn.abstained and not sources:
         text = MESSAGES[language]["graceful_nothing"]
     verdict = turn.sections.validation
     sure = turn.status == "answered" and not turn.abstained and verdict is not None
@@ -101,9 +107,9 @@ def answer_of(
         metadata=Metadata(
             confidence_score=verdict.confidence if sure and verdict is not None else 0.0,
             num_sources_retrieved=found,
-            status="clarify" if turn.status == "clarify" else "answered",
-            abstained=turn.abstained,
-            degraded=turn.failure is not None,
+            status=_status(turn),
+            abstained=turn.abstained and heard,
+            degraded=turn.failure is not None and heard,
             saved=turn.saved,
             turn_id=turn.turn_id,
             session_id=session_id,
@@ -111,8 +117,15 @@ def answer_of(
             duration_ms=turn.duration_ms,
         ),
         request_id=turn.request_id,
-        trace=trace_of(turn, text, sources) if traced else None,
+        should_respond=heard,
+        trace=trace_of(turn, text, sources) if traced and heard else None,
     )
+
+
+def _status(turn: Turn) -> Literal["answered", "clarify", "silent"]:
+    if not turn.should_respond:
+        return "silent"
+    return "clarify" if turn.status == "clarify" else "answered"
 
 
 def trace_of(turn: Turn, answer: str, sources: list[Source]) -> Trace:

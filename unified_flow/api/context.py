@@ -12,6 +12,7 @@ from unified_flow.api import problem as problems
 from unified_flow.api.facts import Facts
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.ratelimit import Buckets
+from unified_flow.api.readiness import Readiness
 from unified_flow.api.rendering import ProblemError
 from unified_flow.api.running import Running
 from unified_flow.api.tokens import Tokens
@@ -25,6 +26,7 @@ class Serving:
     running: Running
     buckets: Buckets
     metrics: Metrics
+    readiness: Readiness
 
 
 def serving_of(request: Request) -> Serving:

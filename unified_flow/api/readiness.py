@@ -4,10 +4,11 @@ anybody may ask; `unified-flow doctor` says the rest."""
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
+from time import monotonic
 from typing import Literal
 
 from interventions.errors import QueueError
-from unified_flow.api.context import Serving
 from unified_flow.config import EMBEDDED
 from unified_flow.errors import InputError, UnifiedFlowError
 from unified_flow.phases import NAMES
@@ -15,10 +16,26 @@ from unified_flow.services import Services
 
 Finding = Literal["ok", "failed"]
 PROBE_TIMEOUT_S = 2.0
+GOOD_FOR_S = 1.0
 
 
-async def checks(serving: Serving) -> dict[str, Finding]:
-    services = serving.flow.services
+@dataclass
+class Readiness:
+    """What was found is good for a moment: anybody may ask, and asking costs the model's server."""
+
+    _found: dict[str, Finding] = field(default_factory=dict)
+    _until: float = 0.0
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def checks(self, services: Services) -> dict[str, Finding]:
+        async with self._lock:
+            if monotonic() >= self._until:
+                self._found = await _checks(services)
+                self._until = monotonic() + GOOD_FOR_S
+            return self._found
+
+
+async def _checks(services: Services) -> dict[str, Finding]:
     index, queue = await asyncio.gather(
         asyncio.to_thread(_index, services), asyncio.to_thread(_queue, services)
     )

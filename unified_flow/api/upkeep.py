@@ -14,7 +14,6 @@ from unified_flow import __version__
 from unified_flow.api import problem as problems
 from unified_flow.api.advice import ADVICE, Advices
 from unified_flow.api.context import OfRequest, Served
-from unified_flow.api.readiness import checks
 from unified_flow.api.rendering import headers_of, note
 from unified_flow.api.schemas import errors
 
@@ -44,7 +43,7 @@ async def health() -> Alive:
 @router.get("/ready", responses=errors(503))
 async def ready(serving: Served, facts: OfRequest) -> Any:
     """It could answer a question: index, model and queue are well. Open to everybody."""
-    found = await checks(serving)
+    found = await serving.readiness.checks(serving.flow.services)
     body = Ready(ready="failed" not in found.values(), checks=found).model_dump()
     if body["ready"] and not serving.running.stopping:
         return JSONResponse(body)

@@ -1,0 +1,64 @@
+"""Bodies and paths that nobody sends by mistake: each gets its envelope, and nothing breaks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.api.service import Service
+
+JSON = {"Content-Type": "application/json"}
+BODIES = {
+    "nested": b'{"question": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "a number without end": b'{"question": ' + b"9" * 100_000 + b"}",
+    "half a surrogate pair": rb'{"question": "\ud800"}',
+    "half a pair as a name": rb'{"question": "x", "\ud800": 1}',
+    "a session that is no text": rb'{"question": "x", "session_id": "a\ud800"}',
+    "a control character": rb'{"question": "x", "user_id": "a\u0000"}',
+    "not a number": b'{"question": NaN}',
+    "a key as a name": b'{"question": "x", "sk-proj-abcdefghijklmnopqrstuvwxyz123456": 1}',
+    "nothing": b"",
+    "null": b"null",
+}
+
+
+@pytest.mark.parametrize("path", ["/query", "/v1/chat/completions"])
+@pytest.mark.parametrize("case", BODIES)
+def test_a_hostile_body(case: str, path: str, service: Service) -> None:
+    answer = service.http.post(path, content=BODIES[case], headers=JSON)
+    assert answer.status_code in (400, 422)
+    body = answer.json()
+    error = body["error"] if path.startswith("/v1") else body
+    assert error["code"] == "VALIDATION_ERROR"
+    assert "sk-proj-abc" not in answer.text
+
+
+def test_hostile_questions_of_an_openai_client(service: Service) -> None:
+    for content in ("\ud800", "", "x" * 2001, "a\u0000b"):
+        message = {"role": "user", "content": content}
+        text = json.dumps({"model": "unified-flow", "messages": [message]})
+        answer = service.http.post("/v1/chat/completions", content=text, headers=JSON)
+        assert answer.status_code == 400, repr(content)[:20]
+        assert answer.json()["error"]["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize(
+    "name", ["%00", "%ED%A0%80", "..%2F..%2Fetc%2Fpasswd", "9" * 90, "a" * 101, "%0d%0aX-Evil:%201"]
+)
+def test_hostile_names(name: str, service: Service) -> None:
+    for path in (f"/turns/{name}", f"/interventions/{name}"):
+        answer = service.triage("GET", path)
+        assert answer.status_code in (400, 404, 422), path
+        assert answer.json()["code"] == "VALIDATION_ERROR"
+        assert "X-Evil" not in answer.headers
+
+
+def test_hostile_transitions(service: Service) -> None:
+    for body in (rb'{"note": "\ud800"}', b'{"note": 5}', b'{"note": "x", "by": "\\u0000"}'):
+        answer = service.http.post(
+            "/interventions/none/resolve",
+            content=body,
+            headers=JSON | {"Authorization": "Bearer triage-token-0123456789abcdef"},
+        )
+        assert answer.status_code in (400, 404, 422)
