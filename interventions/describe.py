@@ -22,6 +22,8 @@ _SYMBOLS = {
     "not_run": "·",
 }
 
+TURNS_SHOWN = 12
+
 
 @dataclass(frozen=True)
 class Section:
@@ -92,6 +94,8 @@ def _head(entry: Entry, now: datetime) -> list[str]:
     ]
     if entry["occurrences"] > 1:
         lines.append(f"{entry['occurrences']} occurrences, the latest {entry['last_seen']}")
+    if entry.get("turns"):
+        lines.append(_blocked(entry["turns"]))
     if entry.get("snoozed_until"):
         lines.append(f"snoozed until {entry['snoozed_until']}")
     if entry.get("snoozed_until_occurrences"):
@@ -101,6 +105,12 @@ def _head(entry: Entry, now: datetime) -> list[str]:
     if entry.get("resolution"):
         lines.append(f"{state_of(entry, now)}: {entry['resolution']}")
     return [one_line(line) for line in lines]
+
+
+def _blocked(turns: list[int]) -> str:
+    shown = ", ".join(map(str, turns[:TURNS_SHOWN]))
+    more = len(turns) - TURNS_SHOWN
+    return f"it blocks turns {shown}" + (f" and {more} more" if more > 0 else "") + " too"
 
 
 def _error(entry: Entry) -> list[str]:

@@ -128,6 +128,8 @@ def _enter(
             recipe_digest=recipe.digest,
         )
     )
+    if recipe.head.role == "none":
+        ledger.flush()  # a phase that asks no model may be killed in, and watched, too
     return kit
 
 

@@ -124,9 +124,10 @@ def _asked_with(
     allow_tools: Sequence[str] | None,
     flags: dict[str, Any],
 ) -> dict[str, Any]:
-    """What a resumed turn is given again, JSON-able. No address with a password in it is kept."""
+    """What a resumed turn is given again, JSON-able. No address with a password in it,
+    or with a key in its query, is kept."""
     given = {key: flags[key] for key in GIVEN if flags.get(key) is not None}
-    if "@" in given.get("base_url", ""):
+    if any(mark in given.get("base_url", "") for mark in "@?"):
         del given["base_url"]
     if "api_key_file" in given:
         given["api_key_file"] = str(Path(given["api_key_file"]).absolute())

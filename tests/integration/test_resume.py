@@ -32,6 +32,7 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.ledger import Ledger
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
+from unified_flow.results import Reflection
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.resuming.run import Resumed, Resumption, resume_turn
 from unified_flow.runner import this_process
@@ -423,6 +424,21 @@ def test_a_retry_that_is_stopped_is_none(home: Path, docs: Path) -> None:
     assert resumed.before is not None
     assert resumed.before.error_message == str(BROKEN)
     assert resume(make(home, docs), note="mended").passed
+
+
+@pytest.mark.parametrize("secret", ["http://ada:hush@host/v1", "http://host/v1?api_key=hush"])
+def test_an_address_with_a_secret_in_it_is_not_kept(secret: str, home: Path) -> None:
+    for url, kept in ((secret, False), ("http://host/v1", True)):
+        services = wire(home, model="m", base_url=url)
+        assert ("base_url" in services.asked_with) is kept
+
+
+def test_the_end_is_no_phase_to_go_back_to(home: Path, docs: Path) -> None:
+    back = Reflection(decision="CLARIFY", confidence=1.0, clarification_question="Which one?")
+    ask(make(home, docs, reflection=back))
+    with pytest.raises(NotResumableError, match="it stands at its end") as refused:
+        resume(make(home, docs), from_phase="planner")
+    assert refused.value.hint == "it can go back to query_analyzer, reflection"
 
 
 def test_nothing_changed_is_said_too(home: Path, docs: Path) -> None:

@@ -66,6 +66,14 @@ def statuses(home: Path) -> list[str]:
 
 
 def test_an_entry_knows_every_turn_that_it_blocks(home: Path, failed: str) -> None:
+    (counting,) = (entry for entry in open_entries(home) if entry.get("turns"))
+    shown = subprocess.run(
+        [sys.executable, "-m", "interventions", "show", counting["id"], "--home", str(home)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"it blocks turns {', '.join(map(str, counting['turns']))} too" in shown.stdout
     queue = InterventionQueue(home)
     turns = waiting(queue.find(failed), queue.entries())
     assert sorted(turn.turn_id for turn in turns) == list(range(1, TURNS + 1))

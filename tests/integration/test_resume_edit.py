@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.answers import QUESTION, journal_lines, open_entries, script
+from tests.answers import (
+    QUESTION,
+    journal_lines,
+    open_entries,
+    script,
+    scripted_flow,
+    started_phases,
+)
 from tests.servers.model_server import ModelServer, status
+from unified_flow.errors import PhaseError
+from unified_flow.resuming.asking import asked
 from unified_flow.resuming.editing import edits
 from unified_flow.resuming.errors import NotResumableError
+from unified_flow.resuming.run import Resumption, load, resume_turn
 
 Ran = subprocess.CompletedProcess[str]
 
@@ -103,6 +116,8 @@ WRONG = {
     "an empty question": "data['question'] = ' '",
     "a misfit": "data['planner'] = {'decision': 'MAYBE'}",
     "the editor fails": "sys.exit(3)",
+    "no UTF-8": "file.write_bytes(b'\\xff'); sys.exit(0)",
+    "too deep": "file.write_text('[' * 100_000); sys.exit(0)",
 }
 
 
@@ -115,6 +130,11 @@ def test_what_cannot_be_used_changes_nothing(
     done = cli(home, "resume", "1", "--edit", editor=editor(tmp_path, WRONG[what]))
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
+    if what != "the editor fails":
+        (kept,) = re.findall(r"what you wrote is kept in (\S+)", done.stderr)
+        assert Path(kept).stat().st_mode & 0o777 == 0o600
+        assert Path(kept).name == "synthesis.json"
+        shutil.rmtree(Path(kept).parent)
     assert journal_lines(home) == before
     assert len(model_server.requests) == asked
 
@@ -130,3 +150,48 @@ def test_without_terminal_and_editor_it_is_refused(home: Path) -> None:
 def test_a_question_that_is_no_text_is_refused(question: str) -> None:
     with pytest.raises(NotResumableError, match="question cannot be used"):
         edits({"question": "a"}, f'{{"question": {question}}}')
+
+
+@pytest.mark.usefixtures("failed")
+def test_an_editor_that_cannot_be_named_is_told(home: Path) -> None:
+    env = {**os.environ, "UNIFIED_FLOW_HOME": str(home), "EDITOR": "'unclosed"}
+    env.pop("VISUAL", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "unified_flow", "resume", "1", "--edit"],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "the editor cannot be started" in done.stderr
+
+
+@pytest.mark.usefixtures("failed")
+def test_an_edit_without_a_change_is_said(home: Path, tmp_path: Path) -> None:
+    same = tmp_path / "editor.py"
+    same.write_text("")
+    done = cli(home, "resume", "1", "--edit", editor=same)
+    assert done.returncode == 0, done.stderr
+    assert "nothing was edited" in done.stderr
+
+
+def test_what_was_edited_is_what_the_phase_would_have_read(home: Path, docs: Path) -> None:
+    """Somebody else goes back meanwhile, and the turn stops at the same phase once more."""
+    down = {"synthesis": RuntimeError("down")}
+    broken = scripted_flow(home, docs, **down)
+    with pytest.raises(PhaseError):
+        asyncio.run(broken.process("s", QUESTION))
+
+    def edit(name: str, text: str) -> str:
+        other = Resumption(from_phase="planner", edited={"question": "What is a named bus?"})
+        asyncio.run(resume_turn(scripted_flow(home, docs, **down), 1, other))
+        return text.replace(QUESTION, "What is a topic, briefly?")
+
+    flow = scripted_flow(home, docs)
+    wanted = asked(Resumption(), load(home, 1), flow.services, ask=None, edit=edit)
+    before = started_phases(home)
+    with pytest.raises(NotResumableError, match="is not what you saw"):
+        asyncio.run(resume_turn(flow, 1, wanted))
+    assert started_phases(home) == before

@@ -70,6 +70,7 @@ def test_an_older_failure_of_a_turn_that_is_answered_is_superseded(home: Path, d
     back = scripted_flow(home, docs, reflection=RuntimeError("down too"))
     asyncio.run(resume_turn(back, 1, Resumption(from_phase="reflection", note="n")))
     asyncio.run(resume_turn(scripted_flow(home, docs), 1, Resumption(note="mended")))
+    assert "answered, resumed" in cli(home, "unified_flow", "turns", "list").stdout
     old, new = open_entries(home)
     assert (old["phase"], old["resolved_at"]) == ("synthesis", None)
     assert "was resumed by" in old["superseded"]
@@ -94,6 +95,20 @@ def test_prune_takes_only_what_is_finished_old_and_needed_by_nobody(home: Path, 
     assert sorted(path.name[:5] for path in archive.folders.root.iterdir()) == ["turn_"] * 3
     ask(home, docs)
     assert archive.folders.ids()[-1] == 6
+
+
+def test_a_folder_in_which_no_turn_was_begun_goes_too(home: Path, docs: Path) -> None:
+    """A process may die between taking a number and writing the first line."""
+    ask(home, docs)
+    folders = TurnArchive.of(home).folders
+    (_, empty), (_, unwritten), (_, fresh) = (folders.create() for _ in range(3))
+    (unwritten / NAME).touch()
+    ask(home, docs)
+    for old in (empty, unwritten):
+        os.utime(old, (1, 1))
+    cli(home, "unified_flow", "turns", "prune")
+    assert folders.ids() == [1, 4, 5]
+    assert fresh.is_dir()
 
 
 def test_what_was_taken_up_since_it_was_chosen_stays(home: Path, docs: Path) -> None:

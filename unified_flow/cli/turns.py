@@ -110,6 +110,7 @@ def _row(turn: Turn) -> dict[str, object]:
         "started_at": stamp(turn.started_at) if turn.started_at else None,
         "duration_ms": turn.duration_ms,
         "saved": turn.saved,
+        "resumed": turn.resumed,
         "failed_phase": turn.failure.phase if turn.failure else None,
         "intervention_id": turn.failure.intervention_id if turn.failure else None,
     }
@@ -124,5 +125,7 @@ def _table(turns: list[Turn]) -> None:
         where = f" at {turn.failure.phase}" if turn.failure else ""
         if turn.status == "interrupted" and turn.visits:
             where = f" in {turn.visits[-1].phase}"
+        if turn.resumed:
+            where += ", resumed"
         head = f"{turn.turn_id:>6}  {started}  {turn.status + where:<26} "
         say(head + beginning(redact_text(turn.question), max(20, width - len(head))))

@@ -26,14 +26,14 @@ def asked(
     if ask is not None and not (wanted.rerun_tools or wanted.tools_done):
         wanted = _about_writes(wanted, turn, services, ask)
     if edit is not None:
-        phase, edited = editing.edited_input(
+        phase, seen, edited = editing.edited_input(
             services,
             turn,
             edit,
             from_phase=wanted.from_phase,
             settled=wanted.rerun_tools or wanted.tools_done,
         )
-        wanted = replace(wanted, edited_for=phase, edited=edited)
+        wanted = replace(wanted, edited_for=phase, edited_from=seen, edited=edited)
     return wanted
 
 

@@ -73,9 +73,11 @@ def _must_be_reached(turn: Turn, phase: str, following: str) -> None:
             f"there is no phase {phase!r}", hint=f"the phases are {', '.join(NAMES)}"
         )
     if phase != following and turn.first_visit(phase) is None:
+        ran = dict.fromkeys(v.phase for v in turn.visits if v.status != "dropped")
+        stands = "at its end" if following == END else f"before {following}"
         raise NotResumableError(
-            f"turn {turn.turn_id} has not come to {phase}; it stands before {following}",
-            hint=f"leave out --from, or name a phase before {following}",
+            f"turn {turn.turn_id} has not come to {phase}; it stands {stands}",
+            hint=f"it can go back to {', '.join(ran)}" if ran else "leave out --from",
         )
 
 

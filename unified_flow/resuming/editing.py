@@ -8,9 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from interventions.kept import keep, where
 from unified_flow.errors import InputError
 from unified_flow.events import Runner, TurnResumed
 from unified_flow.folding import OUTPUT, apply
+from unified_flow.journal import digest
 from unified_flow.question import checked_question
 from unified_flow.resuming.decision import END, where_to_go_on
 from unified_flow.resuming.errors import NotResumableError
@@ -28,19 +30,31 @@ def edited_input(
     *,
     from_phase: str | None,
     settled: bool,
-) -> tuple[str, dict[str, Any]]:
-    """(the phase, what `edit` changed of its input); `edit` takes a file's name and a text.
+) -> tuple[str, str, dict[str, Any]]:
+    """(the phase, a digest of its input, what `edit` changed of that); `edit` takes a file's name
+    and a text.
 
     `settled`: it is clear what becomes of calls that may have written. Raises NotResumableError,
-    RecipeError, and what `edit` raises.
+    and what was written is kept then, RecipeError, and what `edit` raises.
     """
     limits = services.settings.limits
     phase = where_to_go_on(turn, limits, from_phase=from_phase, rerun_tools=settled)
     if phase == END:
         raise NotResumableError(f"turn {turn.turn_id} has no phase left to edit the input of")
-    reads = services.recipe(phase).head.reads
-    before = input_of(turn, phase, reads, rewound=from_phase is not None)
-    return phase, edits(before, edit(f"{phase}.json", as_text(before)))
+    before = shown(services, turn, phase, rewound=from_phase is not None)
+    name = f"{phase}.json"
+    text = edit(name, as_text(before))
+    try:
+        return phase, digest(before), edits(before, text)
+    except NotResumableError as exc:
+        kept = where(keep(name, text.encode("utf-8", "surrogatepass")))
+        hint = "; ".join(filter(None, (exc.hint, kept)))
+        raise NotResumableError(str(exc), hint=hint) from exc
+
+
+def shown(services: Services, turn: Turn, phase: str, *, rewound: bool) -> dict[str, Any]:
+    """What a person gets to see and to edit. Raises RecipeError."""
+    return input_of(turn, phase, services.recipe(phase).head.reads, rewound=rewound)
 
 
 def input_of(turn: Turn, phase: str, reads: frozenset[str], *, rewound: bool) -> dict[str, Any]:
@@ -64,7 +78,7 @@ def edits(before: dict[str, Any], text: str) -> dict[str, Any]:
     """What differs, by name, checked. Raises NotResumableError; nothing has happened then."""
     try:
         after = json.loads(text)
-    except json.JSONDecodeError as exc:
+    except (json.JSONDecodeError, RecursionError) as exc:
         raise NotResumableError(f"what was edited is no JSON: {exc}") from exc
     if not isinstance(after, dict) or set(after) != set(before):
         raise NotResumableError(

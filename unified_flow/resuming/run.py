@@ -11,13 +11,15 @@ from typing import Any
 from interventions.entry import is_open
 from interventions.errors import QueueError
 from interventions.home import find_home
+from interventions.redaction import redact_text
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import PhaseError
 from unified_flow.events import Observed, PhaseCompleted, PhaseFailed, TurnResumed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.folding import apply
+from unified_flow.journal import digest
 from unified_flow.ledger import Observer
-from unified_flow.resuming import changes, giving
+from unified_flow.resuming import changes, editing, giving
 from unified_flow.resuming.decision import where_to_go_on
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.resuming.settling import (
@@ -38,7 +40,8 @@ class Resumption:
     """What the person asks for.
 
     `note` closes the intervention once its phase has completed; None leaves that to the caller.
-    `edited` replaces what the phase `edited_for` reads (events.TurnResumed). `asked_about` are the
+    `edited` replaces what the phase `edited_for` reads (events.TurnResumed), and was made of the
+    input with the digest `edited_from`. `asked_about` are the
     calls for which a person chose `rerun_tools` or `tools_done`. `grant` (once, session or always)
     and `answer` are for the call at which the turn stopped (giving.py).
     """
@@ -53,6 +56,7 @@ class Resumption:
     via: str = "library"
     edited: Mapping[str, Any] = field(default_factory=dict)
     edited_for: str | None = None
+    edited_from: str | None = None
     grant: str | None = None
     answer: str | None = None
 
@@ -248,6 +252,14 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         raise NotResumableError(
             f"turn {turn.turn_id} went on to {phase} while {wanted.edited_for} was being edited"
         )
+    rewound = wanted.from_phase is not None
+    if wanted.edited_from is not None:
+        stands = editing.shown(services, turn, phase, rewound=rewound)
+        if digest(stands) != wanted.edited_from:
+            raise NotResumableError(
+                f"turn {turn.turn_id} went on while its input was being edited: what {phase} "
+                "reads is not what you saw"
+            )
     own = own_intervention(turn, services.queue, wanted.intervention_id)
     runner = this_process(wanted.by)
     given = giving.given(
@@ -256,11 +268,11 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         grant=wanted.grant,
         answer=wanted.answer,
         edited=wanted.edited,
-        rewound=wanted.from_phase is not None,
+        rewound=rewound,
     )
     return TurnResumed(
         phase=phase,
-        rewound=wanted.from_phase is not None,
+        rewound=rewound,
         runner=runner,
         by=runner.user,
         via=wanted.via,
@@ -268,7 +280,7 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         asked_with=services.asked_with,
         retry_of=own[0] if own else None,
         retry_phase=own[1] if own else None,
-        note=wanted.note,
+        note=redact_text(wanted.note) if wanted.note is not None else None,
         changed=changes.differences(changes.then(turn), changes.now(services)),
         edited=dict(wanted.edited),
         tools_done=[write.call for write in begun] if wanted.tools_done else [],

@@ -129,9 +129,30 @@ def prune(
             finally:
                 held.close()
             done += 1
+    if before is not None:
+        _remove_never_begun(folders, before)
     for left in folders.root.glob(f"{PRUNED}*"):
         shutil.rmtree(left, ignore_errors=True)  # two may be at it
     return done
+
+
+def _remove_never_begun(folders: TurnFolders, before: datetime) -> None:
+    """A process that dies between taking a number and writing the first line leaves a folder of
+    which nothing can be told."""
+    for turn_id in folders.ids()[:-1]:
+        folder = folders.path(turn_id)
+        # One that holds anything cannot be removed, and one that is gone was somebody else's.
+        with suppress(OSError):
+            if folder.stat().st_mtime >= before.timestamp():
+                continue
+            if (folder / NAME).exists():
+                held = Journal(folder, create=False)
+                try:
+                    if (folder / NAME).stat().st_size == 0:
+                        (folder / NAME).unlink()
+                finally:
+                    held.close()
+            folder.rmdir()
 
 
 def _is_old(folder: Path, before: datetime) -> bool:
