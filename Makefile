@@ -5,13 +5,16 @@ RUN := $(VENV)/bin
 Q ?= Where does a failure wait for a person?
 DOCS ?= architecture
 
-export Q DOCS
+WEIGHTS ?= $(VENV)/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
+DATASET ?=
+
+export Q DOCS WEIGHTS DATASET
 
 .DEFAULT_GOAL := help
-.PHONY: help ask test lint types bench browser soak clean
+.PHONY: help ask test lint types bench browser soak weights eval-model clean
 
 help: ## what can be done here
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOCS=folder
 	@$(RUN)/unified-flow ask "$$Q" --docs "$$DOCS"
@@ -33,7 +36,14 @@ browser: $(VENV)/dev.stamp ## the tests that need Chromium
 	@$(RUN)/pytest -q -m browser tests/tui/web
 
 soak: $(VENV)/dev.stamp ## the long forms of the tests (kills, contention, load)
-	@SOAK=1 $(RUN)/pytest -q tests/concurrency tests/tui/test_churn.py tests/api/test_chaos.py tests/api/test_load.py
+	@SOAK=1 $(RUN)/pytest -q tests/concurrency tests/tui/test_churn.py tests/api/test_chaos.py tests/api/test_contract.py tests/api/test_load.py
+
+weights: $(VENV)/run.stamp ## fetch the 1.5B model that the evaluation uses (1.1 GB)
+	@$(RUN)/python benchmarks/fetch_weights.py "$$WEIGHTS"
+
+# Hours on two cores; stopped or killed, the same command goes on. DATASET is a file of SQuAD form.
+eval-model: weights $(VENV)/dev.stamp ## the target evaluation: make eval-model DATASET=squad.json
+	@$(RUN)/python benchmarks/model.py "$$DATASET" "$$WEIGHTS"
 
 clean: ## remove the virtual environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

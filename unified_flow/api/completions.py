@@ -22,7 +22,7 @@ from unified_flow.api.answers import Answer
 from unified_flow.api.asking import Question, Usage, ask
 from unified_flow.api.context import OfRequest, Served, within_rate
 from unified_flow.api.rendering import ProblemError
-from unified_flow.api.schemas import errors
+from unified_flow.api.schemas import STREAM, openai_errors
 from unified_flow.api.streaming import pieces
 from unified_flow.question import MAX_ID_CHARS
 
@@ -89,7 +89,7 @@ async def models() -> Any:
     return {"object": "list", "data": [_model()]}
 
 
-@router.get("/models/{model}", response_model=dict[str, Any], responses=errors(404, 422))
+@router.get("/models/{model}", response_model=dict[str, Any], responses=openai_errors(404, 422))
 async def model(model: str) -> Any:
     if model != MODEL:
         raise ProblemError(problems.of_status(404))
@@ -99,7 +99,7 @@ async def model(model: str) -> Any:
 @router.post(
     "/chat/completions",
     response_model=dict[str, Any],
-    responses=errors(404, 408, 413, 415, 422, 429, 502),
+    responses={200: {"content": STREAM}, **openai_errors(404, 408, 413, 415, 422, 429, 502)},
     dependencies=[Depends(within_rate)],
 )
 async def complete(

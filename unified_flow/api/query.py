@@ -12,7 +12,7 @@ from unified_flow.api import streaming
 from unified_flow.api.answers import Answer
 from unified_flow.api.asking import Question, ask
 from unified_flow.api.context import OfRequest, Served, within_rate
-from unified_flow.api.schemas import errors
+from unified_flow.api.schemas import STREAM, errors
 from unified_flow.question import MAX_ID_CHARS
 
 router = APIRouter(tags=["questions"])
@@ -44,7 +44,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "model": Answer,
         "description": "The answer; a question back (`metadata.status`); or that nothing was found",
-        "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
+        "content": STREAM,
     },
     **errors(408, 413, 415, 422, 429, 502),
 }

@@ -42,6 +42,42 @@ class ErrorEnvelope(BaseModel):
     metadata: dict[str, Any] | None = Field(default=None, description="graceful: confidence 0")
 
 
+class OpenAIProblem(BaseModel):
+    """The four fields of that API, with our code; the rest of the envelope stands beside them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    message: str = Field(description="safe to show to a user")
+    type: str
+    param: str | None
+    code: Code
+    request_id: str
+    details: dict[str, Any]
+    answer: str | None = Field(default=None, description="graceful: in place of an answer")
+    sources: list[Source] | None = Field(default=None, description="graceful: what was found")
+    metadata: dict[str, Any] | None = Field(default=None, description="graceful: confidence 0")
+
+
+class OpenAIError(BaseModel):
+    """An error as clients of the OpenAI API expect it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    error: OpenAIProblem
+
+
+# Each event of a stream of server-sent events.
+STREAM: dict[str, Any] = {
+    "text/event-stream": {
+        "schema": {
+            "type": "object",
+            "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+            "required": ["data"],
+        }
+    }
+}
+
+
 def _example(kind: str, code: str, message: str, number: int, details: Any = None) -> ErrorBody:
     body: ErrorBody = {
         "error": True,
@@ -131,3 +167,11 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
             },
         }
     return found
+
+
+def openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The same of a route that speaks the OpenAI API."""
+    return {
+        status: {"model": OpenAIError, "description": MEANINGS[int(status)]}
+        for status in errors(*statuses)
+    }
