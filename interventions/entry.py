@@ -123,6 +123,11 @@ def _merged(row: dict[str, Any]) -> dict[str, Any]:
     return row | odd if odd else row
 
 
+def is_about(entry: Entry, turn_id: int) -> bool:
+    """Whether the turn is the entry's own, or is counted on it."""
+    return entry["turn_id"] == turn_id or turn_id in (entry.get("turns") or ())
+
+
 def is_open(entry: Entry) -> bool:
     """Not resolved and not dismissed; a snoozed entry is open."""
     return not entry.get("resolved_at") and not entry.get("dismissed_at")

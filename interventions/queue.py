@@ -6,7 +6,7 @@ Every change is one transaction of the storage; what changes is decided by pure 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ from interventions.admission import (
     limit_in_the_way,
 )
 from interventions.admitting import admit_again, with_entry
-from interventions.entry import Entry, fingerprints, is_open
+from interventions.entry import Entry, fingerprints, is_about, is_open
 from interventions.errorlog import Dropped, log_emergency, log_failure
 from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
 from interventions.health import Health, health, past
@@ -203,12 +203,23 @@ class InterventionQueue:
         )
 
     def supersede(
-        self, turn_id: int, why: str, *, by: str | None = None, via: str = "library"
+        self,
+        turn_id: int,
+        why: str,
+        *,
+        keep: Container[str] = (),
+        by: str | None = None,
+        via: str = "library",
     ) -> list[Entry]:
-        """Mark the open entries of a turn that nobody needs to mend for its sake any more."""
+        """Mark the open entries of a turn, and those that only count it, which nobody needs to
+        mend for its sake any more; but for those with an id in `keep`, which others need."""
         actor, now = Actor.current(by=by, via=via), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
-            mine = [e for e in work.state.entries if is_open(e) and e["turn_id"] == turn_id]
+            mine = [
+                entry
+                for entry in work.state.entries
+                if is_open(entry) and is_about(entry, turn_id) and entry["id"] not in keep
+            ]
             return [
                 self._write(
                     work,

@@ -55,6 +55,26 @@ def test_in_the_middle_the_turn_halts_and_the_failure_is_not_lost(
     assert journal.read_bytes().endswith(b"\n"), "no half a line"
 
 
+def test_a_turn_that_cannot_go_on_for_want_of_room_stands_as_it_stood(
+    home: Path, docs: Path
+) -> None:
+    ask(2500, home, docs)
+    journal = home / "shared_state/turns/turn_000001/journal.jsonl"
+    before = journal.read_bytes()
+    limit = str(len(before) + 10)
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, limit, "resume", "1", "--home", str(home)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert str(journal.parent) in done.stderr
+    assert "make room there" in done.stderr
+    assert "goes on at" not in done.stderr
+    assert journal.read_bytes() == before
+
+
 def test_the_limit_does_bite(tmp_path: Path) -> None:
     """So that the tests above cannot pass for want of a limit."""
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY

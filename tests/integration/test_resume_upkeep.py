@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from interventions import InterventionQueue
 from interventions.home import lock_file
 from interventions.lock import FairLock
 from tests.answers import QUESTION, open_entries, script, scripted_flow
@@ -200,6 +201,21 @@ def test_a_turn_that_was_given_up_halfway_is_given_up_wholly(home: Path, docs: P
     assert "superseded: 1" in cli(home, "unified_flow", "turns", "abandon", "1").stderr
     assert open_entries(home)[0]["superseded"]
     cli(home, "unified_flow", "turns", "abandon", "1", code=2)
+
+
+def test_what_other_turns_wait_for_is_not_given_up_with_one_of_them(home: Path, docs: Path) -> None:
+    """Five of a session have entries of their own; the next two are counted on one of them."""
+    for _ in range(7):
+        ask(home, docs, synthesis=DOWN)
+    (counting,) = (entry for entry in open_entries(home) if entry.get("turns"))
+    assert counting["turns"] == [6, 7]
+
+    def superseded() -> bool:
+        return bool(InterventionQueue(home).find(counting["id"]).get("superseded"))
+
+    for turn_id, given_up in ((6, False), (counting["turn_id"], False), (7, True)):
+        cli(home, "unified_flow", "turns", "abandon", str(turn_id))
+        assert superseded() is given_up
 
 
 def test_a_turn_that_runs_says_who_runs_it(home: Path, docs: Path) -> None:

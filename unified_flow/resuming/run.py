@@ -23,6 +23,7 @@ from unified_flow.resuming import changes, editing, giving
 from unified_flow.resuming.decision import where_to_go_on
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.resuming.settling import (
+    needed_by_others,
     own_intervention,
     settle,
     settle_counted,
@@ -196,7 +197,8 @@ def _settled(flow: UnifiedFlow, going: _Going, error: PhaseError | None) -> Resu
         if error is None and turn.failure is None and waiting is None:
             # Others of its interventions are about failures that it has left behind.
             why = f"turn {turn.turn_id} was resumed by {went_on.by} and is {turn.status}"
-            queue.supersede(turn.turn_id, why, by=went_on.by, via=went_on.via)
+            keep = needed_by_others(turn, queue, archive)
+            queue.supersede(turn.turn_id, why, keep=keep, by=went_on.by, via=went_on.via)
     except QueueError as exc:
         return replace(done, trouble=str(exc))
     return replace(done, closed=name, waiting=waiting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interventions import InterventionQueue
-from interventions.entry import Entry, is_open
+from interventions.entry import Entry, is_about, is_open
 from interventions.errors import ConflictError, NotFoundError, QueueError
 from interventions.redaction import redact_text
 from unified_flow.archive import TurnArchive
@@ -118,6 +118,12 @@ def settle_counted(
             except ConflictError:
                 continue
     return None
+
+
+def needed_by_others(turn: Turn, queue: InterventionQueue, archive: TurnArchive) -> set[str]:
+    """The open entries of the turn for whose fix other turns wait still."""
+    mine = (e for e in queue.entries() if is_open(e) and is_about(e, turn.turn_id))
+    return {entry["id"] for entry in mine if waiting_too(entry, turn, archive) is not None}
 
 
 def waiting_too(entry: Entry, turn: Turn, archive: TurnArchive) -> int | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from interventions import InterventionQueue
-from interventions.entry import Entry, is_open
+from interventions.entry import Entry, is_about, is_open
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
 from unified_flow.events import TurnAbandoned
@@ -18,7 +18,7 @@ from unified_flow.journal import NAME, Journal, TurnFolders, read
 from unified_flow.ledger import Ledger
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError
 from unified_flow.resuming.run import busy
-from unified_flow.resuming.settling import FINISHED
+from unified_flow.resuming.settling import FINISHED, needed_by_others
 from unified_flow.runner import this_process
 from unified_flow.turn import Turn
 
@@ -26,7 +26,8 @@ PRUNED = "pruned_"
 
 
 def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason: str) -> int:
-    """Give the turn up; how many of its interventions are marked as superseded.
+    """Give the turn up; how many of its interventions are marked as superseded: those for which
+    no other turn waits.
 
     Of one that was given up before, whatever is not marked yet is. Raises NoSuchTurnError,
     TurnBusyError, NotResumableError for a finished turn, StorageError.
@@ -34,15 +35,24 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
     by = this_process().user
     why = f"turn {turn_id} was abandoned by {by}" + (f": {reason}" if reason else "")
     turn = load(folders, turn_id)
+
+    def mark() -> int:
+        keep = needed_by_others(turn, queue, TurnArchive(folders))
+        return len(queue.supersede(turn_id, why, keep=keep, via="cli"))
+
     if turn.status == "abandoned":
         # The queue may have been locked, or the process killed, before they could be marked.
+        others = needed_by_others(turn, queue, TurnArchive(folders))
         late = any(
-            is_open(entry) and entry["turn_id"] == turn_id and not entry.get("superseded")
+            is_open(entry)
+            and is_about(entry, turn_id)
+            and entry["id"] not in others
+            and not entry.get("superseded")
             for entry in queue.entries()
         )
         if not late:
             raise _nothing_to_give_up(turn)
-        return len(queue.supersede(turn_id, why, via="cli"))
+        return mark()
 
     def decide(turn: Turn) -> TurnAbandoned:
         if turn.status in FINISHED:
@@ -56,7 +66,7 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
         raise _no_such_turn(folders, turn_id) from exc
     except BlockingIOError as exc:
         raise busy(load(folders, turn_id)) from exc
-    return len(queue.supersede(turn_id, why, via="cli"))
+    return mark()
 
 
 def load(folders: TurnFolders, turn_id: int) -> Turn:
