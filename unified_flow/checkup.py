@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,7 @@ async def check_all(services: Services) -> list[Finding]:
         _sessions(services),
         _memories(services),
         _queue(services),
+        *[finding async for finding in _guardrails(services)],
         *[await _model(name, services) for name in sorted(_models(services))],
     ]
 
@@ -140,6 +142,31 @@ def _queue(services: Services) -> Finding:
         return Finding("queue", False, str(exc), getattr(exc, "hint", None))
     state = f"{health['unresolved']} open, {health['queue_health']}"
     return Finding("queue", True, state)
+
+
+async def _guardrails(services: Services) -> AsyncIterator[Finding]:
+    """The database and the moderation, each only if there is one to look at."""
+    guardrails = services.guardrails
+    try:
+        counted = guardrails.count()
+    except (RetrievalError, ConfigError) as exc:
+        yield Finding("guardrails", False, str(exc), exc.hint)
+    else:
+        found = (
+            "nobody has rules" if counted is None else f"{counted[0]} rules of {counted[1]} users"
+        )
+        yield Finding("guardrails", True, found)
+    own = services.settings.guardrails
+    asked_for = os.environ.get("OPENAI_MODERATION_ENABLED", "").strip()
+    if not guardrails.checks_replies and asked_for and own.moderation_url is None:
+        hint = "name the endpoint in guardrails.moderation_url; without one nothing is moderated"
+        said = f"OPENAI_MODERATION_ENABLED is {asked_for}, and no endpoint is named"
+        yield Finding("moderation", asked_for.lower() in ("0", "false", "no", "off"), said, hint)
+    if guardrails.checks_replies:
+        failed = await guardrails.try_moderation()
+        hint = f"{own.moderation_failure}: mend it, or set OPENAI_MODERATION_ENABLED=false"
+        well = f"{own.moderation_url or own.moderator} answers"
+        yield Finding("moderation", failed is None, failed or well, hint if failed else None)
 
 
 def _models(services: Services) -> set[str]:

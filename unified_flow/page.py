@@ -7,6 +7,7 @@ from typing import Any
 from interventions.redaction import WHOLE, redact
 from unified_flow.events import (
     AnyEvent,
+    GuardrailChecked,
     PhaseCompleted,
     PhaseFailed,
     TurnAbandoned,
@@ -47,10 +48,12 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
             return head + _edited(_structure(event.edited, clean=clean))
         case TurnAbandoned():
             return f"\nAbandoned by {event.by}: {event.reason}\n"
+        case GuardrailChecked() if event.decision != "pass":
+            return f"\nGuardrail ({event.stage}): {event.decision}, {event.reason}\n"
         case TurnInterrupted():
             return f"\nInterrupted in {event.phase or 'no phase'}: {event.reason}\n"
         case TurnCompleted():
-            kept = "" if event.saved or event.status == "clarify" else ", not saved"
+            kept = "" if event.saved or event.status != "answered" else ", not saved"
             return f"\n{event.status.capitalize()}{kept} after {event.duration_ms:.0f} ms.\n"
         case _:
             return ""

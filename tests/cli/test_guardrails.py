@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.servers.moderation_server import ModerationServer
 from unified_flow.cli.app import app
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.store import Decision, store_of
@@ -126,3 +127,35 @@ def test_a_database_that_is_not_there_is_told_without_its_url(
     said = run(home, "rules", "list", code=1)
     assert "RULES_URL" in said.stderr
     assert "hunter2" not in said.output
+
+
+def test_ask_says_why_there_is_no_answer(home: Path) -> None:
+    run(home, "rules", "add", "spam")
+    asked = run(home, "ask", "Is this spam?", code=1)
+    assert asked.stdout == ""
+    assert "GUARDRAIL_PRE_BLOCKED: Flagged keyword detected: 'spam'" in asked.stderr
+    silent = told(home, "ask", "Is this spam?", code=1)
+    assert (silent["response"], silent["should_respond"]) == (None, False)
+    assert silent["guardrail_pre_result"]["decision"] == "block"
+    page = (home / "shared_state/turns/turn_000001/context.md").read_text()
+    assert "Guardrail (pre): block, Flagged keyword detected: 'spam'" in page
+
+
+def test_doctor_looks_at_the_rules_and_tries_the_moderation(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def findings() -> dict[str, Any]:
+        outcome = runner.invoke(app, ["doctor", "--json", "--home", str(home)])
+        return {each["name"]: each for each in json.loads(outcome.stdout)["checks"]}
+
+    assert findings()["guardrails"]["message"] == "nobody has rules"
+    assert "moderation" not in findings()
+    monkeypatch.setenv("OPENAI_MODERATION_ENABLED", "true")
+    assert not findings()["moderation"]["ok"]
+    run(home, "rules", "add", "spam", "scam")
+    with ModerationServer() as server:
+        (home / "unified_flow.toml").write_text(f'[guardrails]\nmoderation_url = "{server.url}"\n')
+        found = findings()
+        assert found["guardrails"]["message"] == "2 rules of 1 users"
+        assert found["moderation"]["ok"]
+    assert not findings()["moderation"]["ok"]

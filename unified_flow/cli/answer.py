@@ -8,6 +8,7 @@ from interventions.cli.hints import home_flag
 from interventions.cli.screen import note, say
 from interventions.entry import short_id
 from interventions.plaintext import clean, one_line
+from interventions.redaction import redact_text
 from unified_flow.cli.screen import on_terminal
 from unified_flow.errors import PhaseError
 from unified_flow.shown import shown
@@ -24,6 +25,11 @@ def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> Non
 
         known = known_fixes(home, error.intervention_id)
         show_card(Console(stderr=True), turn, error, home_flag(home), known)
+        return
+    if not turn.should_respond:
+        waits = turn.failure.intervention_id if turn.failure else None
+        show = f" (interventions show {short_id(waits)}{home_flag(home)})" if waits else ""
+        note(f"no answer: {redact_text(turn.error_message or '')}{show}")
         return
     response = shown(turn.response or "")
     if on_terminal():

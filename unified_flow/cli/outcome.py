@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interventions.cli.exits import Code
-from interventions.redaction import redact_text
+from interventions.redaction import redact, redact_text
 from unified_flow.errors import PhaseError, UnifiedFlowError, wire_name
 from unified_flow.shown import shown, shown_citation
 from unified_flow.turn import Turn
@@ -39,6 +39,14 @@ def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
             "message": str(error),
             "partial": error.partial,
         }
+    elif not turn.should_respond:
+        outcome |= {
+            "should_respond": False,
+            "error_message": redact_text(turn.error_message or ""),
+            "guardrail_pre_result": redact(turn.guardrail_pre_result),
+            "retry_count": turn.retry_count,
+            "intervention_id": turn.failure.intervention_id if turn.failure else None,
+        }
     elif turn.failure is not None:
         outcome["intervention_id"] = turn.failure.intervention_id
     return outcome
@@ -69,8 +77,11 @@ def of_refusal(error: UnifiedFlowError, session_id: str) -> dict[str, Any]:
 
 
 def exit_code(turn: Turn, error: PhaseError | None) -> Code:
-    """4 if a failure reached nobody, even where the user has the answer; else 1 or 0."""
+    """4 if a failure reached nobody, even where the user has the answer; else 1 for a turn that
+    failed or is silent, or 0."""
     told = turn.failure is None or turn.failure.intervention_id is not None
     if error is not None:
         return Code.FAILED if error.intervention_id is not None else Code.QUEUE
-    return Code.DONE if told else Code.QUEUE
+    if not told:
+        return Code.QUEUE
+    return Code.DONE if turn.should_respond else Code.FAILED

@@ -125,6 +125,21 @@ class Guardrails:
         messages.failed(turn)
         await self._recorder.silent(turn, self.store())
 
+    def count(self) -> tuple[int, int] | None:
+        """(rules, users); None where there is no database yet. Raises as `store` does."""
+        if self._store is None and not has_store(self._home, self._settings):
+            return None
+        everybody = self.store().all_rules()
+        return sum(len(list(rules.rules())) for rules in everybody), len(everybody)
+
+    async def try_moderation(self) -> str | None:
+        """What is wrong with it, if anything."""
+        assert self._moderator is not None
+        from unified_flow.guardrails.moderation import moderated
+
+        outcome = await moderated(self._moderator, "hello")
+        return str(outcome.error) if isinstance(outcome, ModerationFailed) else None
+
     def stats_of_today(self) -> GuardrailStats | None:
         """None where there is no database yet. Raises RetrievalError."""
         if self._store is None and not has_store(self._home, self._settings):

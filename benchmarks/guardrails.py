@@ -1,0 +1,123 @@
+"""What the guardrails cost: finding rules in a text, and a turn of a user without any check.
+
+    python benchmarks/guardrails.py [--rules N] [--chars N] [--turns N]
+
+Figures in ms; a text is repeated until it is long enough.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import string
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
+
+from unified_flow.guardrails.matching import Matcher, Rule
+from unified_flow.guardrails.rules import UserRules
+from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.guardrails.store import store_of
+from unified_flow.turn import Turn
+from unified_flow.wiring import wire
+
+ENGLISH = "The quick brown fox jumps over the lazy dog, and then it takes a rest by the river. "
+LOOK_ALIKE = str.maketrans("eo", "\u0435\u043e")  # Cyrillic
+TEXTS = {
+    "English": ENGLISH,
+    "French": "Voilà un été où les élèves préfèrent la forêt, et déjà l'automne s'annonce ici. ",
+    "Russian": "Съешь ещё этих мягких французских булок, да выпей же чаю, и приходи завтра. ",
+    "Chinese": "机器人操作系统的话题和服务有什么区别。请用简单的语言解释一下。",
+    "digits for letters": ENGLISH.replace("e", "3").replace("o", "0"),
+    "look-alike letters": ENGLISH.translate(LOOK_ALIKE),
+    "spaced letters": "a b c d e f g h ",
+    "stretched letters": "sooo goooood ",
+    "signs": "@$!|",
+}
+
+
+def word(chance: random.Random) -> str:
+    return "".join(chance.choices(string.ascii_lowercase, k=chance.randint(4, 10)))
+
+
+def rules(count: int) -> list[Rule]:
+    """Seven keywords to three phrases, of random letters: none is in the texts."""
+    chance = random.Random(1)
+    return [
+        Rule("keyword", word(chance))
+        if chance.random() < 0.7
+        else Rule("phrase", f"{word(chance)} {word(chance)}")
+        for _ in range(count)
+    ]
+
+
+def best(run: Callable[[], object], times: int = 15) -> float:
+    """The least of several runs: what else the machine does only adds."""
+    took = []
+    for _ in range(times):
+        started = perf_counter()
+        run()
+        took.append((perf_counter() - started) * 1000)
+    return min(took)
+
+
+def matching(count: int, chars: int) -> None:
+    made = rules(count)
+    started = perf_counter()
+    matcher = Matcher(made)
+    print(f"building {count:,} rules{'':<24} {(perf_counter() - started) * 1000:8.1f} ms, once")
+    for name, text in TEXTS.items():
+        whole = (text * (chars // len(text) + 1))[:chars]
+        matcher.matches(whole)
+        print(
+            f"{chars:,} characters, {name:<24} {best(lambda t=whole: matcher.matches(t)):8.2f} ms"
+        )
+
+
+def unchecked_turn(turns: int) -> None:
+    """What a turn waits for its guardrails if its user has no rules and others have."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        store = store_of(home, GuardrailSettings())
+        more = tuple(rule.text for rule in rules(1000))
+        store.change("somebody else", lambda r: UserRules(user_id=r.user_id, flagged_keywords=more))
+        guardrails = wire(home).guardrails
+        turn: Any = SimpleNamespace(turn=Turn(user_id="nobody", question="What is a topic?"))
+
+        async def run() -> list[float]:
+            took = []
+            for _ in range(turns):
+                started = perf_counter()
+                assert await guardrails.admits(turn)
+                assert await guardrails.releases(turn, "A bus.")
+                took.append((perf_counter() - started) * 1000)
+            await guardrails.aclose()
+            return took
+
+        took = asyncio.run(run())
+        store.close()
+    print(
+        f"a turn of a user without rules: p50 {statistics.median(took):.2f} ms, "
+        f"least {min(took):.2f} ms more (below 0.5)"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rules", type=int, default=10_000)
+    parser.add_argument("--chars", type=int, default=10_000)
+    parser.add_argument("--turns", type=int, default=500)
+    options = parser.parse_args()
+    matching(options.rules, options.chars)
+    unchecked_turn(options.turns)
+
+
+if __name__ == "__main__":
+    main()
