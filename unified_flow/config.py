@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -48,7 +48,18 @@ PREFIX = "UNIFIED_FLOW_"
 NESTED = "__"
 
 
-ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+BUILT_IN = frozenset({"doc", "file", "human", "internet", "memory"})
+
+
+def _not_built_in(name: str) -> str:
+    if name in BUILT_IN:
+        raise ValueError(f"{name} is what built-in tools are called; choose another name")
+    return name
+
+
+ServerName = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$"), AfterValidator(_not_built_in)
+]
 
 
 class Settings(BaseSettings):

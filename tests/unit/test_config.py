@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from unified_flow.config import load
+from unified_flow.config import BUILT_IN, load
 from unified_flow.errors import ConfigError
+from unified_flow.wiring import wire
 
 
 def test_flag_over_environment_over_file_over_default(
@@ -61,3 +62,13 @@ def test_a_model_without_a_server_is_refused_with_the_way_out(home: Path) -> Non
     with pytest.raises(ConfigError, match="not configured") as raised:
         load(home, model="gpt").endpoint("gpt")
     assert "--base-url" in (raised.value.hint or "")
+
+
+def test_a_server_is_not_called_as_built_in_tools_are(home: Path) -> None:
+    services = wire(home, docs=[home])
+    prefixes = {tool.name.partition(".")[0] for tool in services.toolbox if "." in tool.name}
+    assert prefixes == BUILT_IN
+    for name in prefixes:
+        (home / "unified_flow.toml").write_text(f'[mcp.{name}]\ncommand = "true"\n')
+        with pytest.raises(ConfigError, match=f"{name} is what built-in tools are called"):
+            load(home)

@@ -60,9 +60,11 @@ class Toolbox:
         found = await asyncio.gather(*(server.tools() for server in wanted))
         served = {server.name: tuple(tools) for server, tools in zip(wanted, found, strict=True)}
         if any(self._served.get(name) != tools for name, tools in served.items()):
-            self._served |= served
-            rest = (tool for tools in self._served.values() for tool in tools)
+            known = self._served | served
+            rest = (tool for tools in known.values() for tool in tools)
+            # First, for it raises: what could not be had is asked for again by the next turn.
             self._tools = _by_name((*self._own, *rest))
+            self._served = known
             self.__dict__.pop("_described", None)
 
     @property
@@ -70,8 +72,13 @@ class Toolbox:
         return tuple(server.name for server in self._servers)
 
     async def aclose(self) -> None:
-        for server in self._servers:
-            await server.aclose()
+        """Every server's, then raises what the first of them raised."""
+        ended = await asyncio.gather(
+            *(server.aclose() for server in self._servers), return_exceptions=True
+        )
+        for error in ended:
+            if error is not None:
+                raise error
 
     def __iter__(self) -> Iterator[Tool]:
         """The tools that are known so far."""

@@ -96,3 +96,35 @@ def test_what_a_tool_raises_comes_as_it_is() -> None:
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"two tools named text\.repeat"):
         Toolbox([tool(), tool()])
+
+
+class Served:
+    """A server that serves these tools."""
+
+    def __init__(self, name: str, *tools: Tool) -> None:
+        self.name = name
+        self.closed = False
+        self._tools = tools
+
+    async def tools(self) -> tuple[Tool, ...]:
+        return self._tools
+
+    async def aclose(self) -> None:
+        self.closed = True
+        if self.name == "broken":
+            raise OSError("it will not go")
+
+
+def test_two_tools_of_one_name_fail_each_turn_and_not_the_first_alone() -> None:
+    box = Toolbox([tool()], [Served("text", tool(), tool(name="text.other"))])
+    for _ in range(3):
+        with pytest.raises(ConfigError, match=r"two tools named text\.repeat"):
+            asyncio.run(box.open())
+        assert [each.name for each in box] == ["text.repeat"]
+
+
+def test_a_server_that_cannot_be_closed_keeps_no_other_open() -> None:
+    broken, well = Served("broken"), Served("well")
+    with pytest.raises(OSError, match="it will not go"):
+        asyncio.run(Toolbox([], [broken, well]).aclose())
+    assert well.closed
