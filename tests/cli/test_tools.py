@@ -16,7 +16,7 @@ import pytest
 from tests.answers import COMPLETE, open_entries, script
 from tests.servers import mcp_server
 from tests.servers.model_server import ModelServer
-from unified_flow.results import Plan, ToolRequest
+from unified_flow.results import Draft, Plan, ToolRequest
 
 BIN = Path(sys.executable).parent / "unified-flow"
 MINE = '''
@@ -77,6 +77,21 @@ def test_a_server_that_does_not_start_hides_no_other_tool(own: Path) -> None:
     assert "no-such-program" in checks["mcp lost"]["message"]
     assert checks["tools"]["ok"]
     assert "append" in checks["tools"]["message"]
+
+
+def test_what_a_server_prints_beside_the_protocol_reaches_no_terminal(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK logs it with a traceback, and the token that the server was given with it."""
+    monkeypatch.setenv("SERVER_TOKEN", "tok-1f9c0a3e5b7d")
+    config = own / "unified_flow.toml"
+    config.write_text(
+        f'{config.read_text()}[mcp.test]\ncommand = "{sys.executable}"\n'
+        f'args = ["{mcp_server.__file__}", "banner"]\nenv_from = ["SERVER_TOKEN"]\n'
+    )
+    done = run("tools", "list", home=own)
+    assert "test.add" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_doctor_starts_servers_and_imports_modules(own: Path) -> None:
@@ -176,7 +191,8 @@ def test_the_person_at_the_terminal_is_asked(
     args = {"path": str(target), "text": "x"}
     request = ToolRequest(tool="append", args=args, goal_id="g1")
     plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[request])
-    model_server.script = script(planner=[plan, COMPLETE] * 3)
+    unknown = Draft(response="I do not know.", abstained=True)
+    model_server.script = script(planner=[plan, COMPLETE] * 3, synthesis=unknown)
     command = (BIN, "ask", "What?", "--model", "m", "--base-url", model_server.url, "--home", own)
 
     terminal = Terminal(*command, "--session", "s1")
@@ -187,7 +203,7 @@ def test_the_person_at_the_terminal_is_asked(
     terminal.type("what\n")
     terminal.expect(QUESTION)
     terminal.type("s\n")
-    assert terminal.end() == 0
+    assert terminal.end() == 0, terminal.seen
     assert target.read_text() == "x"
 
     terminal = Terminal(*command, "--session", "s1")
@@ -212,7 +228,8 @@ def test_an_interrupt_at_the_question_leaves_the_turn_to_be_resumed(
 ) -> None:
     request = ToolRequest(tool="append", args={"path": str(tmp_path / "t"), "text": "x"})
     plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[request])
-    model_server.script = script(planner=[plan, COMPLETE])
+    unknown = Draft(response="I do not know.", abstained=True)
+    model_server.script = script(planner=[plan, COMPLETE], synthesis=unknown)
     url = model_server.url
     terminal = Terminal(BIN, "ask", "What?", "--model", "m", "--base-url", url, "--home", own)
     terminal.expect(QUESTION)

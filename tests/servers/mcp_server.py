@@ -1,4 +1,5 @@
-"""A real MCP server for tests: `python mcp_server.py` speaks stdio, `… http PORT` HTTP."""
+"""A real MCP server for tests: `python mcp_server.py` speaks stdio, `… http PORT` HTTP,
+`… banner` stdio after a line that is none of the protocol."""
 
 from __future__ import annotations
 
@@ -63,4 +64,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["http"]:
         server.run("streamable-http", port=int(sys.argv[2]))
     else:
+        if sys.argv[1:2] == ["banner"]:
+            print(f"welcome, {os.environ.get('SERVER_TOKEN')}", flush=True)
         server.run("stdio")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import sys
@@ -146,6 +147,7 @@ class Connection:
     async def _enter(self, opened: AsyncExitStack) -> Client:
         from mcp import Client, StdioServerParameters, stdio_client
 
+        _keep_to_itself()
         if self._settings.url is not None:
             transport = opened.enter_context(contextlib.nullcontext(self._http()))
             return await opened.enter_async_context(Client(transport, cache=None))
@@ -175,6 +177,20 @@ class Connection:
             yield streams
 
 
+def _keep_to_itself() -> None:
+    """The SDK logs what a server sent as it came, with the secrets that it was given, and a
+    process without logging has that on its terminal. What matters of it is raised as well."""
+    for name in ("mcp.client", "mcp.shared"):
+        logging.getLogger(name).propagate = False
+        if not logging.getLogger(name).handlers:
+            logging.getLogger(name).addHandler(logging.NullHandler())
+    logging.getLogger("client").addFilter(_is_not_of_the_sdk)  # its session calls itself so
+
+
+def _is_not_of_the_sdk(record: logging.LogRecord) -> bool:
+    return "mcp" not in Path(record.pathname).parts
+
+
 class _Process:
     """What is known of a server that was started: how it ended, and what it last said."""
 
@@ -190,8 +206,10 @@ class _Process:
     def exit_code(self) -> int | None:
         if self._at_close is not None:
             return self._at_close[0]
-        text = Path(self.exit_file).read_text()
-        return int(text) if text.strip() else None
+        with contextlib.suppress(FileNotFoundError):  # whoever tidies /tmp took it
+            text = Path(self.exit_file).read_text()
+            return int(text) if text.strip() else None
+        return None
 
     def last_lines(self) -> list[str]:
         if self._at_close is not None:
