@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pexpect
@@ -120,9 +122,9 @@ def test_a_retry_reads_the_settings_again(home: Path) -> None:
     assert "A topic is a named bus." in out
 
 
-def test_ctrl_c_stops_the_turn_and_not_the_chat(home: Path) -> None:
-    with ModelServer(script(planner=COMPLETE, synthesis=[hang(), DRAFT])) as server:
-        args = [*CHAT[1:], "--home", str(home), *served(server)]
+def test_ctrl_c_stops_the_turn_and_not_the_chat(home: Path, folder: Path) -> None:
+    with ModelServer(script(synthesis=[hang(), DRAFT])) as server:
+        args = [*CHAT[1:], "--home", str(home), "--docs", str(folder), *served(server)]
         env = os.environ | {"PROMPT_TOOLKIT_NO_CPR": "1"}  # this terminal answers no questions
         chat = pexpect.spawn(sys.executable, args, env=env, dimensions=(40, 100), timeout=30)
         chat.expect("/help lists")
@@ -130,7 +132,9 @@ def test_ctrl_c_stops_the_turn_and_not_the_chat(home: Path) -> None:
         chat.expect("let the turn go on")
         chat.sendcontrol("u")
         chat.sendline("What is a topic?")
-        chat.expect(r"synthesis.*test-model")
+        while not any(request.phase == "synthesis" for request in server.requests):
+            assert chat.isalive()
+            time.sleep(0.01)
         chat.sendcontrol("c")
         chat.expect("interrupted; /retry goes on with it")
         chat.expect(">")
@@ -144,3 +148,25 @@ def test_ctrl_c_stops_the_turn_and_not_the_chat(home: Path) -> None:
     history = home / "shared_state" / "chat_history"
     assert "What is a topic?" in history.read_text()
     assert history.stat().st_mode & 0o777 == 0o600
+
+
+def test_ctrl_c_ends_a_chat_whose_pipe_stays_open(home: Path) -> None:
+    chat = subprocess.Popen(
+        [*CHAT, "--home", str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert chat.stdin is not None
+    assert chat.stderr is not None
+    try:
+        chat.stdin.write("/session\n")
+        chat.stdin.flush()
+        while "session " not in chat.stderr.readline():
+            assert chat.poll() is None
+        chat.send_signal(signal.SIGINT)
+        assert chat.wait(timeout=20) == 130
+    finally:
+        chat.kill()
+        chat.communicate()

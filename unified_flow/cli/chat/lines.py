@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -10,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from interventions.home import open_private
 from unified_flow.cli.chat.commands import COMMANDS
+from unified_flow.tools.threads import in_daemon_thread
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
 
 
 async def piped() -> AsyncGenerator[str, None]:
-    """The lines of standard input, whose text need not be all there yet."""
-    while line := await asyncio.to_thread(sys.stdin.readline):
+    """The lines of standard input, whose text need not be all there yet. A read that nobody ends
+    keeps the process from ending no longer than Ctrl-C."""
+    while line := await in_daemon_thread(sys.stdin.readline):
         yield line
 
 
