@@ -38,7 +38,7 @@ from unified_flow.services import Services
 from unified_flow.shown import shown
 from unified_flow.tools.threads import FewThreads
 from unified_flow.turn import Turn
-from unified_flow.unkept import Unkept, remove_folder
+from unified_flow.unkept import Unkept
 
 Ended = Literal["answered", "clarify", "silenced"]
 
@@ -165,7 +165,7 @@ class UnifiedFlow:
                 if ledger.turn.status == "failed":
                     self._unkept.failed(ledger.turn.turn_id)
                 else:
-                    remove_folder(ledger.folder)
+                    shutil.rmtree(ledger.folder, ignore_errors=True)
                 self._unkept.look_now_and_then()
 
     def _begin(self, observer: Observer | None, **asked: Any) -> Ledger:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 
 from interventions import InterventionQueue
@@ -80,15 +78,6 @@ class Unkept:
                 return False
             shutil.rmtree(folder)
         return True
-
-
-def remove_folder(folder: Path) -> None:
-    """A turn's folder is flat, and was made by this process: `shutil.rmtree`, which fears links
-    that others lay, takes three times as long. What cannot be removed stays."""
-    with suppress(OSError):
-        for entry in os.scandir(folder):
-            Path(entry.path).unlink()
-        folder.rmdir()
 
 
 def unkept(folders: TurnFolders) -> set[int]:

@@ -162,7 +162,7 @@ def test_the_journal_is_the_turn_whichever_write_fails(
     at: int, home: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = FullDisk(at)
-    monkeypatch.setattr(journal, "_write_all", disk)
+    monkeypatch.setattr(journal.blobs, "write_all", disk)
     seen: list[AnyEvent] = []
     error: Exception | None = None
     try:
