@@ -24,6 +24,7 @@ from unified_flow.events import (
     PhaseStarted,
     ToolCompleted,
     ToolStarted,
+    TurnAbandoned,
     TurnResumed,
     TurnStarted,
 )
@@ -129,7 +130,7 @@ def record(events: Iterable[AnyEvent]) -> Recording:
     visits, resumptions, edited = list[Visit](), list[Resumption](), False
     model_failed = False
     for event in events:
-        if not isinstance(event, PhaseFailed):
+        if not isinstance(event, PhaseFailed | TurnAbandoned):
             model_failed = isinstance(event, ModelFailed)
         before, turn = turn, apply(turn, event)
         match event:
