@@ -48,7 +48,16 @@ from unified_flow.tools.permission import Asker, Gate
 from unified_flow.tools.toolbox import Toolbox, ToolServer
 from unified_flow.web.pages import policy_of
 
-GIVEN = ("model", "base_url", "api_key_env", "api_key_file", "timeout_s", "policy", "collection")
+GIVEN = (
+    "model",
+    "base_url",
+    "api_key_env",
+    "api_key_file",
+    "timeout_s",
+    "policy",
+    "collection",
+    "recipes",
+)
 POLICIES: dict[str, Callable[[Settings], Policy]] = {
     "fail_fast": lambda settings: FailFast(),
     "graceful": lambda settings: Graceful(settings.graceful),
@@ -113,7 +122,7 @@ def wire(
         query_log=QueryLog(root / "logs" / "rag_queries.jsonl"),
         policy=POLICIES[settings.policy](settings),
         guardrails=_guardrails(root, settings, sessions, queue),
-        pause=pause or asyncio.sleep,
+        pause=asyncio.sleep if pause is None else pause,
         asked_with=_asked_with(docs, given_modules, allow_tools, flags),
     )
 
@@ -129,8 +138,9 @@ def _asked_with(
     given = {key: flags[key] for key in GIVEN if flags.get(key) is not None}
     if any(mark in given.get("base_url", "") for mark in "@?"):
         del given["base_url"]
-    if "api_key_file" in given:
-        given["api_key_file"] = str(Path(given["api_key_file"]).absolute())
+    for key in ("api_key_file", "recipes"):
+        if key in given:
+            given[key] = str(Path(given[key]).absolute())
     if tool_modules:
         given["tool_modules"] = tool_modules
     if allow_tools:
