@@ -17,7 +17,7 @@ from interventions.timestamps import from_text
 _SYMBOLS = {
     "completed": "✓",
     "failed": "✗",
-    "running": "…",
+    "running": "▸",
     "interrupted": "■",
     "not_run": "·",
 }

@@ -153,6 +153,13 @@ def state_of(entry: Entry, now: datetime) -> str:
     return "snoozed" if is_snoozed(entry, now) else "open"
 
 
+def names(ids: Iterable[str], most: int = 5) -> str:
+    """The short ids, with how many more there are."""
+    shown = list(map(short_id, ids))
+    more = f" and {len(shown) - most} more" if len(shown) > most else ""
+    return ", ".join(shown[:most]) + more
+
+
 def closed_at(entry: Entry) -> str:
     """ISO text, empty while the entry is open."""
     return entry.get("resolved_at") or entry.get("dismissed_at") or ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+_JOINERS = "\u00ad\u200c\u200d"
+_EMOJI_JOINED = re.compile(r"([\u2190-\u2bff\U0001f000-\U0001faff])[\u200d\ufe0f]+")
 _WORTH_A_LOOK = re.compile(r"[^\t\n\x20-\x7e]")
 
 
@@ -19,15 +21,17 @@ def clean(text: str) -> str:
 def _shown(found: re.Match[str]) -> str:
     character = found[0]
     kind = unicodedata.category(character)
-    overrides = kind == "Cf" and unicodedata.bidirectional(character) != "BN"
-    if kind in ("Cc", "Cs", "Zl", "Zp") or overrides:
+    # What nobody sees is shown too, but for the joiners, which words in some scripts need.
+    hidden = kind == "Cf" and character not in _JOINERS
+    if kind in ("Cc", "Cs", "Zl", "Zp") or hidden:
         units = character.encode("utf-16-be", "surrogatepass").hex()
         return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
     return character
 
 
 def one_line(text: str) -> str:
-    return " ".join(clean(text).split())
+    """Without what joins emoji to one: terminals differ in how many columns that takes."""
+    return " ".join(_EMOJI_JOINED.sub(r"\1", clean(text)).split())
 
 
 def cells(text: str) -> int:

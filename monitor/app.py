@@ -35,7 +35,7 @@ class Monitor(App[None]):
         super().__init__()
         self.source = source
         self._first = first
-        self._clock = clock
+        self.clock = clock
         self.changes: list[Outcome] = []
 
     def on_mount(self) -> None:
@@ -68,4 +68,4 @@ class Monitor(App[None]):
         self._close_messages_no_wait()
 
     def get_default_screen(self) -> Screen[None]:
-        return TriageScreen(self.source, self._first, self._clock)
+        return TriageScreen(self.source, self._first, self.clock)

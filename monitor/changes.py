@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from interventions.entry import Entry, is_open, short_id, state_of
+from interventions.entry import Entry, is_open, names, short_id, state_of
 from interventions.errors import ConflictError, QueueError, StorageError
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.redaction import redact_text
 from interventions.resumers import RetryFailedError
-from interventions.timestamps import utc_now
-from monitor.listing import names
 
 VIA = "monitor"
 Change = Callable[[Entry], Entry]
@@ -42,7 +41,7 @@ class Outcome:
 
     def told(self) -> str:
         """`resolved 2: a1b2c3, d4e5f6`"""
-        return f"{self.action} {len(self.done)}: {names(self.done)}"
+        return f"{self.action} {len(self.done)}: {_names(self.done)}"
 
     def why_not(self, most: int) -> list[str]:
         """A line for each that was refused, and one for those that were not tried."""
@@ -50,7 +49,7 @@ class Outcome:
         if len(self.refused) > most:
             lines.append(f"and {len(self.refused) - most} more")
         if self.left:
-            lines.append(f"not tried: {names(self.left)}")
+            lines.append(f"not tried: {_names(self.left)}")
         return lines
 
 
@@ -90,12 +89,16 @@ def apply(
     return Outcome(action, tuple(done), tuple(refused))
 
 
-def look_again(queue: InterventionQueue, outcome: Outcome) -> Outcome:
+def _names(entries: Sequence[Entry]) -> str:
+    return names(entry["id"] for entry in entries)
+
+
+def look_again(queue: InterventionQueue, outcome: Outcome, moment: datetime) -> Outcome:
     """What became of those that were refused because somebody else was first."""
-    return replace(outcome, refused=tuple(_as_it_is(queue, one) for one in outcome.refused))
+    return replace(outcome, refused=tuple(_as_it_is(queue, one, moment) for one in outcome.refused))
 
 
-def _as_it_is(queue: InterventionQueue, refused: Refused) -> Refused:
+def _as_it_is(queue: InterventionQueue, refused: Refused, moment: datetime) -> Refused:
     try:
         now = queue.find(refused.entry["id"])
     except QueueError:
@@ -103,7 +106,7 @@ def _as_it_is(queue: InterventionQueue, refused: Refused) -> Refused:
     if now["version"] == refused.entry["version"]:
         return refused
     note = f": {now['resolution']}" if now.get("resolution") else ""
-    why = one_line(f"{refused.why}; it is {state_of(now, utc_now())} now{note}")
+    why = one_line(f"{refused.why}; it is {state_of(now, moment)} now{note}")
     return replace(refused, why=why, now=now if is_open(now) else None)
 
 

@@ -14,7 +14,6 @@ from interventions.entry import (
     is_open,
     is_snoozed,
     severity_rank,
-    short_id,
     state_of,
     worst_first,
 )
@@ -120,13 +119,6 @@ def short_number(number: int) -> str:
     if number >= 10**6:
         return f"{number // 10**6}M"
     return f"{number // 1000}k" if number >= 10**4 else str(number)
-
-
-def names(entries: Collection[Entry], most: int = 5) -> str:
-    """The short ids, with how many more there are."""
-    shown = [short_id(entry["id"]) for entry in list(entries)[:most]]
-    more = f" and {len(entries) - most} more" if len(entries) > most else ""
-    return ", ".join(shown) + more
 
 
 def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[str, str], ...]:

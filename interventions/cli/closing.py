@@ -15,7 +15,7 @@ from interventions.cli.retrying import asking, say_how_it_went, say_retry_failed
 from interventions.cli.screen import note, say, say_json
 from interventions.cli.view import entry_view
 from interventions.durations import parse_duration
-from interventions.entry import Entry, short_id, worst_first
+from interventions.entry import Entry, names, worst_first
 from interventions.errors import QueueError
 from interventions.plaintext import clean, one_line
 from interventions.query import parse
@@ -275,9 +275,9 @@ def _confirm(action: str, wanted: list[str], *, yes: bool) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"{action} of {len(wanted)} interventions needs --yes without a terminal")
-    names = ", ".join(short_id(name) for name in wanted[:10])
-    more = f" and {len(wanted) - 10} more" if len(wanted) > 10 else ""
-    if not typer.confirm(clean(f"{action} {len(wanted)} interventions ({names}{more})?"), err=True):
+    if not typer.confirm(
+        clean(f"{action} {len(wanted)} interventions ({names(wanted, 10)})?"), err=True
+    ):
         raise UsageError("nothing was changed")
 
 

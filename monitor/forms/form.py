@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -19,13 +19,14 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Footer, Input, Static
 
-from interventions.entry import Entry, short_id, state_of
+from interventions.entry import Entry, names, short_id, state_of
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
-from interventions.timestamps import utc_now
 from monitor.changes import Change, Outcome, apply, look_again
 from monitor.keys import key
-from monitor.listing import names
+
+if TYPE_CHECKING:
+    from monitor.app import Monitor
 
 _MOST_TOLD = 8
 
@@ -69,6 +70,10 @@ class Form(ModalScreen[Outcome | None]):
         self._left = False
         self._focused: Widget | None = None
 
+    @property
+    def monitor(self) -> Monitor:
+        return cast("Monitor", self.app)
+
     def compose(self) -> ComposeResult:
         with Vertical(id="form", classes="box") as box:
             box.border_title = self.title_text()
@@ -87,7 +92,8 @@ class Form(ModalScreen[Outcome | None]):
         """Not a string, which would be markup, and the ids in it come from outside."""
         count = len(self.entries)
         which = "1 intervention" if count == 1 else f"{count} interventions"
-        return Content(f"{self.DEED} {which}: {names(self.entries)}")
+        ids = names(entry["id"] for entry in self.entries)
+        return Content(f"{self.DEED} {which}: {ids}")
 
     def what(self) -> Content:
         """Which they are, in words."""
@@ -135,7 +141,7 @@ class Form(ModalScreen[Outcome | None]):
 
     @work(thread=True, group="apply")
     def _apply(self, change: Change) -> None:
-        app, total = self.app, len(self.entries)
+        app, total = self.monitor, len(self.entries)
 
         def go_on(tried: int) -> bool:
             if total > 1 and not self._stopping:
@@ -143,7 +149,7 @@ class Form(ModalScreen[Outcome | None]):
             return not self._stopping
 
         outcome = apply(self.DONE, self.entries, change, go_on=go_on)
-        app.call_from_thread(self._came, look_again(self.queue, outcome))
+        app.call_from_thread(self._came, look_again(self.queue, outcome, app.clock()))
 
     def _came(self, outcome: Outcome) -> None:
         outcome = replace(outcome, remarks=tuple(self.remarks))
@@ -186,9 +192,10 @@ class Form(ModalScreen[Outcome | None]):
         """The queue changed while the form is open."""
         if self._working or self._done or self._refused:  # what was refused says more
             return
+        moment = self.monitor.clock()
         now = {entry["id"]: entry for entry in entries}
         changed = [
-            f"{short_id(own['id'])} is {state_of(current, utc_now())} now"
+            f"{short_id(own['id'])} is {state_of(current, moment)} now"
             for own in self.entries
             if (current := now.get(own["id"])) is not None and current["version"] != own["version"]
         ]

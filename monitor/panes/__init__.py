@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from monitor.panes.tabs import HistoryTab, LogTab, OpenTab, Tab, TurnsTab
 
-TABS: dict[str, type[Tab]] = {
-    "open": OpenTab,
-    "history": HistoryTab,
-    "turns": TurnsTab,
-    "log": LogTab,
-}
+TABS: dict[str, type[Tab]] = {kind.name: kind for kind in (OpenTab, HistoryTab, TurnsTab, LogTab)}
 
 __all__ = ["TABS", "Tab"]

@@ -28,6 +28,7 @@ def _more(left: int, where: str) -> str:
 
 class Tab:
     name: ClassVar[str]
+    title: ClassVar[str]
     columns: ClassVar[Sequence[Column]]
     of_entries: ClassVar[bool] = False
     follow: ClassVar[bool] = False
@@ -93,6 +94,7 @@ class Tab:
 
 class OpenTab(Tab):
     name = "open"
+    title = "Open"
     columns = listing.OPEN_COLUMNS
     of_entries = True
 
@@ -146,6 +148,7 @@ class OpenTab(Tab):
 
 class HistoryTab(Tab):
     name = "history"
+    title = "History"
     columns = listing.HISTORY_COLUMNS
     of_entries = True
 
@@ -245,6 +248,7 @@ class HistoryTab(Tab):
 
 class TurnsTab(Tab):
     name = "turns"
+    title = "Live turns"
     columns = turns.COLUMNS
 
     def more(self) -> str:
@@ -267,6 +271,7 @@ class TurnsTab(Tab):
 
 class LogTab(Tab):
     name = "log"
+    title = "Log"
     columns = log.COLUMNS
     follow = True
 

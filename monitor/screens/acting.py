@@ -17,7 +17,6 @@ from interventions.export import as_markdown
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.resumers import find_resumer, has_resumer
-from interventions.timestamps import utc_now
 from monitor import changes, clipboard, editor
 from monitor.changes import Outcome
 from monitor.forms.assign import AssignForm
@@ -49,7 +48,7 @@ class ActingScreen(Screen[None]):
     def monitor(self) -> Monitor:
         return cast("Monitor", self.app)
 
-    def targets(self) -> list[Entry]:
+    def targets(self) -> Sequence[Entry]:
         """What a key acts on now: the marked ones, else the one under the cursor."""
         raise NotImplementedError
 
@@ -161,7 +160,7 @@ class ActingScreen(Screen[None]):
         if entry is not None:
             await self._ask_to_undo(queue, [entry])
 
-    async def _ask_to_undo(self, queue: InterventionQueue, targets: list[Entry]) -> None:
+    async def _ask_to_undo(self, queue: InterventionQueue, targets: Sequence[Entry]) -> None:
         try:
             journal = await asyncio.to_thread(queue.journal, targets[0]["id"])
         except QueueError as error:
@@ -194,7 +193,8 @@ class ActingScreen(Screen[None]):
 
     def _markdown(self, entry: Entry) -> str:
         background = self.source.background(entry["id"])
-        return as_markdown(entry, list(background.past), list(background.journal), utc_now())
+        past, journal = list(background.past), list(background.journal)
+        return as_markdown(entry, past, journal, self.monitor.clock())
 
     @work(group="copy", exclusive=True)
     async def _copy(self, text_of: Callable[[], str], what: str) -> None:

@@ -1,31 +1,48 @@
-"""A text on a screen of its own, such as a line of the log on a narrow terminal."""
+"""A turn or a line of the log on a screen of its own, where the terminal is narrow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Footer
 
-from monitor.keys import key
+from interventions.entry import Entry
+from monitor.keys import HELP, LEAVE, STEPS, key
+from monitor.screens.acting import ActingScreen
+from monitor.source import Source
 from monitor.widgets.detail_view import DetailView
 
 _AGAIN_S = 0.5
 
 
-class TextScreen(Screen[None]):
+class Below(Protocol):
+    """The list from which it was opened."""
+
+    source: Source
+
+    def text(self, row: str) -> Content: ...
+
+    def step_row(self, steps: int) -> str: ...
+
+
+class TextScreen(ActingScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape,q", "dismiss", "Back", "Back to the list", id="text.back", show=True),
+        *HELP,
+        *STEPS,
+        key("y,Y", "copy_text", "Copy", "Copy all of it", id="copy.text", show=True),
+        *LEAVE,
     ]
 
-    def __init__(self, text: Callable[[], Content]) -> None:
-        """`text` is asked again and again: what it is about may still go on."""
-        super().__init__()
-        self._text = text
+    def __init__(self, below: Below, row: str) -> None:
+        """It stays on its row, whose text is asked for again and again: it may still go on."""
+        super().__init__(below.source)
+        self._below = below
+        self._row = row
+        self._last = Content("")
 
     def compose(self) -> ComposeResult:
         yield DetailView(id="detail")
@@ -36,8 +53,28 @@ class TextScreen(Screen[None]):
         self.query_one(DetailView).focus()
         self.set_interval(_AGAIN_S, self._show)
 
+    def targets(self) -> Sequence[Entry]:
+        return []
+
+    def current(self) -> Entry | None:
+        return None
+
     def _show(self) -> None:
         """What it was about may be gone from the list; then the last that was known stays."""
-        text = self._text()
+        text = self._below.text(self._row)
         if text.plain:
-            self.query_one(DetailView).show_text(text, key="the one")
+            self._last = text
+            self.query_one(DetailView).show_text(text, key=self._row)
+
+    def action_next_match(self, steps: int) -> None:
+        self._row = self._below.step_row(steps) or self._row
+        self._show()
+
+    def action_copy_text(self) -> None:
+        self._copy(lambda: self._last.plain, "it")
+
+    def action_back(self) -> None:
+        self.dismiss()
+
+    def action_leave(self) -> None:
+        self.dismiss()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
-from functools import partial
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Footer
 
@@ -23,9 +23,8 @@ from monitor.messages import BackgroundRead, FeedRead, QueueRead
 from monitor.model import Model
 from monitor.panes import TABS, Tab
 from monitor.panes.list_pane import ListPane
-from monitor.screens.detail import DetailScreen
+from monitor.screens.details import Details
 from monitor.screens.reading import ReadingScreen
-from monitor.screens.text import TextScreen
 from monitor.snapshot import Snapshot
 from monitor.source import Clock, Source
 from monitor.states import notice
@@ -53,11 +52,11 @@ class TriageScreen(ReadingScreen):
         self.tabs: dict[str, Tab] = {name: kind(self.model) for name, kind in TABS.items()}
         self.tab = self.tabs["open"]
         self._settling: tuple[Timer, ...] = ()
-        self._detail_screen: DetailScreen | None = None
+        self.details = Details(self)
 
     def compose(self) -> ComposeResult:
         yield StatusHeader(id="header")
-        yield TabBar(id="tabs")
+        yield TabBar({name: tab.title for name, tab in self.tabs.items()}, id="tabs")
         yield FilterBar(id="filter")
         with Horizontal(id="body"):
             with ContentSwitcher(initial="pane-open", id="panes"):
@@ -97,10 +96,7 @@ class TriageScreen(ReadingScreen):
         self.show()
 
     def on_background_read(self, message: BackgroundRead) -> None:
-        self.detail.add_background(message.intervention_id, message.background)
-        if self._detail_screen is not None:
-            self._detail_screen.view.add_background(message.intervention_id, message.background)
-        self._show_detail()
+        self.details.add(message)
 
     def patched(self, entries: Sequence[Entry]) -> None:
         self.model.patch(entries)
@@ -114,7 +110,7 @@ class TriageScreen(ReadingScreen):
 
     @property
     def detail(self) -> DetailView:
-        return self.query_one("#detail", DetailView)
+        return self.details.column
 
     def show(self) -> None:
         model, tab = self.model, self.tab
@@ -130,24 +126,11 @@ class TriageScreen(ReadingScreen):
         self.query_one(TabBar).show(
             tab.name, {name: each.remark() for name, each in self.tabs.items()}
         )
-        self._show_detail()
+        self.details.show()
         self.check_keys()
 
-    def _show_detail(self) -> None:
-        now, entry = self.clock(), self.current()
-        wide = self.has_class("-wide")
-        if wide and self.tab.of_entries:
-            self.detail.show(entry, self.model.alike(entry) if entry else [], now)
-        elif wide:
-            key = self.rows.cursor_key or ""
-            self.detail.show_text(self.tab.text(key), key=key)
-        above = self._detail_screen
-        if above in self.app.screen_stack and above.view.entry is not None:
-            shown = self.model.find(above.view.entry["id"]) or above.view.entry
-            above.show_entry(shown, self.model.alike(shown), now)
-
     def on_resize(self) -> None:
-        self.call_after_refresh(self._show_detail)
+        self.call_after_refresh(self.details.show)
 
     # -- the cursor and what is under it ---------------------------------------------------------
 
@@ -167,7 +150,7 @@ class TriageScreen(ReadingScreen):
         for timer in self._settling:
             timer.stop()
         self._settling = (
-            self.set_timer(_SHOW_S, self._show_detail),
+            self.set_timer(_SHOW_S, self.details.show),
             self.set_timer(_READ_S, self._settled),
         )
         self.check_keys()
@@ -177,7 +160,7 @@ class TriageScreen(ReadingScreen):
         if entry is None:
             return
         self.read_background(entry["id"])
-        if self.has_class("-wide"):
+        if self.details.wide:
             self._looked_at()
 
     def _looked_at(self) -> None:
@@ -186,26 +169,32 @@ class TriageScreen(ReadingScreen):
 
     @on(RowList.Chosen)
     def _chosen(self, message: RowList.Chosen) -> None:
-        entry, now = next(iter(self.tab.entries(message.key)), None), self.clock()
-        if self.has_class("-wide"):
+        entry = next(iter(self.tab.entries(message.key)), None)
+        if self.details.wide:
             self.detail.focus()
-        elif entry is not None:
+            return
+        if entry is not None:
             self._looked_at()
-            self._detail_screen = DetailScreen(self, entry, self.model.alike(entry), now)
-            self.app.push_screen(self._detail_screen)
-            self.read_background(entry["id"])
-        elif not self.tab.of_entries:
-            self.app.push_screen(TextScreen(partial(self.tab.text, message.key)))
+        self.details.open(entry, message.key)
 
-    def step(self, steps: int) -> Entry | None:
-        """To the next that matches, and from the last to the first; what is there now."""
+    def text(self, row: str) -> Content:
+        """A row that is no entry, whole."""
+        return self.tab.text(row)
+
+    def step_row(self, steps: int) -> str:
+        """To the next that matches, and from the last to the first; the key of the row there."""
         rows = self.rows
         if rows.rows:
             rows.move_to((rows.cursor + steps) % len(rows.rows))
-            entry = self.current()
-            if entry is not None:
-                self.read_background(entry["id"])
-        return self.current()
+        return rows.cursor_key or ""
+
+    def step(self, steps: int) -> Entry | None:
+        """The entry there now."""
+        self.step_row(steps)
+        entry = self.current()
+        if entry is not None:
+            self.read_background(entry["id"])
+        return entry
 
     # -- keys ------------------------------------------------------------------------------------
 

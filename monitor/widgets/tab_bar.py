@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -10,21 +11,20 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-TABS = {"open": "Open", "history": "History", "turns": "Live turns", "log": "Log"}
-
 
 class TabBar(Static):
     @dataclass
     class Picked(Message):
         tab: str
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, titles: Mapping[str, str], *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
+        self._titles = dict(titles)
         self._ends: list[tuple[int, str]] = []
 
     def show(self, current: str, remarks: dict[str, str]) -> None:
         parts, self._ends, end = [], [], 0
-        for number, (tab, title) in enumerate(TABS.items(), 1):
+        for number, (tab, title) in enumerate(self._titles.items(), 1):
             remark = f" {remarks[tab]}" if remarks.get(tab) else ""
             text = f" {number} {title}{remark} "
             end += cell_len(text)

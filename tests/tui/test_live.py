@@ -6,9 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import pytest
 from textual.content import Content
+from textual.pilot import Pilot
 
 from interventions import InterventionQueue
 from monitor.app import Monitor
@@ -24,6 +27,11 @@ Make = Callable[..., Monitor]
 SIZE = (100, 24)
 
 
+def _listed(pilot: Pilot[Any]) -> str:
+    """The errors in the list, whatever stands before it."""
+    return " ".join(row.cells[6].text for row in rows(pilot).rows)
+
+
 async def test_a_new_failure_appears_within_half_a_second(
     queue: InterventionQueue, monitor: Make, home: Path, other: OtherProcess
 ) -> None:
@@ -31,12 +39,16 @@ async def test_a_new_failure_appears_within_half_a_second(
     async with monitor().run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "5/50 open" in text(pilot))
         waits = []
-        for number in range(4):
-            await asyncio.to_thread(other.put, home, error_type=f"Fresh{number}", session_id="x")
+        for number in range(6):
+            if number == 3:
+                await pilot.press("r")  # the list below an open form is as quick
+            await asyncio.to_thread(
+                other.put, home, error_type=f"Fresh{number}", session_id=f"x{number}"
+            )
             started = time.perf_counter()
-            await until(pilot, lambda name=f"Fresh{number}": name in text(pilot))
+            await until(pilot, lambda name=f"Fresh{number}": name in _listed(pilot))
             waits.append(time.perf_counter() - started)
-        assert min(waits) < 0.5
+        assert median(waits) < 0.5
 
 
 async def test_the_first_failure_of_all_appears(

@@ -286,7 +286,9 @@ async def test_a_turn_that_failed_later_is_told(
     slow.set()
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("t", "enter")
-        await until(pilot, lambda: "failed in validation: bbbbbb: boom later" in told(pilot))
+        await until(
+            pilot, lambda: "failed in validation (intervention bbbbbb): boom later" in told(pilot)
+        )
         assert "retried and resolved 1" in told(pilot)
         assert queue.find(first)["resolved_at"]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue
-from interventions.entry import complete
 from interventions.errors import QueueError
 from interventions.export import as_json
 from interventions.home import emergency_log, queue_file, state_folder
@@ -195,4 +194,3 @@ async def test_hostile_text_is_shown_and_not_obeyed(
         assert "\x1b" not in shown
         assert "[bold]b[/bold]" in shown
         assert "[@click=app.quit]q[/]" in shown
-        assert complete(queue.entries()[0])

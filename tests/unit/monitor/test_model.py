@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from interventions.entry import complete
+from interventions.entry import complete, names
 from interventions.errors import QueryError
 from interventions.timestamps import to_text
-from monitor.listing import Sort, names, open_row, short_number
+from monitor.listing import Sort, open_row, short_number
 from monitor.model import Model
 from monitor.snapshot import Kind, Snapshot, Trouble
 from monitor.widgets.rows import Cell, Column, Row, cut, layout
@@ -84,7 +84,7 @@ def test_words() -> None:
     assert [short_number(n) for n in (7, 9999, 10_000, 999_999, 3_400_000)] == [
         *("7", "9999", "10k", "999k", "3M")
     ]
-    assert names([_entry(n) for n in range(7)]) == (
+    assert names(_entry(n)["id"] for n in range(7)) == (
         "000000, 000001, 000002, 000003, 000004 and 2 more"
     )
     row = open_row(*Model(_snapshot(_entry(1, owner="[b]\x1b"))).groups(NOW), NOW)
