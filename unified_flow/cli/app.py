@@ -10,6 +10,7 @@ from unified_flow.cli import (
     collections,
     config,
     doctor,
+    evaluate,
     guardrails,
     index,
     keeping,
@@ -78,6 +79,7 @@ app.add_typer(memory.app, name="memory")
 app.command("init")(config.init)
 app.add_typer(config.app, name="config")
 app.add_typer(model.app, name="model")
+app.add_typer(evaluate.app, name="eval")
 app.command("doctor")(doctor.doctor)
 app.add_typer(interventions, name="interventions")
 

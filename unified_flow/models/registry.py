@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from unified_flow.config import EMBEDDED, Settings
@@ -14,14 +15,21 @@ from unified_flow.recipe import Recipe
 class ModelRegistry:
     """Models are made on first use, so a flow that never calls a server never loads its client.
 
-    `state` is the flow's state folder, where a warm local server is noted.
+    `state` is the flow's state folder, where a warm local server is noted; `wrap` stands between
+    the flow and a model that is made here.
     """
 
     def __init__(
-        self, settings: Settings, models: dict[str, Model] | None = None, *, state: Path
+        self,
+        settings: Settings,
+        models: dict[str, Model] | None = None,
+        *,
+        state: Path,
+        wrap: Callable[[Model], Model] | None = None,
     ) -> None:
         self._settings = settings
         self._state = state
+        self._wrap = wrap
         self._models = {name: self._bounded(own) for name, own in (models or {}).items()}
 
     def name_of(self, recipe: Recipe) -> str | None:
@@ -40,7 +48,8 @@ class ModelRegistry:
     def named(self, name: str) -> Model:
         """Raises ConfigError as `of_phase` does."""
         if name not in self._models:
-            self._models[name] = self._bounded(self._make(name))
+            made = self._make(name)
+            self._models[name] = self._bounded(self._wrap(made) if self._wrap else made)
         return self._models[name]
 
     def _bounded(self, model: Model) -> Model:

@@ -1,0 +1,242 @@
+"""An evaluation as a person runs it, against a model server on loopback: what is asked of the
+server, what is kept, and what a second run still has to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.answers import ANALYSIS, APPROVE, COMPLETE, PROCEED, SEARCH, open_entries
+from tests.servers.model_server import ModelServer, hang, status
+from unified_flow.evaluation.lines import LineFile, read_lines
+from unified_flow.results import Draft
+
+TOPIC = "A topic is a named bus over which nodes exchange messages."
+ABSTAINS = Draft(response="The documents do not say.", abstained=True)
+ARTICLES = {
+    "Topics": (TOPIC, "What is a topic?", "a named bus"),
+    "Bread": ("Bread needs flour, water, salt and yeast.", "What does bread need?", "flour"),
+    "Quist": ("The project was begun by Ada Quist in 2007.", "When was the project begun by Ada Quist?", "2007"),
+}
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    data = [
+        {
+            "title": title,
+            "paragraphs": [
+                {
+                    "context": context,
+                    "qas": [{"id": title, "question": asked, "answers": [{"text": gold}]}],
+                }
+            ],
+        }
+        for title, (context, asked, gold) in ARTICLES.items()
+    ]
+    path = tmp_path / "set.json"
+    path.write_text(json.dumps({"data": data}))
+    return path
+
+
+def command(*args: str | Path, home: Path) -> list[str]:
+    words = [sys.executable, "-m", "unified_flow", "eval", *map(str, args)]
+    return [*words, "--home", str(home), "--json"]
+
+
+def evaluated(*args: str | Path, home: Path, code: int = 0) -> dict[str, Any]:
+    done = subprocess.run(
+        command(*args, home=home), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == code, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def values(found: dict[str, Any]) -> dict[str, float]:
+    return {name: each["value"] for name, each in found["measures"].items()}
+
+
+def served(server: ModelServer) -> list[str]:
+    return ["--model", "test-model", "--base-url", server.url]
+
+
+def answering(server: ModelServer, **over: Any) -> None:
+    """Every phase does its work; the voice says the same of every question, and cites nothing."""
+    server.script = {
+        "query_analyzer": ANALYSIS,
+        "reflection": PROCEED,
+        "planner": [SEARCH, COMPLETE] * 20,
+        "synthesis": Draft(response="A topic is a named bus."),
+        "validation": APPROVE,
+        **over,
+    }
+
+
+def results(home: Path) -> list[dict[str, Any]]:
+    (file,) = home.glob("shared_state/evaluations/*/results.jsonl")
+    return read_lines(file)
+
+
+def test_the_embedded_model_over_the_sets_own_documents(dataset: Path, home: Path) -> None:
+    found = evaluated(dataset, "--unanswerable", "0.34", home=home)
+    assert (found["questions"], found["unanswerable"]) == (4, 1)
+    got = values(found)
+    assert got["right"] == got["contained"] == got["abstained"] == got["retrieved"] == 1.0
+    assert got["citations_support"] == got["gold_in_a_citation"] == 1.0
+    assert found["phases"]["planner"]["visits"] == 2.0
+    assert got["model_calls"] == 0.0  # rules cost nothing
+    assert not list(home.glob("shared_state/turns/turn_*"))
+
+
+def test_a_home_that_git_ignores_is_no_hindrance(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("shared_state/*\n")
+    assert values(evaluated(dataset, home=tmp_path))["right"] == 1.0
+
+
+def test_documents_of_ones_own(home: Path, docs: Path, tmp_path: Path) -> None:
+    lines = [
+        {"question": "What does bread need?", "answer": "flour", "docs": ["docs/cooking.txt"]},
+        {"question": "What is a topic?", "answer": "named bus", "docs": ["docs/robots.md"]},
+    ]
+    path = tmp_path / "own.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    found = evaluated(path, "--unanswerable", "1", home=home)
+    assert values(found)["right"] == 1.0
+    path.write_text(json.dumps({"question": "What is a topic?", "answer": "named bus"}))
+    assert values(evaluated(path, "--docs", docs, home=home))["right"] == 1.0
+
+
+def test_a_second_run_asks_the_model_nothing(
+    dataset: Path, home: Path, model_server: ModelServer
+) -> None:
+    answering(model_server)
+    first = evaluated(dataset, *served(model_server), home=home)
+    asked = len(model_server.requests)
+    again = evaluated(dataset, *served(model_server), "--again", home=home)
+    assert len(model_server.requests) == asked
+    assert again["run"] == first["run"]
+    assert again["phases"]["synthesis"]["cached"] == again["phases"]["synthesis"]["calls"] == 1.0
+    for name in ("right", "citations_support", "model_calls", "tokens"):
+        assert values(again)[name] == values(first)[name]
+    assert values(again)["tokens"] > 0
+    evaluated(dataset, *served(model_server), "--again", "--no-cache", home=home)
+    assert len(model_server.requests) == 2 * asked
+
+
+def test_a_failure_is_an_intervention_and_is_asked_again_when_wanted(
+    dataset: Path, home: Path, model_server: ModelServer
+) -> None:
+    draft = Draft(response="A topic is a named bus.")
+    answering(model_server, synthesis=[draft, status(500, "out of memory"), *[draft] * 3])
+    found = evaluated(dataset, *served(model_server), home=home, code=1)
+    assert values(found)["failed"] == pytest.approx(1 / 3, abs=1e-3)
+    (entry,) = open_entries(home)
+    assert found["interventions"] == [entry["id"]]
+    (trouble,) = [line["trouble"] for line in results(home) if line["trouble"]]
+    assert (trouble["phase"], trouble["error_type"]) == ("synthesis", "HTTPStatusError")
+    found = evaluated(dataset, *served(model_server), "--retry-failed", home=home)
+    assert values(found)["failed"] == 0.0
+
+
+def test_a_killed_run_goes_on_where_it_was(
+    dataset: Path, home: Path, model_server: ModelServer
+) -> None:
+    draft = Draft(response="A topic is a named bus.")
+    answering(model_server, synthesis=[draft, draft, hang(), draft])
+    args: list[str | Path] = [dataset, *served(model_server), "--name", "killed"]
+    running = subprocess.Popen(command(*args, home=home), stderr=subprocess.PIPE, text=True)
+    while sum(request.phase == "synthesis" for request in model_server.requests) < 3:
+        assert running.poll() is None, running.stderr and running.stderr.read()
+        time.sleep(0.01)
+    os.kill(running.pid, signal.SIGKILL)
+    running.communicate()
+    assert len(results(home)) == 2
+    file = home / "shared_state/evaluations/killed/results.jsonl"
+    with file.open("ab") as torn:
+        torn.write(b'{"id": "Quist", "quest')
+    found = evaluated(*args, home=home)
+    assert found["questions"] == len(results(home)) == 3
+    assert sum(request.phase == "synthesis" for request in model_server.requests) == 4
+
+
+def test_another_run_does_not_take_a_name_nor_a_run_that_is_going(
+    dataset: Path, home: Path
+) -> None:
+    evaluated(dataset, "--name", "mine", home=home)
+    done = subprocess.run(
+        command(dataset, "--name", "mine", "--seed", "2", home=home),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "the run mine is another one: seed differ" in done.stderr
+    held = LineFile(home / "shared_state/evaluations/mine/results.jsonl")
+    held.lock()
+    done = subprocess.run(
+        command(dataset, "--name", "mine", home=home), capture_output=True, text=True, check=False
+    )
+    held.close()
+    assert (done.returncode, "somebody runs mine now" in done.stderr) == (2, True)
+
+
+def test_a_change_of_a_recipe_is_held_against_what_was(
+    dataset: Path, home: Path, tmp_path: Path, model_server: ModelServer
+) -> None:
+    answering(model_server)
+    recipes = tmp_path / "mine"
+    recipes.mkdir()
+    (recipes / "synthesis.md").write_text(
+        '+++\nrole = "voice"\ntemperature = 0.0\ntoken_budget = 300\n'
+        'reads = ["coordinator"]\n+++\nSay it with care.\n'
+    )
+    args: list[str | Path] = ["--recipes", "packaged", "--against", recipes]
+    found = evaluated(dataset, *served(model_server), *args, home=home)
+    before, after = found["runs"]
+    assert before["run"] != after["run"]
+    assert found["comparison"]["measures"]["right"]["verdict"] == "no difference shown"
+    careful = [r for r in model_server.requests if "Say it with care." in r.text]
+    assert [request.phase for request in careful] == ["synthesis"] * 3
+    # What the change does not touch is not asked again.
+    assert sum(request.phase == "reflection" for request in model_server.requests) == 3
+    same = evaluated("compare", before["run"], after["run"], home=home)
+    assert same["measures"] == found["comparison"]["measures"]
+
+
+def test_the_plain_pipeline_asks_once_and_its_failures_are_told(
+    dataset: Path, home: Path, model_server: ModelServer
+) -> None:
+    said = {"response": "A topic is a named bus.", "found": True}
+    model_server.script = {"plain": [said, {"response": "Not there.", "found": False}, "no JSON"]}
+    found = evaluated(dataset, *served(model_server), "--plain", home=home, code=1)
+    assert values(found)["model_calls"] == 1.0
+    assert values(found)["failed"] == pytest.approx(1 / 3, abs=1e-3)
+    assert values(found)["abstained_falsely"] == pytest.approx(1 / 3, abs=1e-3)
+    assert len(open_entries(home)) == 1
+    assert all("<document" in request.text for request in model_server.requests)
+
+
+def test_the_plain_pipeline_needs_a_language_model(dataset: Path, home: Path) -> None:
+    done = subprocess.run(
+        command(dataset, "--plain", home=home), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "the plain pipeline needs a language model" in done.stderr
+
+
+def test_runs_are_listed_and_shown(dataset: Path, home: Path) -> None:
+    name = evaluated(dataset, home=home)["run"]
+    (row,) = evaluated("list", home=home)["runs"]
+    assert row == {"run": name, "model": "embedded", "answered": 3, "right": 1.0}
+    words = command("show", name, "--wrong", home=home)[:-1]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert f"{name}: 3 questions, 0 without an answer; flow, model embedded" in shown
+    assert "gold answer in the response" in shown

@@ -1,0 +1,232 @@
+"""`unified-flow eval`: how good the answers are, and whether a change makes them better."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from interventions.cli.exits import Code
+from interventions.cli.screen import say
+from unified_flow.cli import options
+from unified_flow.cli.exits import exits
+
+if TYPE_CHECKING:
+    import click
+
+    from unified_flow.evaluation.runs import Run
+
+PACKAGED = "packaged"
+
+
+class _DatasetFirst(TyperGroup):
+    """`eval DATASET` is `eval run DATASET`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_DatasetFirst,
+    help=(
+        "How good the answers are: a set of questions through the same flow as `ask`.\n\n"
+        "unified-flow eval questions.jsonl --docs docs/     (the same as eval run)"
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="The name of a run: eval list.")]
+
+
+@app.command("run")
+def run(
+    dataset: Annotated[
+        Path,
+        typer.Argument(help="SQuAD JSON (1.1, 2.0, XQuAD), or .jsonl of questions and answers."),
+    ],
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Draw that many questions [default: all].")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Of what is drawn; a larger sample holds the smaller.")
+    ] = 1,
+    unanswerable: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=1.0, help="As many more, by this share, without the documents they need."
+        ),
+    ] = 0.0,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Not the flow: the best four passages and one prompt.")
+    ] = False,
+    recipes: Annotated[
+        str | None, typer.Option(help="Folder of recipes to evaluate, or 'packaged'.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Another one, or 'packaged': evaluate both, and say which is better."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of the run [default: made from what decides its results].")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Begin the run anew; replies come from the cache.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Ask again what failed in this run.")
+    ] = False,
+    no_cache: Annotated[
+        bool,
+        typer.Option("--no-cache", help="Neither take model replies from the cache nor keep them."),
+    ] = False,
+    docs: options.Docs = None,
+    model: options.ModelName = None,
+    base_url: options.BaseUrl = None,
+    api_key_env: options.ApiKeyEnv = None,
+    api_key_file: options.ApiKeyFile = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Ask a set of questions and say how good the answers are.
+
+    A failure is an intervention, as with ask, and counts as failed. The same command goes on with
+    a run that was stopped or killed. A line of a .jsonl file is
+    {"id"?, "question", "answer" or "answers", "unanswerable"?, "docs"?}.
+
+    \b
+    unified-flow eval run questions.jsonl --docs docs/
+    unified-flow eval run squad.json --sample 30 --unanswerable 0.4 --model local:model.gguf
+    unified-flow eval run squad.json --sample 30 --plain --model local:model.gguf
+    unified-flow eval run squad.json --sample 30 --recipes packaged --against my-recipes/
+
+    Exit codes: 0 done, 1 some questions failed and interventions wait, 2 usage or configuration,
+    130 stopped (the same command goes on).
+    """
+    with exits():
+        if against is not None and plain:
+            raise typer.BadParameter("--plain has no recipes to compare")
+        if against is not None and name is not None:
+            raise typer.BadParameter("two runs are made: each has the name that it makes itself")
+        import asyncio
+
+        from unified_flow.cli.evaluating import Wanted, report, run_once
+        from unified_flow.evaluation.datasets import draw, read_dataset
+
+        read = read_dataset(dataset)
+        questions = draw(read, sample, seed, unanswerable)
+        wanted = Wanted(sample, seed, unanswerable, plain, name, again, retry_failed, not no_cache)
+        flags: dict[str, Any] = {
+            "docs": docs,
+            "model": model,
+            "base_url": base_url,
+            "api_key_env": api_key_env,
+            "api_key_file": api_key_file,
+        }
+
+        def one(folder: str | None) -> Run:
+            own = flags | {"recipes": _recipes(folder)}
+            return asyncio.run(run_once(read, questions, wanted, home, own))
+
+        runs = [one(recipes), *([one(against)] if against is not None else [])]
+        report(runs, as_json)
+        failed = any(a.status == "failed" for each in runs for a in each.answers.values())
+    raise typer.Exit(Code.FAILED if failed else Code.DONE)
+
+
+@app.command("compare")
+def compare(
+    run_a: RunName, run_b: RunName, as_json: options.AsJson = False, home: options.Home = None
+) -> None:
+    """Whether run B is better than run A, over the questions that both have answered.
+
+    Intervals are of 95 %, by the paired bootstrap.
+
+    \b
+    unified-flow eval compare squad-local-plain-1f9c0a3e squad-local-77b2e0c1
+    """
+    with exits():
+        from unified_flow.cli.evaluation_tables import comparison_table
+        from unified_flow.errors import InputError
+        from unified_flow.evaluation.flows import evaluations
+        from unified_flow.evaluation.runs import load
+        from unified_flow.evaluation.summary import comparison
+
+        root = evaluations(home)
+        found = comparison(load(root, run_a)[1], load(root, run_b)[1])
+        if not found["questions"]:
+            raise InputError(f"{run_a} and {run_b} have no question in common", field="run")
+        if as_json:
+            say(json.dumps({"a": run_a, "b": run_b, **found}))
+        else:
+            say(comparison_table(run_a, run_b, found))
+
+
+@app.command("list")
+def list_runs(as_json: options.AsJson = False, home: options.Home = None) -> None:
+    """The runs so far, with how many questions each has answered.
+
+    \b
+    unified-flow eval list
+    """
+    with exits():
+        from unified_flow.evaluation.flows import evaluations
+        from unified_flow.evaluation.runs import load, names
+        from unified_flow.evaluation.summary import summary
+
+        root = evaluations(home)
+        rows = []
+        for each in names(root):
+            spec, answers = load(root, each)
+            right = summary(answers.values())["measures"].get("right", {}).get("value")
+            rows.append(
+                {"run": each, "model": spec.model, "answered": len(answers), "right": right}
+            )
+        if as_json:
+            say(json.dumps({"runs": rows}))
+        elif not rows:
+            say("no runs yet: unified-flow eval DATASET")
+        for row in [] if as_json else rows:
+            right = "" if row["right"] is None else f"right {row['right']:.3f}"
+            say(f"{row['run']}  {row['answered']} questions  {right}  {row['model']}")
+
+
+@app.command("show")
+def show(
+    name: RunName,
+    wrong: Annotated[bool, typer.Option("--wrong", help="Each question that went wrong.")] = False,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """A run in numbers, and with --wrong what was answered instead.
+
+    \b
+    unified-flow eval show squad-local-77b2e0c1 --wrong
+    """
+    with exits():
+        from unified_flow.cli.evaluating import described
+        from unified_flow.cli.evaluation_tables import summary_table, wrong_answers
+        from unified_flow.evaluation.flows import evaluations
+        from unified_flow.evaluation.runs import load
+
+        spec, answers = load(evaluations(home), name)
+        found = described(name, spec, answers)
+        if as_json:
+            say(json.dumps(found))
+        else:
+            say(summary_table(found))
+            if wrong:
+                say(wrong_answers(answers.values()))
+
+
+def _recipes(named: str | None) -> Path | None:
+    from unified_flow.recipe import PACKAGED as PACKAGED_RECIPES
+
+    if named is None:
+        return None
+    return PACKAGED_RECIPES if named == PACKAGED else Path(named).absolute()

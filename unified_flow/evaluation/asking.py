@@ -1,0 +1,115 @@
+"""One question through the same flow as `ask`, watched from outside by its events."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from time import perf_counter
+
+from unified_flow.clock import elapsed_ms
+from unified_flow.config import EMBEDDED
+from unified_flow.errors import InputError, PhaseError
+from unified_flow.evaluation.answers import Answer, Cost, Trouble
+from unified_flow.evaluation.cache import Answered, ReplyCache
+from unified_flow.evaluation.datasets import Question
+from unified_flow.evaluation.scores import contained
+from unified_flow.events import ModelCalled, ModelFailed, Observed, PhaseCompleted, PhaseFailed
+from unified_flow.flow import UnifiedFlow
+from unified_flow.folding import apply
+from unified_flow.grounding.citing import supporting
+from unified_flow.grounding.sources import texts_of
+from unified_flow.turn import Turn
+
+USER = "evaluation"
+
+
+async def ask(flow: UnifiedFlow, question: Question, cache: ReplyCache | None) -> Answer:
+    """A failure is an intervention, as in any other turn, and an answer that says so.
+
+    Nothing of the turn is kept but that. Raises what keeps a turn from beginning at all:
+    ConfigError, QueueFullError.
+    """
+    events: list[Observed] = []
+    turn = Turn()
+
+    def follow(event: Observed) -> None:
+        nonlocal turn
+        events.append(event)
+        turn = apply(turn, event)
+
+    trouble = None
+    started = perf_counter()
+    try:
+        session = f"{USER}_{secrets.token_hex(6)}"
+        await flow.process(session, question.text, user_id=USER, observer=follow, persist=False)
+    except PhaseError as exc:
+        trouble = Trouble(
+            error_type=type(exc.__cause__ or exc).__name__,
+            message=str(exc),
+            phase=exc.phase,
+            intervention_id=exc.intervention_id,
+        )
+    except InputError as exc:
+        trouble = Trouble(error_type=type(exc).__name__, message=str(exc))
+    took = elapsed_ms(started)
+    replies = cache.taken() if cache else []
+    return _answer(question, turn, trouble).model_copy(
+        update={
+            "duration_ms": round(took + sum(r.duration_ms for r in replies if r.cached), 3),
+            "phases": costs(events, replies),
+        }
+    )
+
+
+def _answer(question: Question, turn: Turn, trouble: Trouble | None) -> Answer:
+    texts = texts_of(turn.sections)
+    draft = turn.sections.synthesis
+    given = trouble is None and turn.status == "answered" and draft is not None
+    citations = turn.citations if given else []
+    return Answer(
+        id=question.id,
+        question=question.text,
+        answers=list(question.answers),
+        unanswerable=question.unanswerable,
+        status="failed" if trouble else "answered" if given else "clarify",
+        response=turn.response or "" if trouble is None else "",
+        abstained=given and turn.abstained,
+        citations=citations,
+        supported=supporting(draft, turn.question, turn.sections) if given and draft else [],
+        retrieved=any(contained(text, question.answers) for text in texts),
+        gold_cited=any(contained(c.quote, question.answers) for c in citations),
+        trouble=trouble,
+        turn_id=turn.turn_id or None,
+        request_id=turn.request_id or None,
+    )
+
+
+def costs(events: Iterable[Observed], replies: Iterable[Answered]) -> dict[str, Cost]:
+    """What each phase took, in the order in which they came."""
+    found: dict[str, Cost] = {}
+
+    def add(phase: str, **more: float) -> None:
+        cost = found.get(phase, Cost())
+        found[phase] = cost.model_copy(
+            update={name: round(getattr(cost, name) + value, 3) for name, value in more.items()}
+        )
+
+    for event in events:
+        match event:
+            case PhaseCompleted() | PhaseFailed():
+                add(event.phase, visits=1, duration_ms=event.duration_ms)
+            case ModelCalled() | ModelFailed() if event.model == EMBEDDED:
+                pass  # rules cost nothing
+            case ModelCalled():
+                add(
+                    event.phase,
+                    calls=1,
+                    prompt_tokens=event.prompt_tokens or 0,
+                    completion_tokens=event.completion_tokens or 0,
+                )
+            case ModelFailed():
+                add(event.phase, calls=1)
+    for reply in replies:
+        if reply.cached:
+            add(reply.phase, cached=1, duration_ms=reply.duration_ms)
+    return found

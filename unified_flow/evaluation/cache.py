@@ -1,0 +1,122 @@
+"""Model replies by the content of the call, so that a second evaluation is cheap.
+
+For evaluation alone: an answer to a user is never taken from here. What counts as the same call
+is all that the model sees, and which model it is; an answer drawn by chance is drawn once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from unified_flow.clock import elapsed_ms
+from unified_flow.config import EMBEDDED, Settings
+from unified_flow.evaluation.lines import LineFile, read_lines
+from unified_flow.journal import digest
+from unified_flow.models import Model, ModelCall, ModelReply
+from unified_flow.models.render import messages
+
+FILE = "model_replies.jsonl"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One reply: what it cost when it was made, and whether that was just now."""
+
+    phase: str
+    model: str
+    duration_ms: float
+    cached: bool
+
+
+class ReplyCache:
+    """The replies of a home, on disk and in memory. `log` holds what was answered, in order."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / FILE
+        self._file = LineFile(path)
+        self._known = {line["key"]: line for line in read_lines(path)}
+        self.log: list[Answered] = []
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        return self._known.get(key)
+
+    def put(self, line: dict[str, Any]) -> None:
+        self._known[line["key"]] = line
+        self._file.add(line)
+
+    def taken(self) -> list[Answered]:
+        """The log so far, which then starts anew."""
+        log, self.log = self.log, []
+        return log
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class CachedModel:
+    """A Model that asks `model` only what has never been asked of `identity`."""
+
+    def __init__(self, model: Model, identity: str, cache: ReplyCache) -> None:
+        self._model = model
+        self._identity = identity
+        self._cache = cache
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, call: ModelCall) -> ModelReply:
+        key = call_digest(call, self._identity)
+        known = self._cache.get(key)
+        if known is None:
+            started = perf_counter()
+            reply = await self._model.complete(call)
+            known = {
+                "key": key,
+                "text": reply.text,
+                "prompt_tokens": reply.prompt_tokens,
+                "completion_tokens": reply.completion_tokens,
+                "duration_ms": elapsed_ms(started),
+            }
+            self._cache.put(known)
+            cached = False
+        else:
+            cached = True
+        self._cache.log.append(Answered(call.phase, self.name, known["duration_ms"], cached))
+        return ModelReply(known["text"], known["prompt_tokens"], known["completion_tokens"])
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+
+def call_digest(call: ModelCall, identity: str) -> str:
+    """Of what the model is sent: how long a tool took, say, is no part of it."""
+    sent = [messages(call), call.output.__name__, call.temperature, call.max_tokens]
+    return digest([identity, sent])
+
+
+def caching(settings: Settings, cache: ReplyCache) -> Callable[[Model], Model]:
+    """For ModelRegistry. The embedded model is as quick as a cache would be."""
+
+    def wrapped(model: Model) -> Model:
+        if model.name == EMBEDDED:
+            return model
+        return CachedModel(model, identity_of(settings, model.name), cache)
+
+    return wrapped
+
+
+def identity_of(settings: Settings, name: str) -> str:
+    """Which model it is: a file by its size and time, a server's by address and name there."""
+    if name == EMBEDDED:
+        return name
+    path = settings.local_path(name)
+    if path is not None:
+        found = path.stat()
+        return f"{path.name} {found.st_size} {found.st_mtime_ns}"
+    own = settings.endpoint(name)
+    return f"{own.model} {own.base_url}"

@@ -1,0 +1,175 @@
+"""Question sets: SQuAD 1.1 and 2.0 (also XQuAD), and JSONL; and what is drawn from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from unified_flow.errors import InputError
+
+WITHOUT = ":without"
+
+
+@dataclass(frozen=True)
+class Question:
+    """`group` names the documents that hold the answer ("" if that is not known). `left_out`: it
+    is asked without them, which makes it `unanswerable`."""
+
+    id: str
+    text: str
+    answers: tuple[str, ...] = ()
+    unanswerable: bool = False
+    group: str = ""
+    left_out: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Documents that are left out together: `texts` of the set itself, or `paths` of files."""
+
+    name: str
+    texts: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """`groups` is empty where the set brings no documents; `digest` is that of its bytes."""
+
+    name: str
+    digest: str
+    questions: tuple[Question, ...]
+    groups: tuple[Group, ...] = ()
+
+
+def read_dataset(path: Path) -> Dataset:
+    """A `.jsonl` file is read line by line, any other as SQuAD. Raises InputError."""
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except OSError as exc:
+        raise InputError(f"{path} cannot be read: {exc.strerror}", field="dataset") from exc
+    except UnicodeDecodeError as exc:
+        raise InputError(f"{path} is not UTF-8 text", field="dataset") from exc
+    read = _jsonl if path.suffix in {".jsonl", ".ndjson"} else _squad
+    questions, groups = read(text, path)
+    if not questions:
+        raise InputError(f"{path} holds no questions", field="dataset")
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise InputError(f"{path}: two questions have the id {question.id}", field="dataset")
+        seen.add(question.id)
+    return Dataset(path.stem, sha256(data).hexdigest(), tuple(questions), tuple(groups))
+
+
+def draw(dataset: Dataset, sample: int | None, seed: int, unanswerable: float) -> list[Question]:
+    """`sample` questions (None: all), and as many more as `unanswerable` times that, asked without
+    the documents that hold their answer. A larger sample of one seed holds the smaller ones.
+
+    Raises InputError where no documents can be left out.
+    """
+    drawn = _shuffled(dataset.questions, seed)[:sample]
+    wanted = round(unanswerable * len(drawn))
+    fit = [q for q in dataset.questions if q.group and not q.unanswerable]
+    if wanted > len(fit):
+        raise InputError(
+            f"{dataset.name} has {len(fit)} questions whose documents can be left out,"
+            f" and {wanted} are wanted",
+            field="unanswerable",
+            hint="a smaller share; in JSONL, `docs` names the files that hold an answer",
+        )
+    absent = [
+        replace(q, id=q.id + WITHOUT, unanswerable=True, left_out=True)
+        for q in _shuffled(fit, seed + 1)[:wanted]
+    ]
+    # Those of one group after one another: each group left out is an index of its own.
+    return drawn + sorted(absent, key=lambda question: question.group)
+
+
+def _shuffled(questions: Iterable[Question], seed: int) -> list[Question]:
+    shuffled = list(questions)
+    Random(seed).shuffle(shuffled)
+    return shuffled
+
+
+def _squad(text: str, path: Path) -> tuple[list[Question], list[Group]]:
+    questions, groups = [], []
+    try:
+        for number, article in enumerate(json.loads(text)["data"]):
+            name = f"{number:04d}-{_plain(article.get('title', ''))}"
+            paragraphs = article["paragraphs"]
+            groups.append(Group(name, tuple(each["context"] for each in paragraphs)))
+            for paragraph in paragraphs:
+                questions += [_asked(asked, name) for asked in paragraph["qas"]]
+    except (ValueError, LookupError, TypeError, AttributeError) as exc:
+        raise InputError(
+            f"{path} is not of SQuAD form: {type(exc).__name__}: {exc}",
+            field="dataset",
+            hint="JSON with data[].paragraphs[].qas[], or lines of JSON in a .jsonl file",
+        ) from exc
+    return questions, groups
+
+
+def _asked(asked: dict[str, Any], group: str) -> Question:
+    answers = tuple(dict.fromkeys(answer["text"] for answer in asked.get("answers", ())))
+    absent = bool(asked.get("is_impossible")) or not answers
+    return Question(str(asked["id"]), asked["question"], answers, absent, group)
+
+
+def _plain(title: str) -> str:
+    kept = "".join(c if c.isalnum() else "-" for c in title)
+    return kept.encode("ascii", "ignore").decode()[:40]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    question: Annotated[str, Field(min_length=1)]
+    id: str | int | None = None
+    answer: str | None = None
+    answers: list[str] = []
+    unanswerable: bool = False
+    docs: list[str] = []
+
+
+def _jsonl(text: str, path: Path) -> tuple[list[Question], list[Group]]:
+    questions, groups = [], {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        asked = _line(line, path, number)
+        answers = tuple([asked.answer] if asked.answer is not None else asked.answers)
+        if not answers and not asked.unanswerable:
+            raise InputError(
+                f"{path}:{number}: neither an answer nor unanswerable",
+                field="dataset",
+                hint='{"question", "answer" or "answers"}, or {"question", "unanswerable": true}',
+            )
+        group = "\n".join(asked.docs)
+        if group:
+            files = tuple((path.parent / each).absolute() for each in asked.docs)
+            groups[group] = Group(group, paths=files)
+        own = str(number if asked.id is None else asked.id)
+        questions.append(Question(own, asked.question, answers, asked.unanswerable, group))
+    return questions, list(groups.values())
+
+
+def _line(line: str, path: Path, number: int) -> _Line:
+    try:
+        return _Line.model_validate_json(line)
+    except ValidationError as exc:
+        first = exc.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "JSON"
+        raise InputError(
+            f"{path}:{number}: {where}: {first['msg'].lower()}",
+            field="dataset",
+            hint='{"id"?, "question", "answers" or "answer", "unanswerable"?, "docs"?}',
+        ) from exc

@@ -1,0 +1,76 @@
+"""The flow that is evaluated, over all documents of a set or all but one group of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from interventions.home import find_home, state_folder
+from unified_flow.evaluation.cache import ReplyCache, caching
+from unified_flow.evaluation.corpus import Corpus, without
+from unified_flow.flow import UnifiedFlow
+from unified_flow.models import Model
+from unified_flow.models.registry import ModelRegistry
+from unified_flow.services import Services
+from unified_flow.wiring import wire
+
+
+def evaluations(home: Path | str | None) -> Path:
+    """Where runs, corpora and cached replies are."""
+    return state_folder(find_home(home)) / "evaluations"
+
+
+class Flows:
+    """Flows of one evaluation; they share their models, whose replies are cached.
+
+    `given` is what `wire` takes. Raises what it raises.
+    """
+
+    def __init__(
+        self,
+        home: Path | str | None,
+        corpus: Corpus,
+        collection: str,
+        cache: ReplyCache | None,
+        extra_models: dict[str, Model] | None = None,
+        **given: Any,
+    ) -> None:
+        self._home = home
+        self._corpus = corpus
+        self._given = {**given, "extra_models": extra_models}
+        if corpus:
+            self._given["collection"] = collection
+        self._own_docs = list(self._given.pop("docs", None) or ())
+        self._models: ModelRegistry | None = None
+        self._flows: dict[str, UnifiedFlow] = {}
+        whole = self._wired("")
+        settings = whole.settings
+        self._models = ModelRegistry(
+            settings,
+            extra_models,
+            state=state_folder(whole.home),
+            wrap=caching(settings, cache) if cache else None,
+        )
+        self._flows[""] = UnifiedFlow(replace(whole, models=self._models))
+
+    @property
+    def whole(self) -> UnifiedFlow:
+        """Over all documents."""
+        return self._flows[""]
+
+    def of(self, left_out: str = "") -> UnifiedFlow:
+        """Over all documents but those of a group."""
+        if left_out not in self._flows:
+            assert self._models is not None
+            services = replace(self._wired(left_out), models=self._models)
+            self._flows[left_out] = UnifiedFlow(services)
+        return self._flows[left_out]
+
+    def _wired(self, left_out: str) -> Services:
+        docs = [*without(self._corpus, left_out), *self._own_docs]
+        return wire(self._home, docs=docs or None, **self._given)
+
+    async def aclose(self) -> None:
+        for flow in self._flows.values():
+            await flow.aclose()

@@ -1,0 +1,181 @@
+"""A run on disk: `evaluations/RUN/run.json` says what is asked of what, `results.jsonl` what came.
+
+It grows by one line a question, so that a run that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from interventions.home import make_private_folder, open_private
+from unified_flow import __version__
+from unified_flow.errors import InputError
+from unified_flow.evaluation.answers import Answer
+from unified_flow.evaluation.datasets import Dataset
+from unified_flow.evaluation.lines import LineFile, read_lines
+from unified_flow.evaluation.plain import PROMPT
+from unified_flow.phases import NAMES
+from unified_flow.services import Services
+
+SPEC = "run.json"
+RESULTS = "results.jsonl"
+
+
+class Spec(BaseModel):
+    """What decides a run's results. `model` is the one that answers, `phases` holds each phase's
+    model and recipe."""
+
+    model_config = ConfigDict(frozen=True)
+
+    dataset: str
+    dataset_digest: str
+    sample: int | None
+    seed: int
+    unanswerable: float
+    pipeline: Literal["flow", "plain"]
+    model: str
+    phases: dict[str, dict[str, str | None]]
+    config_digest: str
+    version: str = __version__
+
+    @property
+    def name(self) -> str:
+        """The same for the same run: `xquad-local-plain-1f9c0a3e`."""
+        model = "".join(c if c.isalnum() else "-" for c in Path(self.model).stem)
+        plain = "-plain" if self.pipeline == "plain" else ""
+        digest = sha256(self.model_dump_json().encode()).hexdigest()
+        return f"{self.dataset.replace('.', '-')}-{model[:30]}{plain}-{digest[:8]}"
+
+
+def spec_of(
+    dataset: Dataset,
+    services: Services,
+    *,
+    sample: int | None,
+    seed: int,
+    unanswerable: float,
+    plain: bool,
+) -> Spec:
+    """Raises RecipeError."""
+    phases: dict[str, dict[str, str | None]] = {}
+    for phase in NAMES:
+        recipe = services.recipe(phase)
+        phases[phase] = {"model": services.models.name_of(recipe), "recipe": recipe.digest[:16]}
+    voice = phases["synthesis"]["model"] or services.settings.model
+    if plain:
+        recipe_digest = sha256(PROMPT.encode()).hexdigest()[:16]
+        phases = {"plain": {"model": voice, "recipe": recipe_digest}}
+    return Spec(
+        dataset=dataset.name,
+        dataset_digest=dataset.digest,
+        sample=sample,
+        seed=seed,
+        unanswerable=unanswerable,
+        pipeline="plain" if plain else "flow",
+        model=voice,
+        phases=phases,
+        config_digest=services.config_digest,
+    )
+
+
+class Run:
+    """An open run, which nobody else may go on with meanwhile; of each question the last answer
+    counts."""
+
+    def __init__(self, folder: Path, spec: Spec) -> None:
+        self.folder = folder
+        self.spec = spec
+        self._file = LineFile(folder / RESULTS)
+        try:
+            self._file.lock()
+        except BlockingIOError as exc:
+            self._file.close()
+            raise InputError(f"somebody runs {folder.name} now", hint="wait for it") from exc
+        self.answers = _answers(folder)
+
+    @classmethod
+    def open(cls, root: Path, name: str | None, spec: Spec, *, again: bool = False) -> Self:
+        """Raises InputError for a name that another run has, or that somebody runs now."""
+        folder = _folder(root, name or spec.name)
+        make_private_folder(folder)
+        if (folder / SPEC).is_file() and (differs := _differences(_spec(folder), spec)):
+            raise InputError(
+                f"the run {folder.name} is another one: {', '.join(differs)} differ",
+                field="name",
+                hint="choose another --name",
+            )
+        _write(folder / SPEC, spec.model_dump_json(indent=2) + "\n")
+        run = cls(folder, spec)
+        if again:
+            os.truncate(folder / RESULTS, 0)
+            run.answers = {}
+        return run
+
+    def add(self, answer: Answer) -> None:
+        self.answers[answer.id] = answer
+        self._file.add(answer.model_dump(mode="json"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+
+def load(root: Path, name: str) -> tuple[Spec, dict[str, Answer]]:
+    """What a run has brought so far. Raises InputError if there is none of that name."""
+    folder = _folder(root, name)
+    if not (folder / SPEC).is_file():
+        known = ", ".join(names(root)) or "none"
+        raise InputError(f"there is no run {name} (known: {known})", field="run")
+    return _spec(folder), _answers(folder)
+
+
+def names(root: Path) -> list[str]:
+    """The runs, the oldest first."""
+    if not root.is_dir():
+        return []
+    found = [spec for spec in root.glob(f"*/{SPEC}")]
+    return [spec.parent.name for spec in sorted(found, key=lambda path: path.stat().st_mtime)]
+
+
+def _folder(root: Path, name: str) -> Path:
+    if not name or name != Path(name).name or name.startswith("."):
+        raise InputError(f"a run cannot be called {name!r}", field="name")
+    return root / name
+
+
+def _spec(folder: Path) -> Spec:
+    try:
+        return Spec.model_validate_json((folder / SPEC).read_bytes())
+    except ValidationError as exc:
+        raise InputError(
+            f"{folder / SPEC} is damaged", hint="remove the folder, or choose another --name"
+        ) from exc
+
+
+def _answers(folder: Path) -> dict[str, Answer]:
+    return {line["id"]: Answer.model_validate(line) for line in read_lines(folder / RESULTS)}
+
+
+def _differences(one: Spec, other: Spec) -> list[str]:
+    before, after = one.model_dump(), other.model_dump()
+    return [name for name in before if before[name] != after[name]]
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_suffix(".part")
+    with os.fdopen(open_private(part, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
+        file.write(text)
+    part.replace(path)

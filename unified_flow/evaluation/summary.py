@@ -1,0 +1,93 @@
+"""A run in numbers, and two runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import fmean, median
+from typing import Any
+
+from unified_flow.evaluation.answers import Answer, Cost
+from unified_flow.evaluation.measures import BETTER_BELOW, COST, QUALITY
+from unified_flow.evaluation.statistics import bootstrap, interval
+
+MEASURES = QUALITY | COST
+
+
+def summary(answers: Iterable[Answer]) -> dict[str, Any]:
+    """JSON-able. `measures` hold {value, low, high, n} (n: the questions that it says something
+    of), `phases` what each costs, a turn."""
+    found = list(answers)
+    measures = {}
+    for name, measure in MEASURES.items():
+        values = [value for each in found if (value := measure(each)) is not None]
+        if values:
+            low, high = interval(values)
+            measures[name] = _rounded(value=fmean(values), low=low, high=high) | {"n": len(values)}
+    return {
+        "questions": len(found),
+        "unanswerable": sum(each.unanswerable for each in found),
+        "measures": measures,
+        "median_seconds": round(median(a.duration_ms for a in found) / 1000, 3) if found else None,
+        "phases": _phases(found),
+        "interventions": sorted(
+            {a.trouble.intervention_id for a in found if a.trouble and a.trouble.intervention_id}
+        ),
+    }
+
+
+def _phases(answers: list[Answer]) -> dict[str, dict[str, float]]:
+    total: dict[str, Cost] = {}
+    for answer in answers:
+        for name, cost in answer.phases.items():
+            before = total.get(name, Cost())
+            total[name] = Cost(
+                **{f: getattr(before, f) + getattr(cost, f) for f in Cost.model_fields}
+            )
+    turns = max(1, len(answers))
+    return {
+        name: _rounded(
+            visits=cost.visits / turns,
+            seconds=cost.duration_ms / turns / 1000,
+            calls=cost.calls / turns,
+            cached=cost.cached / turns,
+            prompt_tokens=cost.prompt_tokens / turns,
+            completion_tokens=cost.completion_tokens / turns,
+        )
+        for name, cost in total.items()
+    }
+
+
+def comparison(one: Mapping[str, Answer], other: Mapping[str, Answer]) -> dict[str, Any]:
+    """B against A, over the questions that both have answered: {a, b, difference, low, high, n,
+    verdict} for each measure. `verdict` is `better` or `worse` if the interval of the paired
+    bootstrap has no zero in it, else `no difference shown`."""
+    shared = [id for id in one if id in other]
+    measures = {}
+    for name, measure in MEASURES.items():
+        pairs = [
+            (a, b)
+            for id in shared
+            if (a := measure(one[id])) is not None and (b := measure(other[id])) is not None
+        ]
+        if not pairs:
+            continue
+        differences = [b - a for a, b in pairs]
+        low, high = bootstrap(differences)
+        measures[name] = _rounded(
+            a=fmean(a for a, _ in pairs),
+            b=fmean(b for _, b in pairs),
+            difference=fmean(differences),
+            low=low,
+            high=high,
+        ) | {"n": len(pairs), "verdict": _verdict(name, low, high)}
+    return {"questions": len(shared), "measures": measures}
+
+
+def _verdict(name: str, low: float, high: float) -> str:
+    if low <= 0 <= high:
+        return "no difference shown"
+    return "better" if (low > 0) != (name in BETTER_BELOW) else "worse"
+
+
+def _rounded(**values: float) -> dict[str, Any]:
+    return {name: round(value, 4) for name, value in values.items()}
