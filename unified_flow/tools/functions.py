@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, get_type_hints, overload
@@ -82,9 +83,11 @@ def from_function(function: Callable[..., Any], *, source: str = "function") -> 
     async def run(args: BaseModel) -> ToolOutput:
         given = {alias: getattr(args, field) for field, alias in names.items()}
         if inspect.iscoroutinefunction(function):
-            returned = await _awaited(name, function, given)
+            returned = await _awaited(name, function(**given))
         else:
             returned = await in_daemon_thread(partial(_called, name, function, given))
+            if inspect.isawaitable(returned):  # a coroutine function behind an ordinary decorator
+                returned = await _awaited(name, returned)
         return output_of(name, returned)
 
     return Tool(
@@ -103,7 +106,7 @@ def output_of(name: str, returned: Any) -> ToolOutput:
     if isinstance(returned, ToolOutput):
         return returned
     try:
-        result = to_jsonable_python(returned)
+        result = to_jsonable_python(returned, inf_nan_mode="strings")
     except PydanticSerializationError as exc:
         raise ToolError(
             f"{name} returned {type(returned).__name__}, which cannot be written as JSON",
@@ -126,15 +129,26 @@ def claims_of(name: str, texts: Iterable[str]) -> list[Claim]:
 def _called(name: str, function: Callable[..., Any], given: dict[str, Any]) -> Any:
     try:
         return function(**given)
-    except (SystemExit, StopIteration) as exc:  # neither can pass through an event loop
-        raise ToolError(f"{name} raised {type(exc).__name__}: {exc}") from exc
+    except StopIteration as exc:  # it cannot pass through an event loop
+        raise _odd(name, exc) from exc
+    except Exception:
+        raise
+    except BaseException as exc:
+        raise _odd(name, exc) from exc
 
 
-async def _awaited(name: str, function: Callable[..., Any], given: dict[str, Any]) -> Any:
+async def _awaited(name: str, returned: Awaitable[Any]) -> Any:
     try:
-        return await function(**given)
-    except SystemExit as exc:
-        raise ToolError(f"{name} raised SystemExit: {exc}") from exc
+        return await returned
+    except (Exception, asyncio.CancelledError, KeyboardInterrupt):
+        raise  # Ctrl-C may come here while the event loop runs it
+    except BaseException as exc:
+        raise _odd(name, exc) from exc
+
+
+def _odd(name: str, exc: BaseException) -> ToolError:
+    """What is no Exception would end the process and not the turn."""
+    return ToolError(f"{name} raised {type(exc).__name__}: {exc}")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -10,6 +10,7 @@ from pydantic import Field
 from unified_flow.results import Claim
 from unified_flow.retrieval import Passage
 from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput
+from unified_flow.tools.threads import in_daemon_thread
 from unified_flow.web import FetchPolicy, Page
 from unified_flow.web.passages import passages_of
 
@@ -36,7 +37,7 @@ def internet_research(policy: FetchPolicy) -> Tool:
 
         # One after another: after a failure nobody else is asked, and the first one is told.
         pages = [await fetch(url, policy) for url in dict.fromkeys(args.urls)]
-        found = await asyncio.to_thread(passages_of, pages, args.question, PASSAGES)
+        found = await in_daemon_thread(partial(passages_of, pages, args.question, PASSAGES))
         return ToolOutput(
             result={
                 "query": args.question,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, RootModel, model_validator
+from pydantic import BaseModel
 
 from unified_flow.config_tables import McpSettings
-from unified_flow.errors import ConfigError, ToolArgumentError, ToolError
+from unified_flow.errors import ConfigError, ToolError
 from unified_flow.tools import Access, Tool, ToolOutput
 from unified_flow.tools.functions import claims_of
+from unified_flow.tools.mcp_schema import arguments_of
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 
     from unified_flow.tools.mcp_connection import Connection
 
-ERRORS_SHOWN = 8
-MAX_CHARS = 1_000_000
+MAX_TOOLS = 500
+MAX_SAID = 4_000
 
 
 class McpServer:
@@ -40,8 +42,21 @@ class McpServer:
         before = self._connection
         connection = await self._connected()
         if connection is not before or not self._tools:
-            self._tools = tuple(self._as_tool(tool, connection) for tool in connection.tools)
+            self._tools = tuple(self._as_tool(tool) for tool in self._bounded(connection.tools))
         return self._tools
+
+    def _bounded(self, tools: Sequence[McpTool]) -> Sequence[McpTool]:
+        """All of them are told to the planner. Raises ToolError for more than one can be told."""
+        if len(tools) > MAX_TOOLS:
+            raise ToolError(
+                f"the MCP server {self.name} has {len(tools):,} tools, and {MAX_TOOLS} at most can"
+                " be used",
+                hint="start it with fewer of them",
+            )
+        for tool in tools:
+            if not tool.name.isprintable():
+                raise ToolError(f"the MCP server {self.name} names a tool {tool.name!r}")
+        return tools
 
     async def aclose(self) -> None:
         if self._connection is not None:
@@ -67,7 +82,7 @@ class McpServer:
             self._connecting = loop, asyncio.Lock()
         return self._connecting[1]
 
-    def _as_tool(self, tool: McpTool, connection: Connection) -> Tool:
+    def _as_tool(self, tool: McpTool) -> Tool:
         name = f"{self.name}.{tool.name}"
 
         async def run(args: BaseModel) -> ToolOutput:
@@ -76,7 +91,7 @@ class McpServer:
         return Tool(
             name=name,
             description=tool.description or tool.title or tool.name,
-            arguments=_arguments(name, tool.input_schema),
+            arguments=arguments_of(name, tool.input_schema),
             access=access_of(tool, trusted=self._settings.trust_hints),
             run=run,
             timeout_s=self._settings.timeout_s,
@@ -95,18 +110,14 @@ class McpServer:
             said = connection.clean(exc.message)
             raise ToolError(f"{name} was refused by its server: {said} ({exc.code})") from exc
         texts = _texts(result)
-        if sum(map(len, texts)) > MAX_CHARS:
-            raise ToolError(
-                f"{name} answered with more than {MAX_CHARS:,} characters", hint="Ask it for less."
-            )
         if result.is_error:
-            said = connection.clean(" ".join(texts)) or "it does not say why"
+            said = connection.clean(" ".join(texts)[:MAX_SAID]) or "it does not say why"
             raise ToolError(f"{name} says that it failed: {said}")
         structured = result.structured_content
-        return ToolOutput(
-            result="\n".join(texts) if structured is None else structured,
-            claims=claims_of(name, texts),
-        )
+        if structured is None:
+            return ToolOutput("\n".join(texts), claims_of(name, texts))
+        claimed = texts if any(text.strip() for text in texts) else [json.dumps(structured)]
+        return ToolOutput(structured, claims_of(name, claimed))
 
 
 def servers_of(settings: dict[str, McpSettings], folder: Path) -> list[McpServer]:
@@ -152,53 +163,3 @@ def _texts(result: CallToolResult) -> list[str]:
             case _:
                 texts.append(f"[{part.type}]")
     return texts
-
-
-def _arguments(name: str, schema: dict[str, Any]) -> type[BaseModel]:
-    """A model that any JSON object is, checked by the server's own schema."""
-    problems = _checker(name, schema)
-
-    class Checked(RootModel[dict[str, Any]]):
-        @model_validator(mode="after")
-        def _fits(self) -> Self:
-            found = problems(self.root)
-            if found:
-                known = ", ".join(_properties(schema)) or "none"
-                raise ToolArgumentError(
-                    f"{name}: " + "; ".join(found[:ERRORS_SHOWN]),
-                    hint=f"The arguments of {name} are: {known}.",
-                )
-            return self
-
-        @classmethod
-        def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-            return schema
-
-    return Checked
-
-
-def _properties(schema: dict[str, Any]) -> list[str]:
-    properties = schema.get("properties")
-    return list(properties) if isinstance(properties, dict) else []
-
-
-def _checker(name: str, schema: dict[str, Any]) -> Callable[[dict[str, Any]], list[str]]:
-    """What is wrong with arguments, in words. Raises ToolError for a schema that is none."""
-    import jsonschema
-    from referencing import Registry
-
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-    except jsonschema.SchemaError as exc:
-        raise ToolError(f"{name} has a schema that is none: {exc.message}") from exc
-    validator = kind(schema, registry=Registry())  # nothing is fetched for a reference
-
-    def problems(args: dict[str, Any]) -> list[str]:
-        found = sorted(validator.iter_errors(args), key=lambda each: list(map(str, each.path)))
-        return [
-            f"{'.'.join(map(str, each.path)) or 'arguments'}: {each.message[:200]}"
-            for each in found
-        ]
-
-    return problems

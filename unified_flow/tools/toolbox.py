@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cached_property
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from unified_flow.errors import (
     ConfigError,
     ToolArgumentError,
+    ToolError,
     ToolNotFoundError,
     ToolTimeoutError,
 )
@@ -21,6 +23,7 @@ from unified_flow.sections import ToolDescription
 from unified_flow.tools import Tool, ToolOutput
 from unified_flow.tools.caller import CALLER, Caller
 
+MAX_RESULT_CHARS = 1_000_000
 _VALUE_SHOWN = 60
 _ERRORS_SHOWN = 8
 
@@ -123,7 +126,7 @@ class Toolbox:
         deadline = asyncio.timeout(timeout_s)
         try:
             async with deadline:
-                return await tool.run(args)
+                return _bounded(tool, await tool.run(args))
         except TimeoutError as exc:
             if not deadline.expired():
                 raise
@@ -141,6 +144,21 @@ class Toolbox:
         else:
             hint = f"The tools are: {', '.join(self._tools) or 'none'}."
         return ToolNotFoundError(f"there is no tool {_short(name)}", hint=hint)
+
+
+def _bounded(tool: Tool, output: ToolOutput) -> ToolOutput:
+    """What a tool returns goes into the journal and to models. Raises ToolError for too much."""
+    length = _length(output.result) + sum(len(claim.claim) for claim in output.claims)
+    if length > MAX_RESULT_CHARS:
+        raise ToolError(
+            f"{tool.name} returned {length:,} characters; {MAX_RESULT_CHARS:,} at most",
+            hint=f"Ask {tool.name} for less.",
+        )
+    return output
+
+
+def _length(result: Any) -> int:
+    return len(result) if isinstance(result, str) else len(json.dumps(result, default=str))
 
 
 def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from dataclasses import dataclass
 from enum import Enum
@@ -188,3 +189,54 @@ def test_a_function_that_hangs_keeps_neither_the_turn_nor_the_process() -> None:
     with pytest.raises(ToolTimeoutError, match=r"0\.02 s"):
         run(Toolbox([from_function(hangs)]), "hangs")
     assert time.monotonic() - started < 10, "asyncio.run did not wait for the thread"
+
+
+def behind_a_decorator() -> Any:
+    async def wanted(city: str) -> str:
+        return f"sun in {city}"
+
+    @functools.wraps(wanted)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return wanted(*args, **kwargs)
+
+    return wrapper
+
+
+def test_a_coroutine_function_behind_an_ordinary_decorator_is_awaited() -> None:
+    found = run(Toolbox([from_function(behind_a_decorator())]), "wanted", city="Lund")
+    assert found.result == "sun in Lund"
+
+
+class NoException(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("raised", [NoException("odd"), SystemExit(3), StopIteration("end")])
+def test_what_is_no_exception_is_a_failure_of_the_tool(raised: BaseException) -> None:
+    def sync() -> str:
+        raise raised
+
+    async def later() -> str:
+        raise raised
+
+    for function in (sync, later):
+        with pytest.raises(Exception, match=type(raised).__name__) as caught:
+            run(Toolbox([from_function(function)]), function.__name__)
+        assert isinstance(caught.value, ToolError | RuntimeError)
+
+
+def test_ctrl_c_of_a_tool_in_its_thread_is_not_that_of_the_person() -> None:
+    def sync() -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(ToolError, match="sync raised KeyboardInterrupt"):
+        run(Toolbox([from_function(sync)]), "sync")
+
+
+@pytest.mark.parametrize("huge", ["x" * 1_000_001, ["x" * 600_000] * 2])
+def test_more_than_a_journal_and_a_model_should_take_is_refused(huge: Any) -> None:
+    def flood() -> Any:
+        return huge
+
+    with pytest.raises(ToolError, match=r"flood returned 1,.* 1,000,000 at most"):
+        run(Toolbox([from_function(flood)]), "flood")
