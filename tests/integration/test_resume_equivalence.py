@@ -185,7 +185,9 @@ def looks(*words: str, tool: str = "look") -> Plan:
 
 
 def script(**over: Any) -> Script:
-    drafts = [DRAFT.model_copy(update={"response": f"draft {n}"}) for n in range(1, 9)]
+    # Abstained: what the verdict is stays the script's to say, not that of the check of citations.
+    plain = DRAFT.model_copy(update={"abstained": True, "citations": []})
+    drafts = [plain.model_copy(update={"response": f"draft {n}"}) for n in range(1, 9)]
     return {
         "query_analyzer": [ANALYSIS],
         "reflection": [PROCEED],
