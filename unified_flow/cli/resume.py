@@ -167,23 +167,20 @@ def _announce(turn_id: int, event: TurnResumed) -> None:
 
 
 def _more(resumed: Resumed) -> dict[str, object]:
-    from unified_flow.resuming.comparison import difference
-
     return {
         "resumed_at": resumed.went_on.phase,
         "changed": resumed.went_on.changed,
         "passed": resumed.passed,
         "resolved": resumed.closed,
-        "difference": difference(resumed.before, resumed.turn.failure),
+        "difference": resumed.difference,
     }
 
 
 def _show(resumed: Resumed, home: Path | None) -> None:
     from unified_flow.cli.answer import show_outcome
-    from unified_flow.resuming.comparison import difference
 
     show_outcome(resumed.turn, resumed.error, home)
-    for line in difference(resumed.before, resumed.turn.failure):
+    for line in resumed.difference:
         note(f"  {one_line(line)}")
     if resumed.closed:
         note(f"resolved, verified: {short_id(resumed.closed)}")

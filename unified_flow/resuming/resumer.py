@@ -11,7 +11,6 @@ from unified_flow.errors import ConfigError, InputError, PhaseError, RetrievalEr
 from unified_flow.events import Observed, TurnResumed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.resuming.asking import asked
-from unified_flow.resuming.comparison import difference
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.run import Resumed, Resumption, flow_of, load, resume_turn
 
@@ -74,7 +73,7 @@ def _told(resumed: Resumed) -> dict[str, Any]:
         "phase": failure.phase if failure else error and error.phase,
         "intervention_id": failure.intervention_id if failure else error and error.intervention_id,
         "message": f"{failure.error_type}: {failure.error_message}" if failure else _said(error),
-        "difference": difference(resumed.before, failure),
+        "difference": resumed.difference,
         "closed": resumed.closed,
         "waiting": resumed.waiting,
         "trouble": resumed.trouble,

@@ -20,6 +20,7 @@ from unified_flow.folding import apply
 from unified_flow.journal import digest
 from unified_flow.ledger import Observer
 from unified_flow.resuming import changes, editing, giving
+from unified_flow.resuming.comparison import difference
 from unified_flow.resuming.decision import where_to_go_on
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.resuming.settling import (
@@ -76,6 +77,11 @@ class Resumed:
     closed: str | None = None
     waiting: int | None = None
     trouble: str | None = None
+
+    @property
+    def difference(self) -> list[str]:
+        """In what the failure now differs from the one before; empty without two."""
+        return difference(self.before, self.turn.failure)
 
 
 def load(home: Path, turn_id: int) -> Turn:
