@@ -24,7 +24,11 @@ ABSTAINS = Draft(response="The documents do not say.", abstained=True)
 ARTICLES = {
     "Topics": (TOPIC, "What is a topic?", "a named bus"),
     "Bread": ("Bread needs flour, water, salt and yeast.", "What does bread need?", "flour"),
-    "Quist": ("The project was begun by Ada Quist in 2007.", "When was the project begun by Ada Quist?", "2007"),
+    "Quist": (
+        "The project was begun by Ada Quist in 2007.",
+        "When was the project begun by Ada Quist?",
+        "2007",
+    ),
 }
 
 
@@ -133,6 +137,20 @@ def test_a_second_run_asks_the_model_nothing(
     assert len(model_server.requests) == 2 * asked
 
 
+def test_a_revision_that_is_asked_for_twice_is_drawn_twice(
+    dataset: Path, home: Path, model_server: ModelServer
+) -> None:
+    bad = Draft(response="A topic is a named bus from Bergen.")
+    good = Draft(response="A topic is a named bus.")
+    answering(model_server, synthesis=[bad, bad, good])
+    args: list[str | Path] = [dataset, "--sample", "1", *served(model_server)]
+    first = evaluated(*args, home=home)
+    again = evaluated(*args, "--again", home=home)
+    for found in (first, again):
+        assert found["phases"]["synthesis"]["calls"] == 3.0
+        assert values(found)["failed"] == 0.0
+
+
 def test_a_failure_is_an_intervention_and_is_asked_again_when_wanted(
     dataset: Path, home: Path, model_server: ModelServer
 ) -> None:
@@ -148,8 +166,9 @@ def test_a_failure_is_an_intervention_and_is_asked_again_when_wanted(
     assert values(found)["failed"] == 0.0
 
 
-def test_a_killed_run_goes_on_where_it_was(
-    dataset: Path, home: Path, model_server: ModelServer
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_is_ended_goes_on_where_it_was(
+    end: signal.Signals, dataset: Path, home: Path, model_server: ModelServer
 ) -> None:
     draft = Draft(response="A topic is a named bus.")
     answering(model_server, synthesis=[draft, draft, hang(), draft])
@@ -158,8 +177,9 @@ def test_a_killed_run_goes_on_where_it_was(
     while sum(request.phase == "synthesis" for request in model_server.requests) < 3:
         assert running.poll() is None, running.stderr and running.stderr.read()
         time.sleep(0.01)
-    os.kill(running.pid, signal.SIGKILL)
+    os.kill(running.pid, end)
     running.communicate()
+    assert running.returncode == (130 if end is signal.SIGINT else -9)
     assert len(results(home)) == 2
     file = home / "shared_state/evaluations/killed/results.jsonl"
     with file.open("ab") as torn:

@@ -1,11 +1,13 @@
 """Model replies by the content of the call, so that a second evaluation is cheap.
 
 For evaluation alone: an answer to a user is never taken from here. What counts as the same call
-is all that the model sees, and which model it is; an answer drawn by chance is drawn once.
+is all that the model sees, and which model it is; an answer drawn by chance is drawn once. The same
+call again within one turn is another draw, as when a revision is asked for twice.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +42,13 @@ class ReplyCache:
         self._file = LineFile(path)
         self._known = {line["key"]: line for line in read_lines(path)}
         self.log: list[Answered] = []
+        self._draws: Counter[str] = Counter()
+
+    def draw_of(self, digest: str) -> str:
+        """The key of this call, which counts the same ones before it in the turn."""
+        number = self._draws[digest]
+        self._draws[digest] += 1
+        return f"{digest}#{number}" if number else digest
 
     def get(self, key: str) -> dict[str, Any] | None:
         return self._known.get(key)
@@ -49,7 +58,8 @@ class ReplyCache:
         self._file.add(line)
 
     def taken(self) -> list[Answered]:
-        """The log so far, which then starts anew."""
+        """The log of the turn that has ended; another begins."""
+        self._draws.clear()
         log, self.log = self.log, []
         return log
 
@@ -70,7 +80,7 @@ class CachedModel:
         return self._model.name
 
     async def complete(self, call: ModelCall) -> ModelReply:
-        key = call_digest(call, self._identity)
+        key = self._cache.draw_of(call_digest(call, self._identity))
         known = self._cache.get(key)
         if known is None:
             started = perf_counter()

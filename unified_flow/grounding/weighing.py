@@ -6,7 +6,6 @@ from unified_flow.grounding.citing import REMOVED
 from unified_flow.grounding.sources import texts_of
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.statements import faults, statements
-from unified_flow.models.embedded.verify import KEEP_TO_SOURCES
 from unified_flow.results import Verdict
 from unified_flow.sections import Sections
 
@@ -40,7 +39,7 @@ def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
             "no_hallucinations": verdict.checks.no_hallucinations and not found.invented,
         }
     )
-    hints = [KEEP_TO_SOURCES] if serious else []
+    hints = found.hints if serious else []
     return verdict.model_copy(
         update={
             "decision": "REVISE" if serious and verdict.decision == "APPROVE" else verdict.decision,

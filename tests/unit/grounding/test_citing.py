@@ -118,6 +118,7 @@ def test_an_invented_name_or_number_is_not_approved(text: str, issue: str) -> No
     verdict = approved(answer(text))
     assert (verdict.decision, verdict.checks.no_hallucinations) == ("REVISE", False)
     assert issue in verdict.issues
+    assert f"write it without “{issue.rpartition(' ')[2]}”" in verdict.hints
 
 
 def test_a_sentence_whose_number_is_another_is_not_supported() -> None:

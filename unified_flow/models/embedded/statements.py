@@ -13,6 +13,7 @@ from unified_flow.results import Draft, ToolResult
 from unified_flow.retrieval import path_of
 from unified_flow.text import language_of, sentences
 
+KEEP_TO_SOURCES = "keep to what the sources say and leave out what the issues name"
 SUPPORTED = 0.6  # share of a statement's terms that its sources have
 _QUOTED = re.compile(r"“([^“”]+)”")
 # The marks of a list; "308" and "3.5 million" are none.
@@ -34,6 +35,11 @@ class Faults:
         found = [f"not in the sources: {shown(quote)}" for quote in self.misquoted]
         found += [f"not supported by the sources: {statement}" for statement in self.unsupported]
         return found + [f"stands in no source: {name}" for name in self.invented]
+
+    @property
+    def hints(self) -> list[str]:
+        """What to do about them, in words that a small model can follow."""
+        return [KEEP_TO_SOURCES, *(f"write it without “{name}”" for name in self.invented)]
 
 
 def faults(draft: Draft, texts: list[str], query: str) -> Faults:

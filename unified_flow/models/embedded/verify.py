@@ -17,7 +17,6 @@ from unified_flow.retrieval import path_of
 from unified_flow.sections import Sections
 from unified_flow.text import language_of, terms, words
 
-KEEP_TO_SOURCES = "keep to what the sources say and leave out what the issues name"
 _ADDRESSED = 0.3  # share of the question's terms that answer and sources have
 _LEFTOVERS = re.compile(r"^\s*[{\[]\s*\"|```json|<\|\w+\|>|\{\{\w+\}\}")
 
@@ -52,7 +51,7 @@ def verify(query: str, sections: Sections) -> Verdict:
     )
     if issues:
         return Verdict(
-            decision="REVISE", confidence=0.8, checks=checks, issues=issues, hints=[KEEP_TO_SOURCES]
+            decision="REVISE", confidence=0.8, checks=checks, issues=issues, hints=found.hints
         )
     if not addressed:
         missing = " ".join(word for word in words(query) if terms(word, language_of(query)))
