@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic, perf_counter, sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.store import Decision, GuardrailStore, store_of
 from unified_flow.models.scripted import ScriptedModel
+from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.run import Resumption, resume_turn
 from unified_flow.turn import Turn
 from unified_flow.wiring import wire
@@ -450,3 +454,90 @@ def test_a_killed_turn_is_checked_before_it_goes_on(home: Path, rules: Guardrail
     done = asyncio.run(resume())
     assert done.turn.status == "silenced"
     assert started_phases(home) == []
+
+
+def test_a_blocked_turn_can_be_run_under_other_rules(home: Path, rules: GuardrailStore) -> None:
+    flag(rules, flagged_keywords=["topic"])
+    say(flow_at(home), "What is a topic?")
+
+    async def resume(**wanted: Any) -> Any:
+        async with flow_at(home) as flow:
+            return await resume_turn(flow, 1, Resumption(**wanted))
+
+    with pytest.raises(NotResumableError, match="was silenced"):
+        asyncio.run(resume())
+    still = asyncio.run(resume(from_phase="query_analyzer"))
+    assert still.turn.status == "silenced"
+    flag(rules, flagged_keywords=[])
+    done = asyncio.run(resume(from_phase="query_analyzer"))
+    assert done.turn.response == DRAFT.response
+    assert remembered(home) == ["What is a topic?"]
+
+
+def test_a_tool_that_asks_a_person_is_an_escalation_and_no_word(
+    home: Path, rules: GuardrailStore
+) -> None:
+    from unified_flow.results import Plan, ToolRequest
+
+    ask = ToolRequest(tool="human.ask", args={"question": "May I?"})
+    plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[ask])
+    model = ScriptedModel(script(planner=[plan, COMPLETE]))
+    made = wire(home, extra_models={"scripted": model}, model="scripted", policy="silent")
+    [turn] = say(UnifiedFlow(made), "Refund me", channel="chat")
+    assert not turn.should_respond
+    assert [entry["type"] for entry in open_entries(home)] == ["escalation"]
+    assert [(d.decision, d.outcome) for d in decided(rules)] == [("escalate", "escalated")]
+
+
+def test_a_reply_that_may_be_taken_back_is_shown_to_nobody(
+    home: Path, docs: Path, moderation: ModerationServer
+) -> None:
+    """Onlookers see the text while it is written only where nobody will look at it after that."""
+    seen: dict[bool, int] = {}
+    for moderated in (False, True):
+        own = {"moderation_url": moderation.url} if moderated else {}
+        with ModelServer(script(planner=[COMPLETE])) as server:
+            events: list[str] = []
+            flow = flow_at(home, base_url=server.url, docs=[docs], guardrails=own)
+            say(flow, "What is a topic?", observer=lambda event, to=events: to.append(event.event))
+            streams = [bool(request.body.get("stream")) for request in server.requests]
+        seen[moderated] = events.count("text_arrived") + sum(streams)
+    assert seen[False] > 0
+    assert seen[True] == 0
+
+
+def test_an_alert_reaches_who_is_to_be_notified(
+    home: Path, rules: GuardrailStore, tmp_path: Path
+) -> None:
+    told = tmp_path / "told.json"
+    keep = f"sh -c 'cat > {told}.new && mv {told}.new {told}'"
+    (home / "unified_flow.toml").write_text(
+        f'[notifications]\ncommand = "{keep}"\n[guardrails]\nalert_count = 2\n'
+    )
+    flag(rules, flagged_keywords=["spam"])
+    say(flow_at(home), "spam", "spam")
+    deadline = monotonic() + 20
+    while not told.exists() and monotonic() < deadline:
+        sleep(0.02)
+    assert json.loads(told.read_text())["error_type"] == "SpikeOfBlocksError"
+
+
+def test_a_user_without_rules_waits_less_than_half_a_millisecond(
+    home: Path, rules: GuardrailStore
+) -> None:
+    """The least of many: what else this machine does is not the guardrails' doing."""
+    flag(rules, "somebody else", flagged_keywords=["spam"])
+
+    async def run() -> list[float]:
+        took = []
+        async with flow_at(home) as flow:
+            guardrails = flow.services.guardrails
+            turn: Any = SimpleNamespace(turn=Turn(user_id="nobody", question="What is a topic?"))
+            for _ in range(200):
+                started = perf_counter()
+                assert await guardrails.admits(turn)
+                assert await guardrails.releases(turn, "A bus.")
+                took.append(perf_counter() - started)
+        return took
+
+    assert min(asyncio.run(run())) < 0.0005

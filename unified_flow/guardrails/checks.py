@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 class Guardrails:
     """One for all turns of a process. `always`: every answer is recorded, also of users for whom
-    nothing is checked (the policy `silent`)."""
+    nothing is checked (the policy `silent`). Raises ConfigError where there can be rules and the
+    extra is missing: no turn is begun that nobody could check."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class Guardrails:
         self._always = always
         self._store: GuardrailStore | None = None
         self._book: Rulebook | None = None
-        if settings.database_url_env is not None or always:
+        if always or has_store(home, settings):
             self.store()
 
     @property
