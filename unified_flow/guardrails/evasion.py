@@ -87,7 +87,8 @@ def hidden(seen: str) -> Hidden | None:
     """None if nothing in the text shows a sign of hiding: nearly every text."""
     foreign = not seen.isascii() and holds_foreign(seen)
     latin = not foreign or _mostly_latin(seen)
-    if _HINT.search(seen) is None and not (foreign and (latin or _MIXED.search(seen))):
+    disguised = foreign and (latin or _MIXED.search(seen) is not None)
+    if not disguised and _HINT.search(seen) is None:
         return None
     chunks: list[str] = []
     spelled: list[str] = []
