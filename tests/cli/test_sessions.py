@@ -12,6 +12,8 @@ from typer.testing import CliRunner, Result
 from tests.answers import COMPLETE, scripted_flow
 from unified_flow.cli.app import app
 from unified_flow.errors import PhaseError
+from unified_flow.flow import UnifiedFlow
+from unified_flow.tools.grants import grants_of
 
 runner = CliRunner()
 
@@ -70,7 +72,7 @@ def test_show_and_export_hold_the_failed_turn_and_no_secret(spoken: Path, tmp_pa
 
 def test_a_deleted_session_is_gone_but_for_what_an_open_intervention_needs(spoken: Path) -> None:
     refused = runner.invoke(app, ["sessions", "delete", "ros", "--home", str(spoken)], input="n\n")
-    assert refused.exit_code == 2
+    assert refused.exit_code == 1
     said = run(spoken, "delete", "ros", "--yes").stderr
     assert "1 answers; 1 turn folders removed" in said
     assert "1 turns stay" in said
@@ -80,3 +82,33 @@ def test_a_deleted_session_is_gone_but_for_what_an_open_intervention_needs(spoke
     assert folders == {"turn_000002", "turn_000003", "turn_000004"}
     run(spoken, "delete", "ros", "--yes")
     assert {p.name for p in (spoken / "shared_state" / "turns").iterdir() if p.is_dir()} == folders
+
+
+def test_the_newest_session_is_deleted_whole_and_its_number_stays_taken(home: Path) -> None:
+    async def ask(question: str) -> int:
+        async with scripted_flow(home, planner=COMPLETE) as flow:
+            flow.services.gate.remember("time.now", "session", session_id="ros")
+            return (await flow.process("ros", question)).turn_id
+
+    assert asyncio.run(ask("What is the purple elephant?")) == 1
+    run(home, "delete", "ros", "--yes")
+    run(home, "show", "ros", code=3)
+    left = [path for path in (home / "shared_state").rglob("*") if path.is_file()]
+    assert not [path for path in left if b"purple elephant" in path.read_bytes()]
+    assert grants_of(home).of_session("ros") == {}, "a new session of that name inherits nothing"
+    run(home, "delete", "ros", "--yes", code=3)
+    assert asyncio.run(ask("And now?")) == 2
+
+
+def test_an_exported_quote_holds_no_secret(home: Path, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("# Keys\n\nThe gizmo opens with password: hunter2-secret-9x.\n")
+
+    async def ask() -> None:
+        async with UnifiedFlow.from_config(home, docs=[docs]) as flow:
+            turn = await flow.process("ros", "What does the gizmo open with?")
+            assert "hunter2" in turn.citations[0].quote
+
+    asyncio.run(ask())
+    assert "hunter2" not in run(home, "export", "ros").stdout

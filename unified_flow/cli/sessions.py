@@ -120,7 +120,7 @@ def delete_session(
     yes: Yes = False,
     home: options.Home = None,
 ) -> None:
-    """Forget a session: its messages, and the folders of its finished turns.
+    """Forget a session: its messages, the folders of its finished turns, what it let tools do.
 
     A turn that an open intervention needs stays until that is closed.
 
@@ -129,26 +129,29 @@ def delete_session(
     """
     from datetime import UTC, datetime
 
+    from interventions.home import find_home
     from interventions.settings import queue_at
     from unified_flow.resuming.upkeep import needed, prunable, prune
+    from unified_flow.tools.grants import grants_of
 
     with exits():
         exchanges, unanswered = _of(session, home)
         count = len(exchanges) + len(unanswered)
         if not yes and not typer.confirm(f"forget {count} turns of {session}?", err=True):
-            raise typer.Exit(Code.USAGE)
+            raise typer.Exit(Code.FAILED)
         book, archive = _stores(home)
         book.forget(session)
+        grants_of(find_home(home)).forget_session(session)
         turns, _ = archive.latest(limit=None, session=session)
         own = {turn.turn_id for turn in turns}
         keep = needed(queue_at(home).entries())
         gone = prune(
             archive.folders,
-            [n for n in prunable(archive, keep, datetime.now(UTC)) if n in own],
+            [n for n in prunable(archive, keep, datetime.now(UTC), newest=True) if n in own],
         )
         note(f"forgotten: {len(exchanges)} answers; {gone} turn folders removed")
         if len(own) > gone:
-            note(f"  {len(own) - gone} turns stay: unfinished, needed, or the newest one")
+            note(f"  {len(own) - gone} turns stay: unfinished, or an open intervention needs them")
 
 
 def _stores(home: Path | None) -> tuple[SessionBook, TurnArchive]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from interventions import InterventionQueue
 from interventions.entry import Entry, is_about, is_open
+from interventions.home import make_private_folder
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
 from unified_flow.events import TurnAbandoned
@@ -90,13 +91,15 @@ def needed(entries: Iterable[Entry]) -> set[int]:
     return {n for entry in waiting for n in (entry["turn_id"], *(entry.get("turns") or ()))}
 
 
-def prunable(archive: TurnArchive, keep: set[int], before: datetime) -> list[int]:
+def prunable(
+    archive: TurnArchive, keep: set[int], before: datetime, *, newest: bool = False
+) -> list[int]:
     """Finished turns last written to before `before`, that nothing open needs; oldest first.
 
-    The newest turn stays whatever it is: its number must not be given out again.
+    The newest turn stays whatever it is, unless `newest` says otherwise.
     """
     found = []
-    for turn_id in archive.folders.ids()[:-1]:
+    for turn_id in archive.folders.ids()[: None if newest else -1]:
         journal = archive.folders.path(turn_id) / NAME
         with suppress(FileNotFoundError, RetrievalError):
             if turn_id in keep or not _is_old(journal.parent, before):
@@ -123,9 +126,11 @@ def prune(
     """Remove them, and what an interrupted run has left; how many. Raises OSError.
 
     Each is looked at again under its lock, for it may have been resumed since it was chosen, and
-    have failed: `keep` tells anew which turns are needed.
+    have failed: `keep` tells anew which turns are needed. Of the newest an empty folder stays: its
+    number must not be given out again.
     """
     done = 0
+    newest = max(folders.ids(), default=0)
     for turn_id in turn_ids:
         folder = folders.path(turn_id)
         # Somebody has taken it up again, or has removed it.
@@ -136,6 +141,8 @@ def prune(
                 if fresh or turn_id in keep() or not _finished(fold(read(folder))):
                     continue
                 folder.rename(_aside(folder))
+                if turn_id == newest:
+                    make_private_folder(folder)
             finally:
                 held.close()
             done += 1

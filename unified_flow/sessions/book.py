@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,9 +78,18 @@ class SessionBook:
         """Remove all that was said in it; how many turns that were."""
         if not self._database.path.exists():
             return 0
-        with self._database.open() as connection, connection:
+        with self._database.open() as connection:
+            # Without these, what was said would stay in free pages and in the log of writes.
+            connection.execute("PRAGMA secure_delete = ON")
+            gone = self._forget(connection, session_id)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return gone
+
+    def _forget(self, connection: sqlite3.Connection, session_id: str) -> int:
+        with connection:
             connection.execute("DELETE FROM turn_terms WHERE session_id = ?", (session_id,))
             connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,))
+            connection.execute("INSERT INTO turn_terms (turn_terms) VALUES ('optimize')")
             return connection.execute(
                 "DELETE FROM turns WHERE session_id = ?", (session_id,)
             ).rowcount

@@ -35,6 +35,9 @@ def _open_end(turn: Turn) -> Iterator[str]:
     if turn.status == "clarify":
         yield f"*turn {turn.turn_id} asked back:* {shown(turn.response or '')}"
         return
+    if turn.status == "answered":
+        yield f"*turn {turn.turn_id} answered; the session keeps it no more*"
+        return
     where = f" at {turn.failure.phase}" if turn.failure else ""
     yield f"*turn {turn.turn_id} {turn.status}{where}; there is no answer*"
 

@@ -77,20 +77,27 @@ class GrantStore:
 
     def revoke(self, tool: str, *, session_id: str | None = None) -> int:
         """How many grants of the tool are gone; all of them, or those of one session."""
-        before = 0
+        return self._remove(
+            lambda g: g.tool == tool and (session_id is None or g.session_id == session_id)
+        )
+
+    def forget_session(self, session_id: str) -> int:
+        """How many grants held in that session, and are gone."""
+        if not self.path.exists():
+            return 0
+        return self._remove(lambda g: g.session_id == session_id)
+
+    def _remove(self, is_meant: Callable[[Grant], bool]) -> int:
+        gone = 0
 
         def rest(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
-            nonlocal before
-            kept = tuple(
-                g
-                for g in grants
-                if g.tool != tool or (session_id is not None and g.session_id != session_id)
-            )
-            before = len(grants) - len(kept)
+            nonlocal gone
+            kept = tuple(grant for grant in grants if not is_meant(grant))
+            gone = len(grants) - len(kept)
             return kept
 
         self._change(rest)
-        return before
+        return gone
 
     def _read(self) -> _File:
         try:
@@ -121,9 +128,8 @@ class GrantStore:
         with suppress(FileNotFoundError):
             new.unlink()  # left over by a process that died
         descriptor = open_private(new, os.O_WRONLY | os.O_EXCL)
-        try:
-            os.write(descriptor, text.encode())
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
         new.replace(self.path)
