@@ -91,8 +91,7 @@ class ToolSettings(Table):
         default=[], description="`module`, `module:function` or `file.py` with tools of your own"
     )
     allow: list[str] = Field(
-        default=["memory.create", "memory.update"],
-        description="tools that may write or use the network unasked; replaces the default",
+        default=[], description="tools that may write or use the network unasked"
     )
     deny: list[str] = Field(default=[], description="tools that may never run; wins over all else")
 

@@ -179,6 +179,7 @@ class Kit:
             request.args,
             session_id=turn.session_id,
             granted=given is not None and given.grant is not None,
+            question=turn.question,
         )
         self._ledger.record(
             ToolStarted(

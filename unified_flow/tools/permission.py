@@ -10,6 +10,7 @@ from unified_flow.errors import ToolDeniedError
 from unified_flow.tools import Access, Tool
 from unified_flow.tools.gates import Decision, decide
 from unified_flow.tools.grants import GrantStore, Scope
+from unified_flow.tools.remember import is_asked_for
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,24 @@ class Gate:
         return decide(tool.name, tool.access, allow=self._allow, deny=self._deny, granted=granted)
 
     async def admit(
-        self, tool: Tool, args: Mapping[str, Any], *, session_id: str = "", granted: bool = False
+        self,
+        tool: Tool,
+        args: Mapping[str, Any],
+        *,
+        session_id: str = "",
+        granted: bool = False,
+        question: str = "",
     ) -> str:
         """Why the call may run, in words for the journal. Nothing has run when this raises.
 
-        `granted`: a person has allowed this very call. Raises ToolDeniedError, and ConfigError if
-        what was granted cannot be read.
+        `granted`: a person has allowed this very call; `question`: as it was typed. Raises
+        ToolDeniedError, and ConfigError if what was granted cannot be read.
         """
         decision = self.decide(tool, session_id)
         if decision.verdict == "allowed":
             return decision.why
+        if decision.verdict == "ask" and is_asked_for(tool.name, args, question):
+            return "the question asks for it in so many words"
         if decision.verdict == "ask" and granted:
             return "allowed once when the turn was resumed"
         if decision.verdict == "ask" and self.asker is not None:
@@ -92,6 +101,6 @@ def _denied(tool: Tool, decision: Decision) -> ToolDeniedError:
         hint=(
             f'for every turn: --allow-tool {tool.name}, or allow = ["{tool.name}"] under [tools] in'
             " unified_flow.toml; for the turn that waits: interventions resolve ID"
-            ' --note "allowed" --retry --grant once (or session, or always)'
+            ' --note "allowed" --retry --grant once'
         ),
     )

@@ -6,8 +6,8 @@ import re
 
 from unified_flow.tools.internet_research import MAX_URLS
 from unified_flow.tools.internet_research import NAME as RESEARCH
+from unified_flow.tools.remember import REMEMBER, to_remember
 
-REMEMBER = "memory.create"
 _URL = re.compile(r"\bhttps?://[^\s<>\"'`“”)\]]+", re.IGNORECASE)
 _TO_READ = re.compile(
     r"\b(?:fetch|read|open|visit|browse|load|get|look\s+(?:at|into|up)|summari[sz]e|check"
@@ -23,12 +23,6 @@ _LEFT_OVER = re.compile(
     r"|lis(?:ez)?|ouvre[z]?|visite[rz]?|résume[rz]?)\b[\s,:;.]*(?:(?:and|och|et)\s+)?"
     r"|(?P<what>what|vad|que)\s+(?:(?:does|do)\s+)?(?:says?|säger|dit)\s+(?:about|om|sur|de))",
     re.IGNORECASE,
-)
-_TO_REMEMBER = re.compile(
-    r"^\W*(?:please\s+|(?:can|could)\s+you\s+(?:please\s+)?)?(?:remember|note|keep\s+in\s+mind"
-    r"|kom\s+ihåg|souviens-toi|souvenez-vous|retiens|retenez)\s*(?::|,?\s*(?:that|att|que|qu['’]))"  # noqa: RUF001
-    r"\s*(?P<text>\S.*?)\s*$",
-    re.IGNORECASE | re.DOTALL,
 )
 _ENDS = ".,;:!?"
 
@@ -47,14 +41,6 @@ def asked_of_pages(question: str) -> str:
     """The question as it is put to the pages that it names, else as it is."""
     found = pages_to_read(question)
     return found[1] if found is not None and found[1] else question
-
-
-def to_remember(question: str) -> str | None:
-    """What follows "remember that"; a question is none ("remember that film?")."""
-    match = _TO_REMEMBER.match(question)
-    if match is None or match["text"].endswith("?"):
-        return None
-    return match["text"]
 
 
 __all__ = ["REMEMBER", "RESEARCH", "asked_of_pages", "pages_to_read", "to_remember"]
