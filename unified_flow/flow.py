@@ -26,11 +26,19 @@ from unified_flow.errors import (
     SaveError,
     wire_name,
 )
-from unified_flow.events import TurnCompleted, TurnInterrupted, TurnResumed, TurnStarted, now
+from unified_flow.events import (
+    HistoryRead,
+    TurnCompleted,
+    TurnInterrupted,
+    TurnResumed,
+    TurnStarted,
+    now,
+)
 from unified_flow.ledger import Ledger, Observer
 from unified_flow.messages import safe_message
 from unified_flow.question import checked_id, checked_question
 from unified_flow.report import tell_outside_a_phase
+from unified_flow.results import PriorTurn
 from unified_flow.resuming import changes
 from unified_flow.routing import End, next_step
 from unified_flow.runner import this_process
@@ -82,6 +90,7 @@ class UnifiedFlow:
         request_id: str | None = None,
         observer: Observer | None = None,
         persist: bool = True,
+        history: Sequence[PriorTurn] | None = None,
     ) -> Turn:
         """The turn, answered or with a question back (`status`).
 
@@ -91,7 +100,8 @@ class UnifiedFlow:
         (`should_respond`, `error_message`).
         `observer` sees every journal event as it happens. Without `persist` nothing is kept but
         the line of the query log: no message, and the turn itself only for as long as it takes,
-        or, if it fails, until its intervention is closed.
+        or, if it fails, until its intervention is closed. `history` is what was said before, oldest
+        first, where the caller knows better than the session store.
         """
         course = Course.begin(self.services.policy.bounds)
         question = checked_question(message)
@@ -111,6 +121,8 @@ class UnifiedFlow:
             persist=persist,
         )
         with self._kept_if_needed(ledger):
+            if history is not None:
+                ledger.record(HistoryRead(phase="query_analyzer", turns=list(history)))
             try:
                 return await self._run(ledger, course)
             except PhaseError as exc:

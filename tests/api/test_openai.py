@@ -83,6 +83,20 @@ def test_a_conversation_goes_on_where_the_client_names_it(client: openai.OpenAI)
     assert done.model_extra["unified_flow"]["metadata"]["saved"]
 
 
+def test_what_was_said_before_is_what_a_front_end_sends(client: openai.OpenAI) -> None:
+    done = client.chat.completions.create(
+        model="unified-flow",
+        messages=[
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "What is a topic?"},
+            {"role": "assistant", "content": "A topic is a named bus."},
+            {"role": "user", "content": "And what is it for?"},
+        ],
+    )
+    assert "sensor data" in (done.choices[0].message.content or "")
+    assert not done.model_extra["unified_flow"]["metadata"]["saved"]
+
+
 def test_a_bad_request_has_our_code_in_its_shape(client: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as told:
         client.chat.completions.create(

@@ -19,18 +19,21 @@ from unified_flow.errors import InputError, PhaseError, QueueFullError
 from unified_flow.events import ModelCalled, Observed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.report import tell_outside_a_phase
+from unified_flow.results import PriorTurn
 
 ASKED_BY_CLIENT = ("query", "session_id", "user_id", "channel", "request_id")
 
 
 @dataclass(frozen=True)
 class Question:
-    """As the client sent it. Without a `session_id` nothing is kept of it (NO PERSISTENCE)."""
+    """As the client sent it. Without a `session_id` nothing is kept of it (NO PERSISTENCE), and
+    `history` is what the client says was said before."""
 
     text: str
     session_id: str | None = None
     user_id: str = "default"
     channel: str | None = None
+    history: tuple[PriorTurn, ...] = ()
 
 
 @dataclass
@@ -71,6 +74,7 @@ async def ask(
             request_id=facts.request_id,
             observer=follow,
             persist=question.session_id is not None,
+            history=question.history if question.session_id is None else None,
         )
     except Exception as exc:
         if isinstance(exc, PhaseError):

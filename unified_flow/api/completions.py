@@ -1,8 +1,8 @@
 """POST /v1/chat/completions and GET /v1/models: the flow as a model, for any OpenAI client.
 
-The question is the last message of the user. A conversation goes on where the client names one
-(`metadata.session_id`); what else it sends of it is read by nobody. A stream begins when the turn
-has ended, so that an error has its own status.
+The question is the last message of the user. What was said before is what the client sends, as
+every chat front end does, or the session that it names (`metadata.session_id`). A stream begins
+when the turn has ended, so that an error has its own status.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from unified_flow.api.context import OfRequest, Served, within_rate
 from unified_flow.api.rendering import ProblemError
 from unified_flow.api.schemas import STREAM, openai_errors
 from unified_flow.api.streaming import pieces
+from unified_flow.phases.query_analyzer import HISTORY_TURNS
 from unified_flow.question import MAX_ID_CHARS
+from unified_flow.results import PriorTurn
 
 router = APIRouter(prefix="/v1", tags=["openai"])
 MODEL = "unified-flow"
@@ -83,6 +85,20 @@ class ChatRequest(Lenient):
     def question(self) -> str:
         return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
 
+    @property
+    def history(self) -> tuple[PriorTurn, ...]:
+        """The exchanges before the question, oldest first: a question with the answer after it."""
+        turns: list[PriorTurn] = []
+        asked: str | None = None
+        for message in self.messages:
+            if message.role == "user":
+                asked = message.text
+            elif message.role == "assistant" and asked is not None:
+                number = len(turns) + 1
+                turns.append(PriorTurn(turn_id=number, question=asked, answer=message.text))
+                asked = None
+        return tuple(turns[-HISTORY_TURNS:])
+
 
 @router.get("/models", response_model=dict[str, Any])
 async def models() -> Any:
@@ -108,7 +124,7 @@ async def complete(
     if asked.model != MODEL:
         raise ProblemError(problems.invalid("field_wrong", 404, "model"))
     session_id = asked.metadata.session_id if asked.metadata else None
-    question = Question(asked.question, session_id, asked.user or "default")
+    question = Question(asked.question, session_id, asked.user or "default", history=asked.history)
     usage = Usage()
     work = ask(serving.flow, question, facts, serving.metrics, usage)
     answer = await serving.running.while_connected(work, request.receive)
