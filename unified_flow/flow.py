@@ -1,57 +1,41 @@
-"""The flow: one question, eight phases, one loop that follows what routing says comes next."""
+"""The flow: one question, eight phases, from the outside."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from interventions.redaction import redact_text
-from unified_flow.boundary import run_phase
-from unified_flow.clock import elapsed_ms
 from unified_flow.course import Course
 from unified_flow.errors import (
     ConfigError,
-    InputError,
     PhaseError,
     QueueFullError,
     RetrievalError,
-    SaveError,
-    wire_name,
 )
 from unified_flow.events import (
     HistoryRead,
-    TurnCompleted,
-    TurnInterrupted,
     TurnResumed,
     TurnStarted,
-    now,
 )
+from unified_flow.handler import handle
 from unified_flow.ledger import Ledger, Observer
-from unified_flow.messages import safe_message
-from unified_flow.question import checked_id, checked_question
-from unified_flow.report import tell_outside_a_phase
+from unified_flow.question import checked_id, checked_question, new_request_id
 from unified_flow.results import PriorTurn
 from unified_flow.resuming import changes
-from unified_flow.routing import End, next_step
 from unified_flow.runner import this_process
 from unified_flow.services import Services
-from unified_flow.shown import shown
 from unified_flow.tools.threads import FewThreads
 from unified_flow.turn import Turn
 from unified_flow.unkept import Unkept
+from unified_flow.walk import run_turn
 
-Ended = Literal["answered", "clarify", "silenced"]
-
-logger = logging.getLogger("unified_flow")
-logger.addHandler(logging.NullHandler())
+logging.getLogger("unified_flow").addHandler(logging.NullHandler())
 
 
 class UnifiedFlow:
@@ -124,7 +108,7 @@ class UnifiedFlow:
             if history is not None:
                 ledger.record(HistoryRead(phase="query_analyzer", turns=list(history)))
             try:
-                return await self._run(ledger, course)
+                return await run_turn(ledger, course, self.services)
             except PhaseError as exc:
                 if exc.answer != "silence":
                     raise
@@ -147,7 +131,7 @@ class UnifiedFlow:
         course = Course.begin(self.services.policy.bounds)
         ledger = Ledger(folder, observer, first=decide)
         with self._kept_if_needed(ledger):
-            return await self._run(ledger, course)
+            return await run_turn(ledger, course, self.services)
 
     async def _refresh_documents(self, course: Course) -> None:
         """Raises InputError where there is nothing to answer from."""
@@ -210,126 +194,11 @@ class UnifiedFlow:
                 hint="make room there and make it writable, or name another home with --home",
             ) from exc
 
-    async def _run(self, ledger: Ledger, course: Course) -> Turn:
-        started = perf_counter()
-        error: BaseException | None = None
-        try:
-            status = await self._walk(ledger, course)
-            saved = status == "answered" and ledger.turn.persist
-            self._complete(ledger, status, saved=saved, started=started)
-        except SaveError as exc:
-            # The answer stands: a failed save must not cost the user what the turn found.
-            error = exc
-            self._complete(ledger, "answered", saved=False, started=started)
-        except (asyncio.CancelledError, KeyboardInterrupt) as exc:
-            error = exc
-            self._close(ledger, TurnInterrupted(phase=ledger.turn.running, reason=_name(exc)))
-            raise
-        except BaseException as exc:
-            error = exc
-            if isinstance(exc, PhaseError) and exc.answer == "silence":
-                await self.services.guardrails.failed(ledger.turn)
-            raise
-        finally:
-            course.end()
-            self._log_request(ledger.turn, error)
-        return ledger.turn
-
-    async def _walk(self, ledger: Ledger, course: Course) -> Ended:
-        """Through the phases, between the guardrails; how it ended."""
-        guardrails = self.services.guardrails
-        if not await guardrails.admits(ledger):
-            return "silenced"
-        course.search_first(self.services, ledger.turn)
-        while True:
-            step = next_step(ledger.turn, self.services.settings.limits)
-            if step == End("answered"):
-                return "answered"
-            turn = ledger.turn
-            if isinstance(step, End):
-                released = await guardrails.releases(ledger, turn.clarification_question or "")
-                return "clarify" if released else "silenced"
-            # Nothing is kept before this phase, so that nothing needs to be taken back after it.
-            if step.phase == "save" and not await guardrails.releases(ledger, turn.response or ""):
-                return "silenced"
-            await run_phase(step, ledger, self.services, course)
-
-    def _complete(self, ledger: Ledger, status: Ended, *, saved: bool, started: float) -> None:
-        took = elapsed_ms(started)
-        self._close(ledger, TurnCompleted(status=status, saved=saved, duration_ms=took))
-
-    def _close(self, ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None:
-        """The turn's last line. It adds nothing to what the phases have written, so that a disk
-        which fills up just now must cost neither the answer nor the cancellation."""
-        try:
-            ledger.record(event)
-            ledger.flush()
-        except OSError as exc:
-            logger.critical("turn %s lacks its last line: %s", ledger.turn.turn_id, exc)
-
-    def _log_request(self, turn: Turn, error: BaseException | None) -> None:
-        phase_error = error if isinstance(error, PhaseError) else None
-        try:
-            self.services.query_log.write(
-                turn,
-                error_type=wire_name(error) if error else None,
-                code=phase_error.code if phase_error else None,
-            )
-        except OSError as exc:
-            # A full disk must not turn an answer into a failure, nor mask the failure at hand.
-            logger.critical("%s cannot be written: %s", self.services.query_log.path, exc)
-
     async def process_request(
         self, session_id: str, message: str, **options: Any
     ) -> dict[str, Any]:
-        """The top-level handler: the same as `process`, but as a dict that never raises.
-
-        {"response", "error", "error_type", "phase", "intervention_id", "turn_id", "request_id"},
-        and "partial" where a failed turn had got somewhere (error-handling-architecture.md,
-        "Top-Level Error Handler"). Cancellation goes through.
-        """
-        request_id = options.pop("request_id", None) or new_request_id()
-        try:
-            turn = await self.process(session_id, message, request_id=request_id, **options)
-        except PhaseError as exc:
-            return _answer(exc.user_safe_message, request_id, exc, turn_id=exc.turn_id)
-        except InputError as exc:
-            return _answer(redact_text(str(exc)), request_id, exc)
-        except Exception as exc:  # noqa: BLE001 - the document's last line: nothing else may pass
-            return await self._unexpected(exc, session_id, request_id)
-        answer = _answer(shown(turn.response or ""), request_id, turn_id=turn.turn_id)
-        if not turn.should_respond:
-            return answer | {
-                "should_respond": False,
-                "error_message": turn.error_message,
-                "guardrail_pre_result": turn.guardrail_pre_result,
-                "retry_count": turn.retry_count,
-            }
-        if turn.failure is not None:
-            answer |= {
-                "saved": False,
-                "phase": turn.failure.phase,
-                "intervention_id": turn.failure.intervention_id,
-            }
-        return answer
-
-    async def _unexpected(self, exc: Exception, session_id: str, request_id: str) -> dict[str, Any]:
-        """A failure of the flow itself, outside any phase."""
-        language = self.services.settings.language
-        if isinstance(exc, QueueFullError):
-            # It says that a failure would find no room; putting it there would prove it right.
-            return _answer(
-                safe_message("UNEXPECTED", told=False, language=language), request_id, exc
-            )
-        admission = await asyncio.to_thread(
-            tell_outside_a_phase, exc, session_id, request_id, self.services
-        )
-        told = admission.intervention_id is not None
-        text = safe_message("UNEXPECTED", told=told, language=language)
-        return _answer(text, request_id, exc) | {
-            "phase": "unknown",
-            "intervention_id": admission.intervention_id,
-        }
+        """The same as `process`, but as a dict that never raises (`handler.handle`)."""
+        return await handle(self, session_id, message, **options)
 
     async def aclose(self) -> None:
         """Close the models' connections and the stores."""
@@ -346,30 +215,3 @@ class UnifiedFlow:
         traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
-
-
-def _name(exc: BaseException) -> str:
-    return type(exc).__name__
-
-
-def new_request_id() -> str:
-    """`2026-01-04-1f9c0a3e5b7d`: the date, so that a log is quickly found, and chance."""
-    return f"{now():%Y-%m-%d}-{secrets.token_hex(6)}"
-
-
-def _answer(
-    response: str, request_id: str, error: Exception | None = None, *, turn_id: int | None = None
-) -> dict[str, Any]:
-    failed = error if isinstance(error, PhaseError) else None
-    answer: dict[str, Any] = {
-        "response": response,
-        "error": error is not None,
-        "error_type": wire_name(error) if error else None,
-        "phase": failed.phase if failed else None,
-        "intervention_id": failed.intervention_id if failed else None,
-        "turn_id": turn_id,
-        "request_id": request_id,
-    }
-    if failed and failed.partial:
-        answer["partial"] = failed.partial
-    return answer

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import unicodedata
 
 from unified_flow.errors import InputError
+from unified_flow.events import now
 
 MAX_QUESTION_CHARS = 2000
 MAX_ID_CHARS = 200
@@ -49,3 +51,8 @@ def _refuse_unreadable(text: str, field: str, what: str) -> None:
                 reason="question_unreadable" if field == "query" else "field_wrong",
                 hint="binary data cannot be asked; send text in UTF-8",
             )
+
+
+def new_request_id() -> str:
+    """`2026-01-04-1f9c0a3e5b7d`: the date, so that a log is quickly found, and chance."""
+    return f"{now():%Y-%m-%d}-{secrets.token_hex(6)}"

@@ -12,9 +12,9 @@ from starlette.datastructures import Headers
 
 from unified_flow.clock import elapsed_ms
 from unified_flow.events import now, stamp
-from unified_flow.flow import new_request_id
 from unified_flow.messages import Language
 from unified_flow.querylog import QueryLog, line_of
+from unified_flow.question import new_request_id
 from unified_flow.turn import Turn
 
 PROBLEM_JSON = "application/problem+json"

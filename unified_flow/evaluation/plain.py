@@ -14,9 +14,10 @@ from unified_flow.evaluation.answers import Answer, Cost, Trouble
 from unified_flow.evaluation.cache import ReplyCache
 from unified_flow.evaluation.datasets import Question
 from unified_flow.evaluation.scores import contained
-from unified_flow.flow import UnifiedFlow, new_request_id
+from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall
 from unified_flow.models.reply import parse_reply
+from unified_flow.question import new_request_id
 from unified_flow.report import tell_outside_a_phase
 from unified_flow.results import Claim, ToolResult
 from unified_flow.sections import Sections

@@ -31,7 +31,8 @@ class Address:
 
 
 class LocalServer:
-    """For chat, or for embeddings. Blocking; `start` and `stop` may be called from any thread, and `stop` while starting."""
+    """For chat, or for embeddings. Blocking; `start` and `stop` may be called from any thread,
+    and `stop` while starting."""
 
     def __init__(
         self, path: Path, *, context_tokens: int, start_timeout_s: float, embedding: bool = False
