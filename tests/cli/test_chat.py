@@ -16,6 +16,7 @@ import pytest
 from interventions import InterventionQueue
 from tests.answers import COMPLETE, DRAFT, script
 from tests.servers.model_server import ModelServer, hang, status
+from unified_flow.results import Draft, Plan, ToolRequest
 
 CHAT = [sys.executable, "-m", "unified_flow", "chat"]
 TEXT = """# Robots
@@ -170,3 +171,29 @@ def test_ctrl_c_ends_a_chat_whose_pipe_stays_open(home: Path) -> None:
     finally:
         chat.kill()
         chat.communicate()
+
+
+def test_a_file_to_export_to_that_cannot_be_is_said_and_the_chat_goes_on(
+    home: Path, folder: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there.md"
+    there.write_text("mine")
+    new = tmp_path / "new.md"
+    say = f"What is a topic?\n/export ~nosuch/x.md\n/export {there}\n/export {new}\n/session\n"
+    done = piped(home, "--docs", str(folder), "--session", "ros", say=say)
+    assert "'~nosuch/x.md' cannot be a file" in done.stderr
+    assert "is there already" in done.stderr
+    assert there.read_text() == "mine"
+    assert "## What is a topic?" in new.read_text()
+    assert done.stderr.rstrip().endswith("session ros")
+
+
+def test_a_refused_tool_is_allowed_in_the_chat(home: Path) -> None:
+    request = ToolRequest(tool="memory.create", args={"text": "Likes tea"}, goal_id="g1")
+    plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[request])
+    unknown = Draft(response="I do not know.", abstained=True)
+    with ModelServer(script(planner=[plan, COMPLETE], synthesis=unknown)) as server:
+        done = piped(home, *served(server), say="What is a topic?\n/allow\n")
+    assert "/allow lets it run this once" in done.stderr
+    assert "mended?" not in done.stderr
+    assert "resolved, verified" in done.stderr

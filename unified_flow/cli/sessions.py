@@ -155,21 +155,27 @@ def delete_session(
 
 
 def _stores(home: Path | None) -> tuple[SessionBook, TurnArchive]:
-    from interventions.home import find_home, state_folder
+    from interventions.home import find_home
     from unified_flow.archive import TurnArchive
     from unified_flow.sessions.book import SessionBook
 
     place = find_home(home)
-    return SessionBook(state_folder(place) / "sessions.sqlite3"), TurnArchive.of(place)
+    return SessionBook.of(place), TurnArchive.of(place)
+
+
+def of_session(session: str, home: Path | None) -> tuple[list[Exchange], list[Turn]]:
+    """What was answered in it, and its other turns; both empty for one that nobody knows."""
+    book, archive = _stores(home)
+    exchanges = book.exchanges(session)
+    book.close()
+    answered = {exchange.turn_id for exchange in exchanges}
+    turns, _ = archive.latest(limit=None, session=session)
+    return exchanges, [turn for turn in turns if turn.turn_id not in answered]
 
 
 def _of(session: str, home: Path | None) -> tuple[list[Exchange], list[Turn]]:
     """Ends with exit code 3 for a session of which nothing is known."""
-    book, archive = _stores(home)
-    exchanges = book.exchanges(session)
-    answered = {exchange.turn_id for exchange in exchanges}
-    turns, _ = archive.latest(limit=None, session=session)
-    unanswered = [turn for turn in turns if turn.turn_id not in answered]
+    exchanges, unanswered = of_session(session, home)
     if not exchanges and not unanswered:
         note(f"error: there is no session {session}")
         note("  hint: unified-flow sessions list")

@@ -6,7 +6,9 @@ import json
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
+from interventions.home import state_folder
 from unified_flow.results import Citation
 from unified_flow.sessions.database import Database
 
@@ -39,6 +41,10 @@ class SessionBook:
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
+
+    @classmethod
+    def of(cls, home: Path) -> Self:
+        return cls(state_folder(home) / "sessions.sqlite3")
 
     def close(self) -> None:
         self._database.close()

@@ -19,12 +19,14 @@ from unified_flow.cli.screen import on_terminal
 if TYPE_CHECKING:
     from unified_flow.cli.chat.conversation import Conversation
     from unified_flow.flow import UnifiedFlow
+    from unified_flow.turn import Turn
 
 HISTORY = "chat_history"
 
 
 def chat(
     docs: options.Docs = None,
+    collection: options.CollectionName = None,
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     api_key_env: options.ApiKeyEnv = None,
@@ -65,6 +67,7 @@ def chat(
             return UnifiedFlow.from_config(
                 home,
                 docs=docs,
+                collection=collection,
                 model=model,
                 base_url=base_url,
                 api_key_env=api_key_env,
@@ -84,10 +87,9 @@ def chat(
 
 
 def _latest(home: Path) -> str | None:
-    from interventions.home import state_folder
     from unified_flow.sessions.book import SessionBook
 
-    book = SessionBook(state_folder(home) / "sessions.sqlite3")
+    book = SessionBook.of(home)
     try:
         found = book.sessions(limit=1)
     finally:
@@ -137,13 +139,20 @@ async def _one(chat: Conversation, line: str) -> None:
         elif chat.last is not None:
             show_outcome(chat.last, chat.error, chat.home)
             if chat.error is not None:
-                note("mended? /retry goes on from there; /show tells all")
+                note(_way_on(chat.last))
     except typer.Exit:
         return  # a command that is shared with the shell has said what was wrong
     except (UnifiedFlowError, QueueError, OSError) as exc:
         note(f"error: {one_line(str(exc))}")
         if hint := getattr(exc, "hint", None):
             note(f"  hint: {one_line(hint)}")
+
+
+def _way_on(turn: Turn) -> str:
+    """What to do next: a tool that was refused has to be allowed, and not mended."""
+    if turn.failure is not None and turn.failure.error_type == "ToolDeniedError":
+        return "/allow lets it run this once and goes on (/allow session, /allow always); or ask on"
+    return "mended? /retry goes on from there; /show tells all"
 
 
 def _welcome(chat: Conversation) -> None:

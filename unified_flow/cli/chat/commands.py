@@ -16,6 +16,7 @@ from unified_flow.cli.answer import show_outcome, show_sources
 from unified_flow.cli.chat.conversation import Conversation
 from unified_flow.cli.running import new_session_id
 from unified_flow.cli.screen import beginning
+from unified_flow.errors import InputError
 from unified_flow.tools.grants import SCOPES
 
 ARGS_SHOWN = 70
@@ -110,6 +111,7 @@ async def _phases(chat: Conversation, words: str) -> None:
 
 async def _tools(chat: Conversation, words: str) -> None:
     services = chat.flow.services
+    await services.toolbox.open()
     for tool in services.toolbox:
         decision = services.gate.decide(tool, chat.session)
         head = f"  {tool.name:<20} {decision.verdict:<8} {decision.why}"
@@ -137,21 +139,25 @@ async def _new(chat: Conversation, words: str) -> None:
 
 
 async def _export(chat: Conversation, words: str) -> None:
-    from interventions.home import state_folder
-    from unified_flow.sessions.book import SessionBook
+    """Raises InputError for a file that is there, or whose name is none."""
+    from unified_flow.cli.sessions import of_session
     from unified_flow.sessions.page import markdown
 
-    book = SessionBook(state_folder(chat.flow.services.home) / "sessions.sqlite3")
-    text = markdown(chat.session, book.exchanges(chat.session), [])
-    book.close()
+    text = markdown(chat.session, *of_session(chat.session, chat.flow.services.home))
     if not words:
         say(clean(text).rstrip())
         return
-    Path(words).expanduser().write_text(text, encoding="utf-8")
+    try:
+        with Path(words).expanduser().open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as exc:
+        raise InputError(f"{words} is there already", hint="name another file") from exc
+    except (RuntimeError, ValueError) as exc:  # no such user's home, or no name of a file
+        raise InputError(f"{words!r} cannot be a file: {exc}") from exc
     note(f"wrote {one_line(words)}")
 
 
-async def _args(chat: Conversation, words: str) -> None:
+async def _calls(chat: Conversation, words: str) -> None:
     """Every tool call of the last turn, with what it was called with."""
     plan = chat.last.sections.planner if chat.last else None
     results = chat.last.sections.coordinator if chat.last else ()
@@ -179,7 +185,7 @@ COMMANDS = {
         Command("show", "", "all that is known of the last failure", _show),
         Command("sources", "", "what the last answer rests on", _sources),
         Command("phases", "", "what each phase of the last turn took", _phases),
-        Command("calls", "", "the tool calls of the last turn", _args),
+        Command("calls", "", "the tool calls of the last turn", _calls),
         Command("tools", "", "which tools there are, and which may run", _tools),
         Command("search", "words", "what retrieval finds for these words", _search),
         Command("session", "[name]", "which session this is, or another one", _session),
