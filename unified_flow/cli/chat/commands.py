@@ -80,6 +80,11 @@ async def _go_on(chat: Conversation, **wanted: str | None) -> None:
         note(f"warning: the intervention could not be resolved: {one_line(resumed.trouble)}")
 
 
+async def _reload(chat: Conversation, words: str) -> None:
+    await chat.reload()
+    note("settings read again")
+
+
 async def _show(chat: Conversation, words: str) -> None:
     """The intervention of the last failure, whole."""
     failure = chat.last.failure if chat.last else None
@@ -182,6 +187,7 @@ COMMANDS = {
         Command("help", "", "this list", _help),
         Command("retry", "[note]", "mended? let the turn go on from where it failed", _retry),
         Command("allow", f"[{'|'.join(SCOPES)}]", "let the refused tool run, and go on", _allow),
+        Command("reload", "", "read the settings again; /retry does so by itself", _reload),
         Command("show", "", "all that is known of the last failure", _show),
         Command("sources", "", "what the last answer rests on", _sources),
         Command("phases", "", "what each phase of the last turn took", _phases),
