@@ -217,14 +217,17 @@ def _refuse_unknown_variables() -> None:
 
 def _explain(exc: ValidationError, where: Path | None) -> ConfigError:
     """The first mistake, with the setting's name and, for a typo, the name that was meant."""
-    first = exc.errors(include_url=False)[0]
+    # A typo first: of a key that is needed it is the cause, and "field required" the effect.
+    found = sorted(exc.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
+    first = found[0]
     key = ".".join(str(part) for part in first["loc"])
     source = f" (in {where}, a flag or the environment)" if where else ""
     if first["type"] == "extra_forbidden":
         close = get_close_matches(str(first["loc"][-1]), _known(first["loc"]), n=1)
         meant = f"; did you mean {close[0]!r}?" if close else ""
         return ConfigError(f"unknown setting {key!r}{source}{meant}", hint="mend the name")
-    return ConfigError(f"setting {key!r} is wrong: {first['msg'].lower()}{source}")
+    hint = f"write it as a list: [{first['input']!r}]" if first["type"] == "list_type" else None
+    return ConfigError(f"setting {key!r} is wrong: {first['msg'].lower()}{source}", hint=hint)
 
 
 def _known(loc: tuple[int | str, ...]) -> list[str]:

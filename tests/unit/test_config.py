@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from unified_flow.config import BUILT_IN, load
+from unified_flow.configuring.origins import settings_of
 from unified_flow.errors import ConfigError
 from unified_flow.wiring import wire
 
@@ -72,3 +73,29 @@ def test_a_server_is_not_called_as_built_in_tools_are(home: Path) -> None:
         (home / "unified_flow.toml").write_text(f'[mcp.{name}]\ncommand = "true"\n')
         with pytest.raises(ConfigError, match=f"{name} is what built-in tools are called"):
             load(home)
+
+
+def test_a_typo_of_a_key_that_is_needed_is_told_before_what_it_causes(home: Path) -> None:
+    (home / "unified_flow.toml").write_text('[models.big]\nmodell = "x"\nbase_url = "http://a"\n')
+    with pytest.raises(ConfigError, match=r"models\.big\.modell.*did you mean 'model'"):
+        load(home)
+
+
+def test_what_has_to_be_a_list_is_shown_as_one(home: Path) -> None:
+    (home / "unified_flow.toml").write_text('[tools]\nallow = "time.*"\n')
+    with pytest.raises(ConfigError, match="valid list") as caught:
+        load(home)
+    assert caught.value.hint == "write it as a list: ['time.*']"
+
+
+def test_no_secret_of_a_server_or_of_the_notifications_is_shown(home: Path) -> None:
+    (home / "unified_flow.toml").write_text(
+        '[mcp.gh]\ncommand = "x"\nenv = {ACME_KEY = "zzz-yyy-xxx"}\n'
+        '[mcp.web]\nurl = "https://host/mcp?key=abcdef1234567890"\n'
+        '[notifications]\nurl = "tgram://123456789:abcdefg_hijklmnop/12315544/"\n'
+    )
+    shown = {setting.key: setting.value for setting in settings_of(home)}
+    assert shown["mcp.gh.env"] == {"ACME_KEY": "[redacted]"}
+    assert shown["mcp.web.url"] == "https://host/mcp?[redacted]"
+    assert shown["notifications.url"] == "[redacted]"
+    assert "zzz-yyy" not in str(shown)

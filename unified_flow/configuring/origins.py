@@ -79,4 +79,9 @@ def _shown(path: tuple[str, ...], value: Any) -> Any:
         return f"{value} ({'set' if os.environ.get(value) else 'not set'})"
     if path == ("notifications", "url") and value:
         return HIDDEN  # an Apprise address is made of tokens
+    if path[0] == "mcp" and path[-1] == "env":
+        return dict.fromkeys(value, HIDDEN)  # no secrets belong there, and people put them there
+    if path[0] == "mcp" and path[-1] == "url" and value:
+        value, mark, _ = value.partition("?")
+        return redact(value) + (f"{mark}{HIDDEN}" if mark else "")
     return redact(value)
