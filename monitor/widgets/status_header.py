@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from textual.content import Content
 from textual.widgets import Static
 
+from interventions.durations import short_duration
 from interventions.health import Health
 from interventions.plaintext import one_line
 from monitor.listing import short_number
@@ -83,5 +86,6 @@ def limits(figures: Health | None) -> Content:
         parts.append(Content.styled(f"oldest {oldest:.0f} h", "dim"))
     median = figures["median_hours_to_resolve"]
     if median is not None:
-        parts.append(Content.styled(f"resolved in {median:.1f} h (median)", "dim"))
+        took = short_duration(timedelta(hours=median))
+        parts.append(Content.styled(f"resolved in {took} (median)", "dim"))
     return Content(" · ").join(parts)
