@@ -158,7 +158,7 @@ class UnifiedFlow:
                 yield
         finally:
             if not ledger.turn.persist:
-                if ledger.turn.status == "failed":
+                if ledger.turn.waits:
                     self._unkept.failed(ledger.turn.turn_id)
                 else:
                     shutil.rmtree(ledger.folder, ignore_errors=True)

@@ -153,6 +153,19 @@ class Turn:
         return None
 
     @property
+    def unchecked(self) -> bool:
+        """It is silent only because a check failed, which somebody may mend."""
+        return any(check is not None and check.failed for check in (self.pre, self.post))
+
+    @property
+    def waits(self) -> bool:
+        """Whether a person needs it: it failed, could not be checked, or is theirs to answer."""
+        escalated = self.pre is not None and self.pre.decision == "escalate"
+        return self.status == "failed" or (
+            self.status == "silenced" and (self.unchecked or escalated)
+        )
+
+    @property
     def guardrail_pre_result(self) -> dict[str, Any] | None:
         """{decision, reason, confidence}; None where nothing was checked."""
         if self.pre is None:

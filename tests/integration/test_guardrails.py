@@ -541,3 +541,17 @@ def test_a_user_without_rules_waits_less_than_half_a_millisecond(
         return took
 
     assert min(asyncio.run(run())) < 0.0005
+
+
+@pytest.mark.parametrize(
+    ("message", "stays"), [("spam", False), ("my lawyer", True), ("anything", True)]
+)
+def test_a_turn_that_is_not_kept_stays_only_for_a_person(
+    home: Path, rules: GuardrailStore, message: str, stays: bool
+) -> None:
+    """Blocked: it goes. For a person, or unchecked because moderation is down: it waits."""
+    flag(rules, flagged_keywords=["spam"], escalate_keywords=["lawyer"])
+    own = {"moderation_url": refused_url()}
+    [turn] = say(flow_at(home, guardrails=own), message, persist=False)
+    assert turn.status == "silenced"
+    assert (home / "shared_state" / "turns" / "turn_000001").exists() == stays

@@ -31,7 +31,7 @@ def where_to_go_on(
     following = END if isinstance(step, End) else step.phase
     if from_phase is not None:
         _must_be_reached(turn, from_phase, following)
-    elif turn.status == "silenced" and not _unchecked(turn):
+    elif turn.status == "silenced" and not turn.unchecked:
         raise NotResumableError(
             f"turn {turn.turn_id} was silenced: {turn.error_message}",
             hint="once the rules let it pass: "
@@ -53,11 +53,6 @@ def where_to_go_on(
         writes = _writes_at_stake(turn, start, rewound=rewound)
         _must_not_write_twice(turn, writes, tools_done=tools_done and not rewound)
     return start
-
-
-def _unchecked(turn: Turn) -> bool:
-    """It is silent only because a check failed, which somebody may have mended."""
-    return any(check is not None and check.failed for check in (turn.pre, turn.post))
 
 
 def writes_at_stake(turn: Turn, limits: Limits, *, from_phase: str | None) -> list[Write]:
