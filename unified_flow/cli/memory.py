@@ -12,6 +12,7 @@ from interventions.cli.screen import note, say
 from interventions.plaintext import clean
 from interventions.redaction import redact_text
 from unified_flow.cli import options
+from unified_flow.cli.completing import memory_ids
 from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
@@ -72,7 +73,10 @@ def add(
 
 @app.command("delete")
 def delete(
-    ids: Annotated[list[str], typer.Argument(help="As memory list shows.", show_default=False)],
+    ids: Annotated[
+        list[str],
+        typer.Argument(help="As memory list shows.", autocompletion=memory_ids, show_default=False),
+    ],
     user: User = "default",
     as_json: options.AsJson = False,
     home: options.Home = None,

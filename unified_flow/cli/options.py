@@ -9,6 +9,7 @@ import click
 import typer
 
 from interventions.cli.options import AsJson, AsJsonl, Grant, Home
+from unified_flow.cli.completing import model_names
 
 __all__ = [
     "AllowTools",
@@ -59,6 +60,7 @@ ModelName = Annotated[
     typer.Option(
         "--model",
         help="'embedded', a [models.*] table, or a model of --base-url.",
+        autocompletion=model_names,
         show_default=False,
     ),
 ]

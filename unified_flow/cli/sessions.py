@@ -14,6 +14,7 @@ from interventions.cli.screen import note, say
 from interventions.plaintext import clean
 from interventions.redaction import redact, redact_text
 from unified_flow.cli import options
+from unified_flow.cli.completing import session_ids
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import beginning
 
@@ -30,17 +31,8 @@ app = typer.Typer(
 )
 
 
-def _complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    book, _ = _stores(ctx.params.get("home"))
-    return [
-        (found.session_id, beginning(found.opening, 60))
-        for found in book.sessions(limit=100)
-        if found.session_id.startswith(incomplete)
-    ]
-
-
 Session = Annotated[
-    str, typer.Argument(help="The session's id.", autocompletion=_complete, show_default=False)
+    str, typer.Argument(help="The session's id.", autocompletion=session_ids, show_default=False)
 ]
 
 

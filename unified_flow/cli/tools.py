@@ -12,6 +12,7 @@ from interventions.cli.screen import note, say
 from interventions.plaintext import clean, one_line
 from interventions.redaction import redact, redact_text
 from unified_flow.cli import options
+from unified_flow.cli.completing import granted_names, session_ids, tool_names
 from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 Session = Annotated[
-    str | None, typer.Option(help="As in this session, for what was allowed in it.")
+    str | None,
+    typer.Option(
+        help="As in this session, for what was allowed in it.", autocompletion=session_ids
+    ),
 ]
 
 
@@ -71,7 +75,7 @@ def list_tools(
 
 @app.command("call")
 def call_tool(
-    name: Annotated[str, typer.Argument(help="The tool's whole name.")],
+    name: Annotated[str, typer.Argument(help="The tool's whole name.", autocompletion=tool_names)],
     pairs: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Its arguments.")
     ] = None,
@@ -140,7 +144,9 @@ def list_grants(as_json: options.AsJson = False, home: options.Home = None) -> N
 
 @app.command("revoke")
 def revoke(
-    name: Annotated[str, typer.Argument(help="The tool's whole name.")],
+    name: Annotated[
+        str, typer.Argument(help="The tool's whole name.", autocompletion=granted_names)
+    ],
     session: Annotated[str | None, typer.Option(help="Only what holds in this session.")] = None,
     home: options.Home = None,
 ) -> None:

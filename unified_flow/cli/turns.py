@@ -12,6 +12,7 @@ from interventions.cli.screen import note, say
 from interventions.plaintext import clean
 from interventions.redaction import redact, redact_text
 from unified_flow.cli import options
+from unified_flow.cli.completing import turn_numbers
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import beginning, on_terminal
 
@@ -65,7 +66,10 @@ def list_turns(
 
 @app.command("show")
 def show_turn(
-    turn: Annotated[str, typer.Argument(help="The turn's number, or its request id.")],
+    turn: Annotated[
+        str,
+        typer.Argument(help="The turn's number, or its request id.", autocompletion=turn_numbers),
+    ],
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:

@@ -13,6 +13,7 @@ from interventions.cli.exits import Code
 from interventions.cli.screen import note
 from interventions.plaintext import one_line
 from unified_flow.cli import options
+from unified_flow.cli.completing import session_ids
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import on_terminal
 
@@ -34,7 +35,10 @@ def chat(
     tool_modules: options.ToolModules = None,
     allow_tools: options.AllowTools = None,
     session: Annotated[
-        str | None, typer.Option(help="Go on with this session, or name a new one.")
+        str | None,
+        typer.Option(
+            help="Go on with this session, or name a new one.", autocompletion=session_ids
+        ),
     ] = None,
     latest: Annotated[
         bool, typer.Option("--continue", "-c", help="Go on with the session used last.")

@@ -1,0 +1,98 @@
+"""What the shell completes: names that are on disk or in the settings. Nothing is started, no
+server asked, no module imported; where something cannot be read, nothing is offered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+MOST = 100
+
+
+def tool_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The built-in tools, and those that were ever allowed."""
+    from contextlib import suppress
+
+    from unified_flow.errors import UnifiedFlowError
+    from unified_flow.tools.calculate import NAME as CALCULATE
+    from unified_flow.tools.doc_search import NAME as SEARCH
+    from unified_flow.tools.grants import grants_of
+    from unified_flow.tools.human_ask import NAME as HUMAN
+    from unified_flow.tools.internet_research import NAME as RESEARCH
+    from unified_flow.tools.memory_tools import CREATE, QUERY, UPDATE
+
+    files = ("file.glob", "file.grep", "file.read")
+    names = {CALCULATE, SEARCH, HUMAN, RESEARCH, CREATE, QUERY, UPDATE, *files}
+    with suppress(UnifiedFlowError):
+        names |= {grant.tool for grant in grants_of(_home(ctx)).all()}
+    return _fitting(names, incomplete)
+
+
+def granted_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    from unified_flow.errors import UnifiedFlowError
+    from unified_flow.tools.grants import grants_of
+
+    try:
+        return _fitting({grant.tool for grant in grants_of(_home(ctx)).all()}, incomplete)
+    except UnifiedFlowError:
+        return []
+
+
+def memory_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    from interventions.home import state_folder
+    from unified_flow.errors import UnifiedFlowError
+    from unified_flow.memory import MemoryStore
+
+    store = MemoryStore(state_folder(_home(ctx)) / "memory")
+    try:
+        records = store.all(ctx.params.get("user") or "default")
+    except UnifiedFlowError:
+        return []
+    return [(r.id, r.text[:60]) for r in records if r.id.startswith(incomplete)]
+
+
+def model_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    from unified_flow.config import EMBEDDED, LOCAL, load
+    from unified_flow.errors import UnifiedFlowError
+
+    try:
+        named = load(_home(ctx)).models
+    except UnifiedFlowError:
+        return []
+    return _fitting({EMBEDDED, LOCAL, *named}, incomplete)
+
+
+def session_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    from unified_flow.cli.screen import beginning
+    from unified_flow.errors import UnifiedFlowError
+    from unified_flow.sessions.book import SessionBook
+
+    try:
+        found = SessionBook.of(_home(ctx)).sessions(limit=MOST)
+    except UnifiedFlowError:
+        return []
+    return [
+        (each.session_id, beginning(each.opening, 60))
+        for each in found
+        if each.session_id.startswith(incomplete)
+    ]
+
+
+def turn_numbers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Newest first."""
+    from unified_flow.archive import TurnArchive
+
+    numbers = (str(number) for number in reversed(TurnArchive.of(_home(ctx)).folders.ids()))
+    return [number for number in numbers if number.startswith(incomplete)][:MOST]
+
+
+def _home(ctx: typer.Context) -> Path:
+    from interventions.home import find_home
+
+    return find_home(ctx.params.get("home"))
+
+
+def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete))
