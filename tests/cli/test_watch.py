@@ -13,6 +13,7 @@ from queue import Queue
 
 import pytest
 
+from unified_flow.cli.watching import concerns
 from unified_flow.retrieval.index import Index
 
 PATIENCE_S = 20.0
@@ -137,3 +138,12 @@ def test_the_index_inside_the_folder_is_no_change(home: Path, watch: Watch) -> N
     rounds = [line for line in watching.seen if "files" in line]
     assert len(rounds) == 3
     assert watching.interrupt() == 0
+
+
+def test_only_what_is_below_a_root_or_above_it_concerns(tmp_path: Path) -> None:
+    roots, private = [tmp_path / "a.md", tmp_path / "docs"], [tmp_path / "docs" / "shared_state"]
+    for path in ("a.md", "docs", "docs/deep/b.md", ""):
+        assert concerns(str(tmp_path / path), roots, private), path
+    for path in ("deep/er/other.log", "a.md.swp", "docs2/a.md", "docs/shared_state/index/x",
+                 "docs/.git/index"):  # fmt: skip
+        assert not concerns(str(tmp_path / path), roots, private), path

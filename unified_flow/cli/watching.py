@@ -70,10 +70,8 @@ def _changes(roots: list[Path], private: list[Path]) -> Iterator[None]:
     """Once after every burst of changes under the roots, and when a root is another folder now."""
     from watchfiles import watch
 
-    closed = tuple(f"{path}/" for path in private)
-
     def counts(_: object, path: str) -> bool:
-        return not f"{path}/".startswith(closed) and not _is_noise(path)
+        return concerns(path, roots, private)
 
     while True:
         places = [_place(root) for root in roots]
@@ -83,6 +81,8 @@ def _changes(roots: list[Path], private: list[Path]) -> Iterator[None]:
         for found in watch(
             *targets,
             watch_filter=counts,
+            # Beside single files there is nothing to look into, and ~ may hold a million folders.
+            recursive=not all(root.is_file() for root in roots),
             debounce=LONGEST_MS,
             step=QUIET_MS,
             rust_timeout=LOOK_MS,
@@ -96,6 +96,14 @@ def _changes(roots: list[Path], private: list[Path]) -> Iterator[None]:
             sure = True  # what changed before this look has been indexed as well
             if moved:
                 break
+
+
+def concerns(path: str, roots: list[Path], private: list[Path]) -> bool:
+    """Is what changed a root, below one, or a folder that a missing root would be in?"""
+    name = f"{path}/"
+    if any(name.startswith(f"{folder}/") for folder in private) or _is_noise(path):
+        return False
+    return any(name.startswith(f"{root}/") or f"{root}/".startswith(name) for root in roots)
 
 
 def _place(root: Path) -> tuple[int, int] | None:
