@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -56,6 +55,8 @@ class RetryFailedError(Exception):
 
 def has_resumer() -> bool:
     """Whether one is registered; it is not loaded, which may take long."""
+    from importlib.metadata import entry_points  # late: it costs as much as the whole of --help
+
     return bool(entry_points(group=GROUP))
 
 
@@ -73,6 +74,8 @@ def find_resumer() -> Resumer:
 
 def registered(group: str, what: str) -> Any:
     """The object of an entry point group, None without one. Raises NoResumerError."""
+    from importlib.metadata import entry_points
+
     for point in entry_points(group=group):
         try:
             found = point.load()

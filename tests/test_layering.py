@@ -103,4 +103,8 @@ def test_help_loads_no_model_and_no_client() -> None:
 
 def test_the_list_of_interventions_loads_neither_client_nor_monitor(home: Path) -> None:
     loaded = _loaded_by("interventions", "list", "--home", str(home))
-    assert not loaded & {"httpx", "textual", "unified_flow"}
+    assert not loaded & {"httpx", "textual", "unified_flow", "importlib.metadata"}
+
+
+def test_help_does_not_look_through_what_is_installed() -> None:
+    assert "importlib.metadata" not in _loaded_by("unified_flow", "ask", "--help")
