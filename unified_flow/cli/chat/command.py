@@ -154,9 +154,13 @@ async def _one(chat: Conversation, line: str) -> None:
 
 def _way_on(turn: Turn) -> str:
     """What to do next: a tool that was refused has to be allowed, and not mended."""
-    if turn.failure is not None and turn.failure.error_type == "ToolDeniedError":
+    if _was_refused(turn):
         return "/allow lets it run this once and goes on (/allow session, /allow always); or ask on"
     return "mended? /retry goes on from there; /show tells all"
+
+
+def _was_refused(turn: Turn) -> bool:
+    return turn.failure is not None and turn.failure.error_type == "ToolDeniedError"
 
 
 def _welcome(chat: Conversation) -> None:
@@ -176,6 +180,8 @@ def _status(chat: Conversation) -> str:
         waiting = chat.flow.services.queue.open_count()
     except QueueError:
         return f" {chat.session} · the queue cannot be read: interventions doctor"
-    failed = " · the last turn failed: /retry" if chat.unfinished is not None else ""
+    turn = chat.unfinished
+    way_on = "/allow" if turn is not None and _was_refused(turn) else "/retry"
+    failed = f" · the last turn failed: {way_on}" if turn is not None else ""
     news = f" · {waiting} open interventions" if waiting else ""
     return f" {chat.session}{news}{failed}"
