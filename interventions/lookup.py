@@ -7,6 +7,7 @@ from itertools import chain
 
 from interventions.entry import Entry, closed_at, fingerprints, is_open, short_id
 from interventions.errors import AmbiguousIdError, NotFoundError
+from interventions.state import QueueState
 from interventions.store import Store
 
 
@@ -71,3 +72,9 @@ def similar(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
         and (other["id"] != entry["id"] or is_open(entry))
     ]
     return sorted(past, key=lambda other: str(other["resolutions"][-1].get("at")), reverse=True)
+
+
+def everything(store: Store, state: QueueState) -> dict[str, Entry]:
+    """Every entry there is by its id; what is in the queue is newer than the archive."""
+    found = {entry["id"]: entry for entry in store.archived()}
+    return found | {entry["id"]: entry for entry in state.entries}

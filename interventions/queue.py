@@ -6,8 +6,7 @@ Every change is one transaction of the storage; what changes is decided by pure 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from dataclasses import replace
+from collections.abc import Container
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,23 +15,21 @@ from interventions import lookup, transitions
 from interventions.admission import (
     Admission,
     Limits,
-    limit_in_the_way,
 )
-from interventions.admitting import admit_again, with_entry
-from interventions.entry import Entry, fingerprints, is_about, is_open
+from interventions.admitting import admit_again
+from interventions.changing import Changes
+from interventions.entry import Entry, fingerprints, is_open
 from interventions.errorlog import Dropped, log_emergency, log_failure
-from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
+from interventions.errors import StorageError
 from interventions.health import Health, health, past
 from interventions.home import find_home
 from interventions.notifications import notify
 from interventions.prepare import FOREIGN, MAX_MESSAGE, Prepared, prepare, prepare_anything
 from interventions.putlog import log_admission
 from interventions.redaction import redact_text
-from interventions.retention import make_room
-from interventions.state import QueueState
-from interventions.store import Outcome, Store, Transaction, Transition
+from interventions.store import Outcome, Store, Transition
 from interventions.timestamps import utc_now
-from interventions.transitions import Actor, Fields
+from interventions.transitions import Actor
 
 if TYPE_CHECKING:
     from interventions.request import InterventionRequest
@@ -144,7 +141,7 @@ class InterventionQueue:
         lines = list(self.store.journal(intervention_id))
         state = self.store.read()
         if intervention_id is None:
-            return transitions.happened(lines, self._everything(state))
+            return transitions.happened(lines, lookup.everything(self.store, state))
         here = {entry["id"]: entry for entry in state.entries}
         entry = here.get(intervention_id) or self.store.archived_one(intervention_id)
         return transitions.happened(lines, {intervention_id: entry} if entry else {})
@@ -172,7 +169,7 @@ class InterventionQueue:
         """
         actor = Actor.current(by=by, via=via)
         clean = _note(note, needed=True)
-        return self._change(
+        return self._changes.one(
             "resolve",
             intervention_id,
             lambda entry, now: transitions.resolve(
@@ -194,7 +191,7 @@ class InterventionQueue:
         """Close it as not worth fixing; it never counts as solved."""
         actor = Actor.current(by=by, via=via)
         clean = _note(note, needed=False)
-        return self._change(
+        return self._changes.one(
             "dismiss",
             intervention_id,
             lambda entry, now: transitions.dismiss(entry, note=clean, actor=actor, now=now),
@@ -213,25 +210,8 @@ class InterventionQueue:
     ) -> list[Entry]:
         """Mark the open entries of a turn, and those that only count it, which nobody needs to
         mend for its sake any more; but for those with an id in `keep`, which others need."""
-        actor, now = Actor.current(by=by, via=via), utc_now()
-        with self.store.transaction(self.lock_timeout_s) as work:
-            mine = [
-                entry
-                for entry in work.state.entries
-                if is_open(entry) and is_about(entry, turn_id) and entry["id"] not in keep
-            ]
-            return [
-                self._write(
-                    work,
-                    "supersede",
-                    entry,
-                    transitions.supersede(entry, why=redact_text(why, MAX_MESSAGE), now=now),
-                    actor,
-                    now,
-                )
-                for entry in mine
-                if entry.get("superseded") != why
-            ]
+        actor = Actor.current(by=by, via=via)
+        return self._changes.supersede(turn_id, redact_text(why, MAX_MESSAGE), actor, keep=keep)
 
     def snooze(
         self,
@@ -248,7 +228,7 @@ class InterventionQueue:
         if until is not None and until.tzinfo is None:
             raise ValueError(f"{until.isoformat()} has no time zone")
         actor = Actor.current(by=by, via=via)
-        return self._change(
+        return self._changes.one(
             "snooze",
             intervention_id,
             lambda entry, now: transitions.snooze(
@@ -271,7 +251,7 @@ class InterventionQueue:
     ) -> Entry:
         """Raises ConflictError when it is open, LimitError when it would pass a limit."""
         actor = Actor.current(by=by, via=via)
-        return self._change(
+        return self._changes.one(
             "reopen",
             intervention_id,
             lambda entry, now: transitions.reopen(entry, now=now),
@@ -291,7 +271,7 @@ class InterventionQueue:
         """`owner=None` takes it from whoever has it."""
         actor = Actor.current(by=by, via=via)
         name = redact_text(owner, 100) if owner else None
-        return self._change(
+        return self._changes.one(
             "assign",
             intervention_id,
             lambda entry, now: transitions.assign(entry, owner=name),
@@ -312,73 +292,11 @@ class InterventionQueue:
         Raises NotFoundError when there is none, ConflictError when the entry changed since or is
         not `expected_version`.
         """
-        actor = Actor.current(by=by, via=via)
-        now = utc_now()
-        with self.store.transaction(self.lock_timeout_s) as work:
-            everything = self._everything(work.state)
-            wanted = (
-                lookup.find(everything.values(), intervention_id)["id"] if intervention_id else None
-            )
-            line = transitions.last_undoable(self.store.journal(), everything, wanted)
-            if line is None:
-                raise NotFoundError(
-                    "there is nothing to undo", hint="history: interventions history"
-                )
-            before = everything[line["id"]]
-            if expected_version is not None and before["version"] != expected_version:
-                raise self._changed_meanwhile(before, expected_version)
-            after = self._write(work, "undo", before, transitions.undo(before, line), actor, now)
-            work.to_journal[-1]["undoes"] = line["transition_id"]
-        return line, after
+        return self._changes.undo(intervention_id, Actor.current(by=by, via=via), expected_version)
 
-    def _change(
-        self,
-        action: str,
-        intervention_id: str,
-        fields_of: Callable[[Entry, datetime], Fields],
-        actor: Actor,
-        expected_version: int | None,
-    ) -> Entry:
-        now = utc_now()
-        with self.store.transaction(self.lock_timeout_s) as work:
-            before = lookup.find_anywhere(work.state.entries, self.store, intervention_id)
-            if expected_version is not None and before["version"] != expected_version:
-                raise self._changed_meanwhile(before, expected_version)
-            return self._write(work, action, before, fields_of(before, now), actor, now)
-
-    def _write(
-        self,
-        work: Transaction,
-        action: str,
-        before: Entry,
-        fields: Fields,
-        actor: Actor,
-        now: datetime,
-    ) -> Entry:
-        after = transitions.apply(before, fields)
-        if is_open(after) and not is_open(before):
-            obstacle = limit_in_the_way(work.state.entries, after, self.limits)
-            if obstacle:
-                raise LimitError(
-                    f"cannot {action} {after['id']}: {obstacle}", hint="resolve others first"
-                )
-        entries, archived = make_room(with_entry(work.state.entries, after), self.limits.max_size)
-        work.state = replace(work.state, entries=entries)
-        work.to_archive += archived
-        work.to_journal.append(transitions.record(action, before, after, fields, actor, now))
-        return after
-
-    def _changed_meanwhile(self, entry: Entry, expected_version: int) -> ConflictError:
-        lines = self.journal(entry["id"])
-        last = f": {lines[-1]['action']} by {lines[-1]['by']} at {lines[-1]['at']}" if lines else ""
-        return ConflictError(
-            f"{entry['id']} is version {entry['version']}, not {expected_version}{last}",
-            hint=f"look again: interventions show {entry['id']}",
-        )
-
-    def _everything(self, state: QueueState) -> dict[str, Entry]:
-        found = {entry["id"]: entry for entry in self.store.archived()}
-        return found | {entry["id"]: entry for entry in state.entries}
+    @property
+    def _changes(self) -> Changes:
+        return Changes(self.store, self.limits, self.lock_timeout_s)
 
 
 def _file_store(home: Path) -> Store:
