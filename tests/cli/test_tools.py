@@ -223,6 +223,28 @@ def test_the_person_at_the_terminal_is_asked(
     assert target.read_text() == "xx"
 
 
+def test_what_is_no_exact_answer_allows_nothing(
+    own: Path, tmp_path: Path, model_server: ModelServer
+) -> None:
+    target = tmp_path / "target"
+    request = ToolRequest(tool="append", args={"path": str(target), "text": "x"})
+    plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[request])
+    model_server.script = script(planner=[plan, COMPLETE])
+    url = model_server.url
+    terminal = Terminal(BIN, "ask", "What?", "--model", "m", "--base-url", url, "--home", own)
+    terminal.type("a\n")  # before the question is there
+    terminal.expect(QUESTION)
+    for said in ("absolutely not\nalways", "", "abort", "stop", "oh no", "sure?", "y"):
+        terminal.type(f"{said}\n")
+        terminal.expect(QUESTION)
+    assert not target.exists()
+    terminal.type("No\n")
+    assert terminal.end() == 1, terminal.seen
+    assert "said no" in terminal.seen.replace("\r\n", " ")
+    assert not target.exists()
+    assert json.loads(run("tools", "grants", "--json", home=own).stdout)["grants"] == []
+
+
 def test_an_interrupt_at_the_question_leaves_the_turn_to_be_resumed(
     own: Path, tmp_path: Path, model_server: ModelServer
 ) -> None:
@@ -240,3 +262,21 @@ def test_an_interrupt_at_the_question_leaves_the_turn_to_be_resumed(
     done = run("resume", 1, "--allow-tool", "append", home=own)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "t").read_text() == "x"
+
+
+def test_a_secret_in_a_result_or_in_what_is_asked_is_shown_to_nobody(
+    own: Path, tmp_path: Path
+) -> None:
+    """`append` returns a key; here one is among its arguments as well."""
+    args = (f"path={tmp_path / 't'}", "text=sk-proj-9f8e7d6c5b4a39281706f5e4d3c2b1a0")
+    called = ("tools", "call", "append", *args)
+    done = run(*called, "--json", "--allow-tool", "append", home=own)
+    assert done.returncode == 0, done.stderr
+    assert "sk-proj" not in done.stdout + done.stderr
+    terminal = Terminal(BIN, *called, "--home", own)
+    terminal.expect(QUESTION)
+    assert "it would be called with" in terminal.seen
+    assert "sk-proj" not in terminal.seen
+    terminal.type("n\n")
+    assert terminal.end() == 1
+    assert "sk-proj" not in terminal.seen
