@@ -19,9 +19,13 @@ from tests.integration.test_resume import BROKEN, ask, make, resume
 from unified_flow import errors
 from unified_flow.flow import UnifiedFlow
 from unified_flow.policies import Action, Failure, Retry, Stop
-from unified_flow.results import Plan, ToolRequest
+from unified_flow.results import Claim, Plan, ToolRequest
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+
+
+# What the scripted draft rests on, so that nothing is wrong with it.
+SAID = [Claim(claim="A topic is a named bus.", confidence=1.0, source="docs/robots.md:5")]
 
 
 class Text(Arguments):
@@ -36,7 +40,7 @@ def writer(path: Path, then: BaseException | None = None) -> Tool:
             file.write(args.text)
         if then is not None:
             raise then
-        return ToolOutput("written")
+        return ToolOutput("written", SAID)
 
     access = frozenset({Access.WRITES})
     return Tool("note.write", "writes", Text, access, run)
