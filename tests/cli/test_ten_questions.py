@@ -103,7 +103,7 @@ def test_ten_questions_with_a_failure_that_is_mended_and_resumed(
     says("Remember that I work with ROS 2.", "ROS 2")
     says("What is a topic?", "named bus", r"robots\.md:3")
     says("/export", "# Session ten", "When does the shop in Lund open", "named bus")
-    chat.sendcontrol("d")
+    chat.sendline("/quit")  # Ctrl-D may come while no line is being edited
     chat.expect(pexpect.EOF)
     chat.close()
     assert chat.exitstatus == 0
