@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import termios
 from collections.abc import Callable
 
 from interventions.cli.screen import note
@@ -29,15 +30,17 @@ def ask(call: BegunCall) -> Settled:
         if call.unfinished
         else "it has written, and would be called again"
     )
-    answers: dict[str, Settled] = {"r": "again", "l": "leave"}
+    answers: dict[str, Settled] = {"r": "again", "run": "again", "l": "leave", "leave": "leave"}
     choice = "[r]un it again, or [l]eave the turn as it is? "
     if call.unfinished:
-        answers["d"] = "done"
+        answers |= {"d": "done", "done": "done"}
         choice = "[r]un it again, treat it as [d]one, or [l]eave the turn as it is? "
     while True:
+        # What was typed before was typed for something else.
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         print(choice, end="", file=sys.stderr, flush=True)
         try:
-            said = input().strip().lower()[:1]
+            said = input().strip().lower()
         except EOFError:
             note("")
             return "leave"

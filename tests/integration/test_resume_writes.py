@@ -72,7 +72,7 @@ def at_a_terminal(home: Path, typed: str) -> tuple[int, str]:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(**command(home), stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    seen, answered = b"", False
+    seen, answers = b"", typed.splitlines(keepends=True)
     while True:
         assert select.select([ours], [], [], PATIENCE_S)[0], seen
         try:
@@ -82,9 +82,8 @@ def at_a_terminal(home: Path, typed: str) -> tuple[int, str]:
         if not more:
             break
         seen += more
-        if not answered and b"as it is? " in seen:
-            os.write(ours, typed.encode())
-            answered = True
+        if answers and seen.endswith(b"as it is? "):
+            os.write(ours, answers.pop(0).encode())
     os.close(ours)
     return process.wait(), seen.decode()
 
@@ -105,12 +104,12 @@ def test_without_a_terminal_it_is_refused_with_the_names_of_the_flags(home: Path
 @pytest.mark.usefixtures("cut_off")
 def test_the_question_names_the_call(home: Path) -> None:
     before = journal_lines(home)
-    code, seen = at_a_terminal(home, "what?\nl\n")
+    code, seen = at_a_terminal(home, "what?\nreally not\nl\n")
     assert code == 2
     assert 'turn 1 called note.write with {"text": "once"' in seen
     assert SECRET not in seen
     assert "whether it wrote is unknown" in seen
-    assert seen.count("[r]un it again") == 2, "asked again after an answer that is none"
+    assert seen.count("[r]un it again") == 3, "asked again after an answer that is none"
     assert "turn 1 was left as it is" in seen
     assert journal_lines(home) == before
 

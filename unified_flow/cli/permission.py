@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import termios
 
 from interventions.cli.screen import note
 from interventions.plaintext import one_line
@@ -16,7 +17,17 @@ from unified_flow.tools.permission import Asker, Reply, Wish
 
 ARGS_SHOWN = 600
 LINE_BYTES = 4096
-REPLIES: dict[str, Reply] = {"o": "once", "s": "session", "a": "always", "n": "no"}
+REPLIES: dict[str, Reply] = {
+    "o": "once",
+    "once": "once",
+    "s": "session",
+    "session": "session",
+    "a": "always",
+    "always": "always",
+    "n": "no",
+    "no": "no",
+    "not": "no",
+}
 
 
 def terminal_asker() -> Asker | None:
@@ -25,13 +36,16 @@ def terminal_asker() -> Asker | None:
 
 
 async def ask(wish: Wish) -> Reply:
-    """Until one of the four is said; the end of input is a no. Ctrl-C goes through."""
+    """Until exactly one of the four is said: "absolutely not" is no "always". The end of input is
+    a no. Ctrl-C goes through."""
     args = json.dumps(redact(dict(wish.args)), ensure_ascii=False)
     shown = args if len(args) <= ARGS_SHOWN else args[: ARGS_SHOWN - 1] + "…"
     with paused():
         note(f"the tool {one_line(wish.tool)} {does(wish.access)}: {one_line(wish.description)}")
         note(f"  it would be called with {one_line(shown)}")
         while True:
+            # What was typed before was typed for something else.
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
             print(
                 "allow it [o]nce, for this [s]ession, [a]lways, or [n]ot? ",
                 end="",
@@ -42,8 +56,9 @@ async def ask(wish: Wish) -> Reply:
             if not line:
                 note("")
                 return "no"
-            if (reply := REPLIES.get(line.strip().lower()[:1])) is not None:
+            if (reply := REPLIES.get(line.strip().lower())) is not None:
                 return reply
+            note("  say once, session, always or no, or its first letter")
 
 
 async def _line() -> str:
