@@ -28,7 +28,7 @@ from unified_flow.models import ModelCall, Stream
 from unified_flow.models.reply import parse_reply
 from unified_flow.prefetch import Prefetch
 from unified_flow.recipe import Recipe
-from unified_flow.results import GatheredContext, PriorTurn, ToolRequest, ToolResult
+from unified_flow.results import GatheredContext, Memory, PriorTurn, ToolRequest, ToolResult
 from unified_flow.sections import Sections, ToolDescription
 from unified_flow.services import Services
 from unified_flow.tools.caller import Caller
@@ -54,7 +54,6 @@ class Kit:
         self.phase = phase
         self.recipe = recipe
         self.sessions = services.sessions
-        self.memory = services.memory
         self.where = Where()
         self._ledger = ledger
         self._services = services
@@ -67,7 +66,7 @@ class Kit:
     async def tools(self) -> tuple[ToolDescription, ...]:
         """Raises what keeps a server from telling its tools."""
         await self._services.toolbox.open()
-        return self._services.toolbox.describe()
+        return self._services.toolbox.describe(personal=self._ledger.turn.persist)
 
     @property
     def sections(self) -> Sections:
@@ -139,6 +138,15 @@ class Kit:
         self.where = Where()
         return answer
 
+    async def memories(self, query: str, most: int) -> list[Memory]:
+        """What is remembered of the user and bears on `query`, best first. Of a turn of which
+        nothing is kept nobody is known either: its user is whoever the caller says. Raises
+        RetrievalError."""
+        turn = self._ledger.turn
+        if not turn.persist:
+            return []
+        return await to_thread(self._services.memory.search, turn.user_id, query, limit=most)
+
     async def history(self, most: int) -> tuple[PriorTurn, ...]:
         """The session's last turns before this one, oldest first; when the turn was begun before,
         those that it found then. Raises RetrievalError."""
@@ -180,6 +188,7 @@ class Kit:
             session_id=turn.session_id,
             granted=given is not None and given.grant is not None,
             question=turn.question,
+            kept=turn.persist,
         )
         self._ledger.record(
             ToolStarted(

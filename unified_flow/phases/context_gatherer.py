@@ -27,7 +27,7 @@ async def run(turn: Turn, kit: Kit) -> GatheredContext:
     prior = await to_thread(
         kit.sessions.search, turn.session_id, query, before=turn.turn_id, limit=PRIOR_TURNS
     )
-    memories = await to_thread(kit.memory.search, turn.user_id, query, limit=MEMORIES)
+    memories = await kit.memories(query, MEMORIES)
     gathered = GatheredContext(
         prior_turns=prior,
         memories=memories,

@@ -108,7 +108,7 @@ class RecordedTools(Toolbox):
         self._described = described
         self._calls = deque(call for visit in recording.visits for call in visit.calls)
 
-    def describe(self) -> tuple[ToolDescription, ...]:
+    def describe(self, *, personal: bool = True) -> tuple[ToolDescription, ...]:
         return self._described
 
     async def open(self, name: str | None = None) -> None:

@@ -52,3 +52,4 @@ class Tool:
     stage: Stage = "answer_pipeline"
     timeout_s: float = 30.0
     source: str = "built in"
+    personal: bool = False

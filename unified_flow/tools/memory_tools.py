@@ -76,6 +76,7 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
         arguments=CreateArguments,
         access=frozenset({Access.WRITES}),
         run=create,
+        personal=True,
     )
     yield Tool(
         name=QUERY,
@@ -83,6 +84,7 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
         arguments=QueryArguments,
         access=frozenset({Access.READS}),
         run=query,
+        personal=True,
     )
     yield Tool(
         name=UPDATE,
@@ -90,6 +92,7 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
         arguments=UpdateArguments,
         access=frozenset({Access.WRITES}),
         run=update,
+        personal=True,
     )
 
 

@@ -62,12 +62,19 @@ class Gate:
         session_id: str = "",
         granted: bool = False,
         question: str = "",
+        kept: bool = True,
     ) -> str:
         """Why the call may run, in words for the journal. Nothing has run when this raises.
 
-        `granted`: a person has allowed this very call; `question`: as it was typed. Raises
-        ToolDeniedError, and ConfigError if what was granted cannot be read.
+        `granted`: a person has allowed this very call; `question`: as it was typed; not `kept`:
+        nothing may be remembered or recalled, whoever allows it. Raises ToolDeniedError, and
+        ConfigError if what was granted cannot be read.
         """
+        if tool.personal and not kept:
+            raise ToolDeniedError(
+                f"{tool.name} may not run: nothing is kept of this turn",
+                hint="ask within a session, of which things are kept",
+            )
         decision = self.decide(tool, session_id)
         if decision.verdict == "allowed":
             return decision.why

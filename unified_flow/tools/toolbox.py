@@ -87,8 +87,11 @@ class Toolbox:
         """The tools that are known so far."""
         return iter(self._tools.values())
 
-    def describe(self) -> tuple[ToolDescription, ...]:
-        return self._described
+    def describe(self, *, personal: bool = True) -> tuple[ToolDescription, ...]:
+        """Without the `personal` ones, where nothing of the user is to be touched."""
+        if personal:
+            return self._described
+        return tuple(told for told in self._described if not self._tools[told.name].personal)
 
     @cached_property
     def _described(self) -> tuple[ToolDescription, ...]:
