@@ -56,8 +56,10 @@ class Ledger:
         with ExitStack() as opened:
             self._journal = Journal(folder, create=not callable(first))
             opened.callback(self._journal.close)
-            self.record(first(self._read_back()) if callable(first) else first)
-            self.flush()
+            event = first(self._read_back()) if callable(first) else first
+            self._journal.append(event)
+            self.flush()  # what finds no room has not happened, and nobody is told of it
+            self._took(event)
             self._opened = opened.pop_all()
 
     def _read_back(self) -> Turn:
@@ -86,6 +88,9 @@ class Ledger:
     def record(self, event: AnyEvent) -> None:
         """Raises OSError if the journal cannot be written; the turn then stands as before."""
         self._journal.append(event)
+        self._took(event)
+
+    def _took(self, event: AnyEvent) -> None:
         self.turn = apply(self.turn, event)
         self._unwritten.append(markdown(event))
         stops = isinstance(event, PhaseFailed | TurnInterrupted | TurnCompleted | TurnAbandoned)

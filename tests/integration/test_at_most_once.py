@@ -9,23 +9,28 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.answers import COMPLETE
-from tests.integration.test_resume import BROKEN, ask, make, resume
+from tests.answers import COMPLETE, DRAFT
+from tests.integration import test_resume
+from tests.integration.test_resume import BROKEN, ask, resume
 from unified_flow import errors
 from unified_flow.flow import UnifiedFlow
-from unified_flow.policies import Action, Failure, Retry, Stop
-from unified_flow.results import Claim, Plan, ToolRequest
+from unified_flow.policies import Action, Bounds, Failure, Retry, Stop
+from unified_flow.results import Plan, ToolRequest
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 
+# It claims nothing, so that what the tools wrote need not support it.
+NOTHING_CLAIMED = DRAFT.model_copy(update={"abstained": True, "citations": []})
 
-# What the scripted draft rests on, so that nothing is wrong with it.
-SAID = [Claim(claim="A topic is a named bus.", confidence=1.0, source="docs/robots.md:5")]
+
+def make(home: Path, docs: None, **over: Any) -> UnifiedFlow:
+    return test_resume.make(home, docs, **{"synthesis": NOTHING_CLAIMED, **over})
 
 
 class Text(Arguments):
@@ -40,7 +45,7 @@ def writer(path: Path, then: BaseException | None = None) -> Tool:
             file.write(args.text)
         if then is not None:
             raise then
-        return ToolOutput("written", SAID)
+        return ToolOutput("written")
 
     access = frozenset({Access.WRITES})
     return Tool("note.write", "writes", Text, access, run)
@@ -121,6 +126,7 @@ def test_a_write_whose_result_finds_no_room_has_still_written(
 def test_a_policy_that_tries_again_does_not_repeat_a_write(home: Path, tmp_path: Path) -> None:
     class Again:
         name = "again"
+        bounds = Bounds()
 
         def decide(self, failure: Failure) -> Action:
             return Retry(0.0) if failure.attempt < 3 else Stop()
