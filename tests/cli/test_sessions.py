@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,12 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.tools.grants import grants_of
 
 runner = CliRunner()
+FULL = """
+import resource, sys
+from unified_flow.cli.saving import save_text
+resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
+save_text(sys.argv[1], "x" * 100, force=sys.argv[2] == "True", hint="")
+"""
 
 
 def run(home: Path, *args: str, code: int = 0) -> Result:
@@ -68,6 +76,39 @@ def test_show_and_export_hold_the_failed_turn_and_no_secret(spoken: Path, tmp_pa
     run(spoken, "export", "ros", "-o", str(target))
     assert target.read_text().startswith("# Session ros\n\n## What is a topic?\n")
     assert "hunter2" not in target.read_text()
+
+
+def test_an_export_replaces_a_file_only_if_told_to(spoken: Path, tmp_path: Path) -> None:
+    target = tmp_path / "mine.md"
+    target.write_text("my own words")
+    refused = run(spoken, "export", "ros", "-o", str(target), code=2)
+    assert "is there already" in refused.stderr
+    assert "--force" in refused.stderr
+    assert target.read_text() == "my own words"
+    run(spoken, "export", "ros", "-o", str(target), "--force")
+    assert target.read_text().startswith("# Session ros")
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert "is a folder" in run(spoken, "export", "ros", "-o", str(tmp_path), code=2).stderr
+    nowhere = str(tmp_path / "no" / "x.md")
+    assert "is no folder" in run(spoken, "export", "ros", "-o", nowhere, code=2).stderr
+    assert [path.name for path in tmp_path.glob("*.md")] == ["mine.md"]
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_full_disk_leaves_the_file_that_was_there(tmp_path: Path, force: bool) -> None:
+    target = tmp_path / "mine.md"
+    if force:
+        target.write_text("my own words")
+    left = list(tmp_path.iterdir())
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, target, str(force)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "File too large" in done.stderr
+    assert list(tmp_path.iterdir()) == left
+    assert not force or target.read_text() == "my own words"
 
 
 def test_a_deleted_session_is_gone_but_for_what_an_open_intervention_needs(spoken: Path) -> None:

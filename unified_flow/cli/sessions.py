@@ -88,6 +88,7 @@ def export_session(
     to: Annotated[
         Path | None, typer.Option("--to", "-o", help="File to write; else standard output.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     home: options.Home = None,
 ) -> None:
     """A session as Markdown, with its sources; secrets are redacted.
@@ -95,6 +96,7 @@ def export_session(
     \b
     unified-flow sessions export ros -o ros.md
     """
+    from unified_flow.cli.saving import save_text
     from unified_flow.sessions.page import markdown
 
     with exits():
@@ -102,7 +104,7 @@ def export_session(
         if to is None:
             say(clean(text).rstrip())
             return
-        to.write_text(text, encoding="utf-8")
+        save_text(to, text, force=force, hint="--force replaces it")
         note(f"wrote {to}")
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 
 from interventions.cli.screen import note, say
 from interventions.entry import short_id
@@ -16,7 +15,6 @@ from unified_flow.cli.answer import show_outcome, show_sources
 from unified_flow.cli.chat.conversation import Conversation
 from unified_flow.cli.running import new_session_id
 from unified_flow.cli.screen import beginning
-from unified_flow.errors import InputError
 from unified_flow.tools.grants import SCOPES
 
 ARGS_SHOWN = 70
@@ -145,6 +143,7 @@ async def _new(chat: Conversation, words: str) -> None:
 
 async def _export(chat: Conversation, words: str) -> None:
     """Raises InputError for a file that is there, or whose name is none."""
+    from unified_flow.cli.saving import save_text
     from unified_flow.cli.sessions import of_session
     from unified_flow.sessions.page import markdown
 
@@ -152,13 +151,7 @@ async def _export(chat: Conversation, words: str) -> None:
     if not words:
         say(clean(text).rstrip())
         return
-    try:
-        with Path(words).expanduser().open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as exc:
-        raise InputError(f"{words} is there already", hint="name another file") from exc
-    except (RuntimeError, ValueError) as exc:  # no such user's home, or no name of a file
-        raise InputError(f"{words!r} cannot be a file: {exc}") from exc
+    save_text(words, text, hint="name another file")
     note(f"wrote {one_line(words)}")
 
 
