@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * List Interventions
-         * @description What waits, the most urgent first; with `is:any` or `is:resolved` others, too.
+         * @description What waits, the worst and newest first; with `is:any` or `is:resolved` others, too.
          */
         get: operations["list_interventions_interventions_get"];
         put?: never;
@@ -2406,6 +2406,16 @@ export interface operations {
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Too many requests; see Retry-After */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

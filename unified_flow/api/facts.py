@@ -71,8 +71,10 @@ class Facts:
         }
         line["type"] = self.kind or line["type"]
         line["code"] = self.code or line["code"]
+        line["error"] = line["error"] or self.code is not None
         line["intervention_id"] = line["intervention_id"] or self.intervention_id
         return line | {
+            "request_id": self.request_id,  # not that of the request which began the turn
             "degraded": self.degraded,
             "http": {
                 "method": self.method,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Path, Query
+from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from interventions.cli.view import entry_view
 from interventions.durations import parse_duration
-from interventions.entry import Entry
+from interventions.entry import Entry, worst_first
 from interventions.errors import (
     AmbiguousIdError,
     ConflictError,
-    NoResumerError,
     NotFoundError,
     QueryError,
     QueueError,
@@ -22,11 +22,11 @@ from interventions.errors import (
 from interventions.query import parse
 from interventions.queue import InterventionQueue
 from interventions.redaction import redact
-from interventions.resumers import RetryFailedError, retry
 from interventions.timestamps import utc_now
 from unified_flow.api import problem as problems
 from unified_flow.api.context import Served, Serving, for_triage
 from unified_flow.api.rendering import ProblemError
+from unified_flow.api.retrying import retried
 from unified_flow.api.schemas import errors
 
 router = APIRouter(
@@ -89,14 +89,13 @@ def list_interventions(
     query: Annotated[str, Query(max_length=500, description="such as `sev:critical age:>1h`")] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Any:
-    """What waits, the most urgent first; with `is:any` or `is:resolved` others, too."""
+    """What waits, the worst and newest first; with `is:any` or `is:resolved` others, too."""
 
     def look(queue: InterventionQueue) -> Any:
         now = utc_now()
         found = parse(query).select(list(queue.entries()), now)
-        order = ("critical", "high", "medium")
-        found.sort(key=lambda entry: (order.index(entry["severity"]), entry["created_at"]))
-        return {"interventions": [redact(entry_view(entry, now)) for entry in found[:limit]]}
+        shown = worst_first(found)[:limit]
+        return {"interventions": [redact(entry_view(entry, now)) for entry in shown]}
 
     return _told(serving, look)
 
@@ -166,20 +165,17 @@ def undo(serving: Served, intervention_id: Id, action: Annotated[Action, Body()]
     return _told(serving, lambda q: _view(q.undo(intervention_id, **_who(action))[1]))
 
 
-@router.post("/{intervention_id}/retry", response_model=dict[str, Any])
-def retry_turn(serving: Served, intervention_id: Id, action: Annotated[Retrying, Body()]) -> Any:
+@router.post("/{intervention_id}/retry", response_model=dict[str, Any], responses=errors(429))
+async def retry_turn(
+    request: Request,
+    serving: Served,
+    intervention_id: Id,
+    action: Annotated[Retrying, Body()],
+) -> Any:
     """Let its turn go on from the phase that failed. 409 if it fails again."""
-    home = serving.flow.services.home
-    options: dict[str, Any] = {"note": action.note} if action.note else {}
-
-    def again(queue: InterventionQueue) -> Any:
-        try:
-            result = retry(queue.find(intervention_id), home, **options)
-        except RetryFailedError as exc:
-            raise ConflictError(str(exc)) from exc
-        return redact({"status": result.get("status"), "turn_id": result.get("turn_id")})
-
-    return _told(serving, again)
+    entry = await asyncio.to_thread(_told, serving, lambda queue: queue.find(intervention_id))
+    work = retried(serving, entry, action.note, VIA)
+    return await serving.running.while_connected(work, request.receive)
 
 
 def _view(entry: Entry) -> Any:
@@ -198,7 +194,7 @@ def _told(serving: Serving, work: Callable[[InterventionQueue], Any]) -> Any:
         raise ProblemError(problems.invalid("status_409", 409)) from exc
     except NotFoundError as exc:
         raise ProblemError(problems.of_status(404)) from exc
-    except (ConflictError, NoResumerError) as exc:
+    except ConflictError as exc:
         raise ProblemError(problems.of_status(409)) from exc
     except QueryError as exc:
         raise ProblemError(problems.invalid("field_wrong", field_name="query")) from exc

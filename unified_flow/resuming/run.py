@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -116,7 +117,8 @@ async def resume_turn(
         await _taken_up(flow, turn_id, going)
     except PhaseError as exc:
         error = exc
-    return _settled(flow, going, error)
+    # The queue's lock may take its time, and this loop may serve others.
+    return await asyncio.to_thread(_settled, flow, going, error)
 
 
 class _Going:

@@ -1,0 +1,108 @@
+"""A turn that is retried over HTTP is guarded as one that is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.answers import journal_lines, script
+from tests.api.service import Service, model_flags, serving
+from tests.servers.model_server import ModelServer, hang, status
+
+SETTINGS = '[serve]\nmax_turns = 1\nrate_limit = "off"\nshutdown_grace_s = 0\n'
+WAIT_S = 20.0
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with ModelServer(script(synthesis=status(500))) as server:
+        yield server
+
+
+@pytest.fixture
+def failed(tmp_path: Path, docs: Path, model: ModelServer) -> Iterator[Service]:
+    home = tmp_path / "home"
+    with serving(home, *model_flags(model.url), docs=docs, settings=SETTINGS) as service:
+        assert service.ask(session_id="s1").status_code == 502
+        yield service
+
+
+def _until(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+def _retry(service: Service, **more: Any) -> httpx.Response:
+    (waiting,) = service.triage("GET", "/interventions").json()["interventions"]
+    return service.triage("POST", f"/interventions/{waiting['id']}/retry", json={}, **more)
+
+
+def _metric(service: Service, name: str) -> float:
+    lines = service.http.get("/metrics").text.splitlines()
+    return next(float(line.split()[-1]) for line in lines if line.startswith(name + " "))
+
+
+def test_it_counts_among_the_turns_that_run_and_ends_with_its_client_or_the_service(
+    failed: Service, model: ModelServer
+) -> None:
+    asked = len(model.requests)
+    model.script = script(synthesis=hang())
+    with pytest.raises(httpx.ReadTimeout):
+        _retry(failed, timeout=1.0)
+    _until(lambda: failed.log[-1]["status"] == "interrupted", "who leaves does not end it")
+    assert journal_lines(failed.home)[-1]["event"] == "turn_interrupted"
+    assert failed.log[-1]["http"]["status"] == 499
+
+    asked = len(model.requests)
+    with ThreadPoolExecutor() as pool:
+        held = pool.submit(_retry, failed)
+        _until(lambda: len(model.requests) > asked, "the model is not asked")
+        assert _metric(failed, "unified_flow_running_turns") == 1
+        refused = failed.ask()
+        assert refused.json()["details"] == {"limit": "concurrent_requests"}
+        failed.stop()
+        told = held.result()
+    assert (told.status_code, told.json()["code"]) == (503, "INTERNAL_ERROR")
+    assert journal_lines(failed.home)[-1]["event"] == "turn_interrupted"
+    line = failed.log[-1]
+    assert line["request_id"] == told.headers["X-Request-ID"]
+    assert (line["status"], line["http"]["status"]) == ("interrupted", 503)
+    assert line["error"] is True, "what has a code is an error"
+    assert "Traceback" not in (failed.home / "stderr.txt").read_text()
+
+
+def test_why_it_is_refused_is_said(failed: Service, model: ModelServer) -> None:
+    again = _retry(failed)
+    assert (again.status_code, again.json()["message"]) == (409, "The turn failed again.")
+    model.script = script()
+    (waiting,) = failed.triage("GET", "/interventions").json()["interventions"]
+    path = f"/interventions/{waiting['id']}/retry"
+    assert failed.triage("POST", path, json={"note": "mended"}).json()["status"] == "answered"
+    over = failed.triage("POST", path, json={})
+    assert (over.status_code, over.json()["message"]) == (
+        409,
+        "There is no turn that could go on.",
+    )
+    assert failed.triage("POST", "/interventions/nothing/retry", json={}).status_code == 404
+
+
+def test_the_list_is_in_the_order_of_the_command(failed: Service, model: ModelServer) -> None:
+    """Severity first, and of two alike the newest."""
+    for phase in ("validation", "planner", "reflection"):
+        model.script = script(**{phase: status(500)})
+        failed.ask(session_id="s1")
+    found = failed.triage("GET", "/interventions").json()["interventions"]
+    alike = [entry["created_at"] for entry in found if entry["severity"] == "high"]
+    assert [entry["severity"] for entry in found] == sorted(
+        (entry["severity"] for entry in found), key=("critical", "high", "medium").index
+    )
+    assert len(alike) > 1
+    assert alike == sorted(alike, reverse=True)
