@@ -1,4 +1,4 @@
-"""The bytes of a reply to its title and text. HTML is read in a process of its own."""
+"""The bytes of a reply to its title and text. HTML and JSON are read in a process of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unified_flow.retrieval.converters import Part, UnusableError, convertible, 
 from unified_flow.retrieval.converters.process import Bounds, Converter, lines_of
 from unified_flow.retrieval.decode import UndecodableError
 from unified_flow.tools.threads import in_daemon_thread
-from unified_flow.web import INSTALL, FetchPolicy
+from unified_flow.web import INSTALL, MAX_CHARS, FetchPolicy
 from unified_flow.web.media import Media, decoded
 
 _OUT_OF_MEMORY = 3
@@ -31,11 +31,19 @@ async def read(
 ) -> tuple[str, str]:
     """(title, text). Raises PageUnusableError, and ConfigError without the extra."""
     if media.is_html:
-        title, text = await _html(url, page, policy)
+        if find_spec("markdownify") is None:
+            raise ConfigError("web pages need an extra", hint=INSTALL)
+        title, text = await _read_apart("html", url, page, policy)
+    elif media.is_json:
+        title, text = await _read_apart("json", url, _decoded(url, body, media), policy)
     elif media.is_text:
-        title, text = "", _text(url, body, media)
+        title, text = "", _decoded(url, body, media)
     else:
         title, text = "", await _converted(url, body, media, policy)
+    if len(text) > MAX_CHARS:
+        raise PageUnusableError(
+            f"{url} cannot be read: it is more text than any page holds", url=url
+        )
     if not text.strip():
         raise PageUnusableError(
             f"{url} holds no text",
@@ -50,16 +58,6 @@ def _decoded(url: str, body: bytes, media: Media) -> str:
         return decoded(body, media.charset)
     except UndecodableError as exc:
         raise PageUnusableError(f"{url} is no text: {exc}", url=url) from exc
-
-
-def _text(url: str, body: bytes, media: Media) -> str:
-    text = _decoded(url, body, media)
-    if not media.is_json:
-        return text
-    try:
-        return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return text  # lines of JSON, or what only calls itself so
 
 
 async def _converted(url: str, body: bytes, media: Media, policy: FetchPolicy) -> str:
@@ -81,14 +79,12 @@ def _convert(extension: str, body: bytes, bounds: Bounds) -> list[Part]:
         return converter.convert(extension, body)
 
 
-async def _html(url: str, page: str, policy: FetchPolicy) -> tuple[str, str]:
-    if find_spec("markdownify") is None:
-        raise ConfigError("web pages need an extra", hint=INSTALL)
+async def _read_apart(kind: str, url: str, page: str, policy: FetchPolicy) -> tuple[str, str]:
     # Nothing of the caller's environment but what Python needs to find this package.
     kept = {key: os.environ[key] for key in ("PYTHONPATH",) if key in os.environ}
     worker = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-B", "-m", "unified_flow.web.worker", str(policy.memory_bytes),
-        str(int(policy.timeout_s) + 2),
+        sys.executable, "-P", "-B", "-m", "unified_flow.web.worker", kind,
+        str(policy.memory_bytes), str(int(policy.timeout_s) + 2),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -367,6 +367,55 @@ def test_json_is_laid_out_in_lines() -> None:
     assert text == json.dumps({"a": [{"b": "ö"}]}, indent=1, ensure_ascii=False)
 
 
+def test_json_that_would_grow_without_measure_stays_as_it_came() -> None:
+    """Depth costs its server two characters, and would be indented for each of them."""
+    body = ("[" + ",".join(["[" * 300 + "]" * 300] * 2500) + "]").encode()
+    with WebServer({"/": site.reply(body, "application/json")}) as server:
+        text = get(server.url(), server.policy(timeout_s=10.0)).text
+    assert text == body.decode()
+
+
+@pytest.mark.parametrize("body", [b'{"a": 1}\n{"b": 2}\n', b"[" * 100_000, b"no JSON"])
+def test_what_only_calls_itself_json_stays_as_it_came(body: bytes) -> None:
+    with WebServer({"/": site.reply(body, "application/json")}) as server:
+        assert get(server.url(), server.policy()).text == body.decode()
+
+
+def test_the_deadline_holds_while_json_is_read() -> None:
+    body = ("[" + ",".join(["{}"] * 1_500_000) + "]").encode()
+
+    async def fetched(url: str, policy: FetchPolicy) -> float:
+        late = 0.0
+
+        async def ticks() -> None:
+            nonlocal late
+            while True:
+                before = time.monotonic()
+                await asyncio.sleep(0.05)
+                late = max(late, time.monotonic() - before)
+
+        ticking = asyncio.create_task(ticks())
+        with pytest.raises(PageTimeoutError):
+            await fetch(url, policy)
+        ticking.cancel()
+        return late
+
+    with WebServer({"/": site.reply(body, "application/json")}) as server:
+        begun = time.monotonic()
+        late = asyncio.run(fetched(server.url(), server.policy(timeout_s=0.6)))
+    assert time.monotonic() - begun < 3
+    assert late < 1, "other turns go on meanwhile"
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/markdown", "application/json"])
+def test_more_text_than_any_page_holds(kind: str) -> None:
+    body = b"words " * 3_000_000
+    with WebServer({"/": site.reply(body, kind)}) as server:
+        error = failure(server.url(), server.policy(max_bytes=50_000_000))
+    assert isinstance(error, PageUnusableError)
+    assert "more text than any page holds" in str(error)
+
+
 # https
 
 
