@@ -183,7 +183,12 @@ class ServeSettings(Table):
     )
     max_body_bytes: int = Field(default=262_144, gt=0, description="of one request")
     body_timeout_s: float = Field(
-        default=10.0, gt=0, description="seconds within which a request must have arrived"
+        default=10.0,
+        gt=0,
+        description="seconds within which a request's head must have arrived, and then its body",
+    )
+    max_connections: int = Field(
+        default=1000, gt=0, description="at once; beyond them who has asked nothing is sent away"
     )
     max_turns: int = Field(default=50, gt=0, description="turns at once; more get 429")
     rate_limit: str = Field(

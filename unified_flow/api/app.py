@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -18,8 +21,8 @@ from unified_flow import __version__
 from unified_flow.api import completions, guardrails, query, triage, turns, upkeep
 from unified_flow.api import problem as problems
 from unified_flow.api.context import Serving
-from unified_flow.api.facts import RequestLog
-from unified_flow.api.gate import LOOPBACK_NAMES, Gate
+from unified_flow.api.facts import RequestLog, facts_of
+from unified_flow.api.gate import LOOPBACK_NAMES, Gate, write_line
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problem import Problem
 from unified_flow.api.ratelimit import Buckets, Rate
@@ -65,6 +68,7 @@ def make_app(services: Services) -> FastAPI:
 
     app = routes(lifespan=lifespan)
     app.state.serving = serving
+    app.state.refused = partial(_no_http, services, serving.metrics)
     app.add_exception_handler(ProblemError, _refused)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _wrong)
@@ -95,6 +99,7 @@ def routes(**options: Any) -> FastAPI:
         description="Answers from documents, in eight phases; every failure waits for a person.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would name whatever host the request did
         **options,
     )
     for part in (query, completions, turns, triage, guardrails, upkeep):
@@ -122,6 +127,18 @@ def _hosts(settings: ServeSettings) -> frozenset[str]:
     if settings.allowed_hosts:
         return frozenset(name.lower() for name in settings.allowed_hosts)
     return frozenset(LOOPBACK_NAMES) if settings.host in LOOPBACK else frozenset()
+
+
+def _no_http(services: Services, metrics: Metrics, client: str) -> bytes:
+    """The whole answer to something that is no request, which is logged and counted as one."""
+    facts = facts_of(Headers({}), client, "OTHER", "", services.settings.language)
+    response = response_of(problems.of_status(HTTPStatus.BAD_REQUEST), facts)
+    response.headers.update({"X-Request-ID": facts.request_id, "Connection": "close"})
+    facts.status = response.status_code
+    metrics.answered(facts)
+    write_line(facts, services)
+    head = b"".join(name + b": " + value + b"\r\n" for name, value in response.raw_headers)
+    return b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + bytes(response.body)
 
 
 async def _refused(request: Request, exc: Exception) -> Response:

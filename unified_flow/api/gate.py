@@ -124,13 +124,8 @@ class Gate:
         facts.route = getattr(route, "path", facts.route)
         facts.status = facts.status or CLIENT_CLOSED
         self._done(facts)
-        if facts.is_probe and facts.status == HTTPStatus.OK:
-            return  # asked every few seconds, and nothing happened
-        log = self._services.query_log
-        try:
-            log.append(facts.line(self._services.policy.name))
-        except OSError as exc:
-            logger.critical("%s cannot be written: %s", log.path, exc)
+        if not (facts.is_probe and facts.status == HTTPStatus.OK):
+            write_line(facts, self._services)  # a probe comes every few seconds
 
 
 class _Answer:
@@ -159,6 +154,14 @@ class _Answer:
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
             self.finish()
         await self._send(message)
+
+
+def write_line(facts: Facts, services: Services) -> None:
+    log = services.query_log
+    try:
+        log.append(facts.line(services.policy.name))
+    except OSError as exc:
+        logger.critical("%s cannot be written: %s", log.path, exc)
 
 
 async def _read(receive: Receive, most: int) -> bytes:

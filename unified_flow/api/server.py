@@ -12,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from unified_flow.api.app import make_app
+from unified_flow.api.connections import Connections, room_for
 from unified_flow.api.context import Serving
 from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.services import Services
@@ -30,8 +31,16 @@ def serve(services: Services) -> None:
     app = make_app(services)
     listening = _listen(settings.host, settings.port)
     _warm_up(services)
+    connections = Connections(
+        most=room_for(settings.max_connections, settings.max_turns),
+        head_s=settings.body_timeout_s,
+        refused=app.state.refused,
+    )
     config = uvicorn.Config(
         app,
+        http=connections.protocol,  # type: ignore[arg-type]  # called as the class would be
+        ws="none",
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         server_header=False,

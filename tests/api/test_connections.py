@@ -1,0 +1,111 @@
+"""What happens below HTTP: connections that say nothing, too many of them, and garbage."""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import httpx
+import pytest
+
+from tests.api.service import Service, serving
+from unified_flow.api.connections import room_for
+
+WAIT_S = 20.0
+MOST = 30
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    home = tmp_path_factory.mktemp("crowded") / "home"
+    settings = f'[serve]\nbody_timeout_s = 0.5\nmax_connections = {MOST}\nrate_limit = "off"\n'
+    with serving(home, settings=settings) as service:
+        yield service
+
+
+def _connect(service: Service) -> socket.socket:
+    url = httpx.URL(service.url)
+    return socket.create_connection((url.host, url.port), timeout=WAIT_S)
+
+
+def _rest(connection: socket.socket) -> bytes:
+    """What comes until the other end closes; fails if it does not."""
+    parts = []
+    with suppress(ConnectionResetError):
+        while part := connection.recv(4096):
+            parts.append(part)
+    return b"".join(parts)
+
+
+HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", HEAD], ids=["nothing", "a bit", "no end"])
+def test_a_head_that_does_not_come_is_not_waited_for(sent: bytes, crowded: Service) -> None:
+    with _connect(crowded) as connection:
+        connection.sendall(sent)
+        assert _rest(connection) == b""
+
+
+def test_nor_is_that_of_the_next_request(crowded: Service) -> None:
+    with _connect(crowded) as connection:
+        connection.sendall(HEAD + b"\r\n")
+        answer = b""
+        while not answer.endswith(b"}"):
+            answer += connection.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 200")
+        connection.sendall(HEAD)
+        assert _rest(connection) == b""
+
+
+def test_whoever_asks_gets_in_among_those_who_do_not(crowded: Service) -> None:
+    with ExitStack() as stack:
+        for _ in range(3 * MOST):
+            stack.enter_context(_connect(crowded)).sendall(HEAD)
+        for _ in range(3):
+            assert httpx.get(f"{crowded.url}/health", timeout=WAIT_S).status_code == 200
+    assert "Traceback" not in (crowded.home / "stderr.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nA B\r\n\r\n"],
+    ids=["tls", "no host", "no header"],
+)
+def test_what_is_no_http_is_refused_with_the_envelope_and_logged(
+    sent: bytes, crowded: Service
+) -> None:
+    with _connect(crowded) as connection:
+        connection.sendall(sent)
+        head, _, body = _rest(connection).partition(b"\r\n\r\n")
+    told = json.loads(body)
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert (told["code"], told["type"]) == ("VALIDATION_ERROR", "ValidationError")
+    assert f"x-request-id: {told['request_id']}".encode() in head.lower()
+    assert crowded.log[-1]["request_id"] == told["request_id"]
+    assert crowded.log[-1]["http"]["status"] == 400
+
+
+def test_another_path_is_no_redirect_to_a_host_of_the_clients_choice(crowded: Service) -> None:
+    answer = crowded.http.get("/health/")
+    assert (answer.status_code, answer.json()["code"]) == (404, "VALIDATION_ERROR")
+
+
+def test_the_descriptors_are_enough_for_the_connections() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    code = (
+        "import resource; from unified_flow.api.connections import room_for;"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 512)); print(room_for(1000, 50),"
+        "resource.getrlimit(resource.RLIMIT_NOFILE)[0], room_for(20, 50))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert told.split() == ["248", "512", "20"]
+    assert room_for(8, 1) == 8
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
