@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
+from urllib.parse import urlsplit
 
 from interventions.redaction import redact_text
 from unified_flow.config_tables import McpSettings
@@ -47,6 +48,7 @@ class Connection:
         self._process: _Process | None = None
         self._client: Client | None = None
         self._lost = False
+        self._session_ended = False
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._holder = asyncio.create_task(self._hold(), name=f"mcp {name}")
@@ -69,7 +71,7 @@ class Connection:
     @property
     def is_alive(self) -> bool:
         """False once it is known to be gone, or in another event loop than its own."""
-        if self._lost or self._holder.done():
+        if self._lost or self._session_ended or self._holder.done():
             return False
         if self._holder.get_loop() is not asyncio.get_running_loop():
             return False
@@ -86,6 +88,8 @@ class Connection:
         try:
             return await self._client.call_tool(tool, args)
         except MCPError as exc:
+            if self._session_ended:
+                raise self.failure(f"had ended the session when {tool} was called") from exc
             if exc.code != CONNECTION_CLOSED and self._process_is_alive():
                 raise
             self._lost = True
@@ -106,7 +110,8 @@ class Connection:
 
     def failure(self, what: str, because: BaseException | None = None) -> ToolServerError:
         """Which server, how it ended and what it last said; without its secrets."""
-        parts = [f"the MCP server {self.name} {what}"]
+        where = "" if self._settings.url is None else f" at {_shown(self._settings.url)}"
+        parts = [f"the MCP server {self.name}{where} {what}"]
         if because is not None and (said := self.clean(str(because).strip())):
             parts.append(said)
         hint = f"see whether [mcp.{self.name}] is right: unified-flow doctor"
@@ -121,6 +126,9 @@ class Connection:
         for secret in self._secrets:
             text = text.replace(secret, "[redacted]")
         return redact_text(text)
+
+    def _end_session(self) -> None:
+        self._session_ended = True
 
     def _process_is_alive(self) -> bool:
         return self._process is None or self._process.exit_code is None
@@ -168,13 +176,23 @@ class Connection:
         from mcp.client.streamable_http import streamable_http_client
         from mcp.shared._httpx_utils import create_mcp_http_client
 
+        from unified_flow.tools.mcp_http import watch
+
         assert self._settings.url is not None
         headers = {key: os.environ[name] for key, name in self._settings.headers_env.items()}
+        http = create_mcp_http_client(headers=headers)
+        watch(http, self._end_session)
         async with (
-            create_mcp_http_client(headers=headers) as http,
+            http,
             streamable_http_client(self._settings.url, http_client=http) as streams,
         ):
             yield streams
+
+
+def _shown(url: str) -> str:
+    """Without what may be a secret of it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _keep_to_itself() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.servers import mcp_server
+from tests.servers.mcp_sessions import SessionServer
 from unified_flow.config_tables import McpSettings
 from unified_flow.errors import (
     ConfigError,
@@ -236,7 +237,37 @@ def test_a_server_over_http_and_what_is_said_when_it_goes(
         process.wait()
         with pytest.raises(ToolServerError, match="the MCP server test") as caught:
             await call(box, "test.add", a=1, b=2)
+        assert f" at {url} " in str(caught.value)
         assert SECRET not in str(caught.value)
 
     settings = McpSettings(url=url, headers_env={"Authorization": "SERVER_TOKEN"}, timeout_s=10)
     with_box(settings, tmp_path, body)
+
+
+@pytest.mark.parametrize("says_why", [False, True])
+def test_a_session_that_the_server_forgot_is_begun_anew(tmp_path: Path, says_why: bool) -> None:
+    server = SessionServer(says_why=says_why)
+
+    async def body(box: Toolbox) -> None:
+        assert (await call(box, "test.say")).result == "hello"
+        server.sessions.clear()  # it was started anew
+        with pytest.raises(ToolServerError, match="had ended the session when say was called"):
+            await call(box, "test.say")
+        assert (await call(box, "test.say")).result == "hello"
+        assert server.begun == 2
+
+    with server:
+        with_box(McpSettings(url=server.url, timeout_s=10), tmp_path, body)
+
+
+def test_an_answer_over_http_is_bounded_while_it_is_read(tmp_path: Path) -> None:
+    server = SessionServer(says="x" * (40 * 1024 * 1024))
+
+    async def body(box: Toolbox) -> None:
+        with pytest.raises(ToolError, match="larger than 32 MiB"):
+            await call(box, "test.say")
+        server.says = "hello"
+        assert (await call(box, "test.say")).result == "hello"
+
+    with server:
+        with_box(McpSettings(url=server.url, timeout_s=30), tmp_path, body)
