@@ -8,14 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 from pathlib import Path
 
 import pexpect
 import pytest
+from rich.console import Console
 
 from interventions import InterventionQueue
 from tests.answers import COMPLETE, DRAFT, script
 from tests.servers.model_server import ModelServer, hang, status
+from unified_flow.cli.live import LivePhases, paused
+from unified_flow.phases import NAMES
 from unified_flow.results import Draft, Plan, ToolRequest
 
 CHAT = [sys.executable, "-m", "unified_flow", "chat"]
@@ -80,6 +84,29 @@ def test_a_pipe_that_ends_with_a_failure_says_so_in_the_exit_code(home: Path) ->
     with ModelServer(script(synthesis=status(500))) as server:
         done = piped(home, *served(server), say="What is a topic?\n", code=1)
     assert "/retry" in done.stderr
+
+
+def test_a_chat_that_ended_with_a_failure_is_continued_and_retried(home: Path) -> None:
+    with ModelServer(script(synthesis=[DRAFT, status(500), DRAFT], planner=COMPLETE)) as server:
+        piped(home, *served(server), "--session", "old", say="What is a topic?\n")
+        piped(home, *served(server), "--session", "ros", say="What is a service?\n", code=1)
+        done = piped(home, *served(server), "--continue", say="/session\n/retry\n")
+    assert "not answered yet: What is a service?" in done.stderr
+    assert "session ros" in done.stderr
+    assert "resolved, verified" in done.stderr
+    assert "A topic is a named bus." in done.stdout
+
+
+def test_the_phases_are_taken_away_for_a_question_and_come_back_below_it() -> None:
+    out = StringIO()
+    with LivePhases(Console(file=out, force_terminal=True, width=80)):
+        with paused():
+            before = out.getvalue()
+        after = out.getvalue().removeprefix(before)
+    erase = "\x1b[2K"
+    assert before[before.rindex(NAMES[-1]) :].count(erase) >= len(NAMES)
+    assert NAMES[0] in after
+    assert erase not in after[: after.index(NAMES[0])], "the question stays"
 
 
 def test_mistakes_are_answered_and_the_chat_goes_on(home: Path, folder: Path) -> None:

@@ -51,6 +51,9 @@ def offered(home: Path, line: str) -> str:
         ("chat --session r", "ros"),
         ("ask --model l", "large"),
         ("turns show 1", "1"),
+        ("resume 1", "1"),
+        ("replay 1", "1"),
+        ("turns abandon 1", "1"),
     ],
 )
 def test_names_are_completed(used: Path, line: str, expected: str) -> None:

@@ -9,11 +9,15 @@ import typer
 
 from interventions.cli.screen import note, say
 from unified_flow.cli import options
+from unified_flow.cli.completing import turn_numbers
 from unified_flow.cli.exits import exits
 
 
 def abandon(
-    turn: Annotated[int, typer.Argument(help="The turn's number.", show_default=False)],
+    turn: Annotated[
+        int,
+        typer.Argument(help="The turn's number.", autocompletion=turn_numbers, show_default=False),
+    ],
     reason: Annotated[str, typer.Option("--note", "-m", help="Why.")] = "",
     as_json: options.AsJson = False,
     home: options.Home = None,

@@ -63,7 +63,7 @@ class LivePhases:
         self._doing = ""
         self._text = ""
         self._spinner = Spinner("dots", style="cyan")
-        self._live = Live(console=console, get_renderable=self._view, refresh_per_second=12)
+        self._live = self._new_live()
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -71,10 +71,16 @@ class LivePhases:
         return self
 
     def pause(self) -> None:
+        """Takes the rows away: they come back below the question, and would stand there twice."""
+        self._live.transient = True
         self._live.stop()
 
     def go_on(self) -> None:
-        self._live.start()
+        self._live = self._new_live()  # the old one would go up over the question
+        self._live.start(refresh=True)
+
+    def _new_live(self) -> Live:
+        return Live(console=self._console, get_renderable=self._view, refresh_per_second=12)
 
     def __exit__(
         self,

@@ -14,6 +14,7 @@ from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from interventions.plaintext import one_line
 from unified_flow.cli import options
+from unified_flow.cli.completing import turn_numbers
 from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def replay(
         typer.Argument(
             metavar="TURN_OR_INTERVENTION",
             help="A turn's number or request id, or an intervention's id.",
+            autocompletion=turn_numbers,
             show_default=False,
         ),
     ],

@@ -13,6 +13,7 @@ from interventions.cli.screen import note, say
 from interventions.entry import short_id
 from interventions.plaintext import one_line
 from unified_flow.cli import options
+from unified_flow.cli.completing import turn_numbers
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import on_terminal
 
@@ -28,6 +29,7 @@ def resume(
         typer.Argument(
             metavar="TURN_OR_INTERVENTION",
             help="A turn's number or request id, or an intervention's id.",
+            autocompletion=turn_numbers,
             show_default=False,
         ),
     ],

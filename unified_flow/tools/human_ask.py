@@ -22,7 +22,7 @@ async def _run(args: AskArguments) -> ToolOutput:
     if answer is None:
         raise HumanNeededError(
             args.question,
-            hint='answer with: interventions resolve ID --note "the answer" --retry',
+            hint='resolve the intervention with --retry and --note "the answer"',
         )
     claim = Claim(claim=answer, confidence=1.0, source=NAME)
     return ToolOutput({"question": args.question, "answer": answer}, [claim])

@@ -107,7 +107,7 @@ def _denied(tool: Tool, decision: Decision) -> ToolDeniedError:
         f"{tool.name} may not run: {decision.why}",
         hint=(
             f'for every turn: --allow-tool {tool.name}, or allow = ["{tool.name}"] under [tools] in'
-            " unified_flow.toml; for the turn that waits: interventions resolve ID"
-            ' --note "allowed" --retry --grant once'
+            " unified_flow.toml; for the turn that waits: resolve its intervention with --retry"
+            " --grant once"
         ),
     )

@@ -82,36 +82,48 @@ def chat(
             )
 
         flow = open_flow()
-        named = _latest(flow.services.home) if latest else session
+        last = None
+        if latest:
+            session, last = _latest(flow.services.home)
         conversation = Conversation(
-            open_flow, flow, named or new_session_id(), home, live=on_terminal()
+            open_flow, flow, session or new_session_id(), home, live=on_terminal(), last=last
         )
         code = asyncio.run(_talk(conversation))
     raise typer.Exit(code)
 
 
-def _latest(home: Path) -> str | None:
+def _latest(home: Path) -> tuple[str | None, Turn | None]:
+    """The session used last, with its last turn however that ended: /retry goes on with it."""
+    from unified_flow.archive import TurnArchive
     from unified_flow.sessions.book import SessionBook
 
-    book = SessionBook.of(home)
+    turns, _ = TurnArchive.of(home).latest(limit=1, session=None)
+    if turns:
+        return turns[0].session_id, turns[0]
+    book = SessionBook.of(home)  # of turns whose folders were pruned since
     try:
         found = book.sessions(limit=1)
     finally:
         book.close()
-    return found[0].session_id if found else None
+    return (found[0].session_id if found else None), None
 
 
 async def _talk(chat: Conversation) -> Code:
     from interventions.home import state_folder
+    from interventions.redaction import redact_text
     from unified_flow.cli.chat.commands import LeaveChat
     from unified_flow.cli.chat.lines import edited, piped
     from unified_flow.cli.running import refresh_documents
+    from unified_flow.cli.screen import beginning
 
     typed = sys.stdin.isatty() and on_terminal()
     try:
         refresh_documents(chat.flow, show=chat.live)
         if typed:
             _welcome(chat)
+        if chat.unfinished is not None:
+            note(f"not answered yet: {beginning(redact_text(chat.unfinished.question), 80)}")
+            note(_way_on(chat.unfinished))
         history = state_folder(chat.flow.services.home) / HISTORY
         source = edited(history, lambda: _status(chat)) if typed else piped()
         async with aclosing(source) as lines:
