@@ -64,7 +64,7 @@ def _vectors(folder: Path, settings: Settings) -> Vectors | None:
     from unified_flow.models.keys import read_key
     from unified_flow.retrieval.vectors.embedding import Embedder, HttpEmbedder, LocalEmbedder
     from unified_flow.retrieval.vectors.hybrid import Vectors
-    from unified_flow.retrieval.vectors.store import VectorStore, collection_name
+    from unified_flow.retrieval.vectors.store import VectorStore
 
     embedder: Embedder
     if given.path is not None:
@@ -79,8 +79,7 @@ def _vectors(folder: Path, settings: Settings) -> Vectors | None:
         embedder = HttpEmbedder(given.base_url, given.model, key, given.timeout_s)
     store_key = read_key(given.qdrant_key_env) if given.qdrant_key_env else None
     place = given.qdrant_url or folder / "vectors"
-    name = collection_name(settings.collection, embedder.name)
-    return Vectors(embedder, VectorStore(place, name, store_key))
+    return Vectors(embedder, VectorStore(place, settings.collection, embedder.name, store_key))
 
 
 def _fetcher(settings: Settings) -> Fetch:

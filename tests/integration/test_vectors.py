@@ -29,6 +29,7 @@ class Embeddings:
         self.keys: list[str | None] = []
         self.status = 200
         self.body: bytes | None = None
+        self.more = 0  # numbers of each vector
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
@@ -36,7 +37,7 @@ class Embeddings:
                 outer.keys.append(self.headers["Authorization"])
                 outer.texts += asked["input"]
                 rows = [
-                    {"index": n, "embedding": _vector(text)}
+                    {"index": n, "embedding": _vector(text) + [0.0] * outer.more}
                     for n, text in enumerate(asked["input"])
                 ]
                 body = outer.body or json.dumps({"data": rows[::-1]}).encode()
@@ -142,6 +143,38 @@ def test_a_server_that_fails_is_a_retrieval_error(
     with pytest.raises(RetrievalError, match=message):
         documents(home, garage, embeddings).search("car")
     embeddings.close()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [("", "vectors without numbers"), ("NaN, 1.0", "NaN"), ("Infinity, 1.0", "NaN")],
+)
+def test_vectors_that_are_none_are_the_model_s_fault_and_are_not_kept(
+    home: Path, garage: Path, embeddings: Embeddings, numbers: str, message: str
+) -> None:
+    rows = [f'{{"index": {n}, "embedding": [{numbers}]}}' for n in range(3)]
+    embeddings.body = f'{{"data": [{",".join(rows)}]}}'.encode()
+    with pytest.raises(RetrievalError, match=f"test-embeddings gave .*{message}") as caught:
+        documents(home, garage, embeddings).refresh()
+    assert "remove" not in str(caught.value.hint)
+    embeddings.body = None
+    assert documents(home, garage, embeddings).search("my car", 1)[0].path == "garage/a.md"
+
+
+def test_a_model_that_gives_another_size_is_named(
+    home: Path, garage: Path, embeddings: Embeddings
+) -> None:
+    documents(home, garage, embeddings).refresh()
+    embeddings.more = 12
+    with pytest.raises(RetrievalError, match=r"test-embeddings now gives 16 .* has 4") as caught:
+        documents(home, garage, embeddings).search("car")
+    assert "another model" in str(caught.value.hint)
+    assert "remove" not in str(caught.value.hint)
+    (garage / "d.md").write_text("# Four\n\nEvery vehicle has wheels.\n")
+    with pytest.raises(RetrievalError, match=r"now gives 16 .* has 4"):
+        documents(home, garage, embeddings).refresh()
+    embeddings.more = 0
+    assert "garage/d.md" in {p.path for p in documents(home, garage, embeddings).search("car")}
 
 
 def test_a_damaged_store_is_a_retrieval_error_that_says_what_to_do(

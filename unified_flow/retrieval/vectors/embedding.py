@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Protocol
 
@@ -76,6 +77,12 @@ class HttpEmbedder:
             ) from exc
         if len(vectors) != len(texts) or len({len(each) for each in vectors}) != 1:
             raise RetrievalError(f"{self._url} gave {len(vectors)} vectors for {len(texts)} texts")
+        if not vectors[0] or not all(isfinite(x) for each in vectors for x in each):
+            what = "vectors without numbers" if not vectors[0] else "numbers that are none (NaN)"
+            raise RetrievalError(
+                f"the embedding model {self.name} gave {what}",
+                hint=f"mend the model behind {self._url}; what is embedded already stays",
+            )
         return vectors
 
 

@@ -36,11 +36,15 @@ def collection_name(collection: str, embedder: str) -> str:
 
 
 class VectorStore:
-    """One Qdrant collection. `place` is a folder, opened only while it is used, or an address."""
+    """One Qdrant collection. `place` is a folder, opened only while it is used, or an address;
+    `collection` is that of the documents, `model` what its vectors are made with."""
 
-    def __init__(self, place: Path | str, collection: str, api_key: str | None = None) -> None:
+    def __init__(
+        self, place: Path | str, collection: str, model: str, api_key: str | None = None
+    ) -> None:
         self._place = place
-        self._collection = collection
+        self._collection = collection_name(collection, model)
+        self._model = model
         self._api_key = api_key
 
     def keys(self) -> set[str]:
@@ -75,6 +79,7 @@ class VectorStore:
                     self._collection,
                     vectors_config=models.VectorParams(size=size, distance=distance),
                 )
+            self._require_size(client, next(iter(vectors.values())))
             points = [
                 models.PointStruct(id=key, vector=list(vector)) for key, vector in vectors.items()
             ]
@@ -92,10 +97,22 @@ class VectorStore:
         with self._open() as client:
             if not client.collection_exists(self._collection):
                 return []
+            self._require_size(client, vector)
             found = client.query_points(
                 self._collection, query=list(vector), limit=limit, with_payload=False
             )
             return [str(point.id) for point in found.points]
+
+    def _require_size(self, client: QdrantClient, vector: Sequence[float]) -> None:
+        kept = client.get_collection(self._collection).config.params.vectors
+        size = getattr(kept, "size", None)  # None: of a collection that is not as we make them
+        if size is not None and size != len(vector):
+            raise RetrievalError(
+                f"the embedding model {self._model} now gives {len(vector)} numbers a text, and"
+                f" what is kept of it has {size}",
+                hint="is another model served under the same name? Give each a name of its own in"
+                " [vectors]",
+            )
 
     @contextmanager
     def _open(self) -> Iterator[QdrantClient]:
