@@ -6,6 +6,7 @@ Standard library only: the flow, the commands and the monitor all start here.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -73,6 +74,22 @@ def make_private_folder(folder: Path) -> None:
         folder = folder.parent
     for part in reversed(missing):
         part.mkdir(mode=PRIVATE_FOLDER_MODE, exist_ok=True)
+
+
+def replace_private(path: Path, text: str) -> None:
+    """Put `text` in the place of the file, mode 0600: the old file or the new one, never a part.
+
+    Whoever writes holds the file's lock. Raises OSError.
+    """
+    new = path.with_suffix(".new")
+    with suppress(FileNotFoundError):
+        new.unlink()  # left over by a process that died
+    descriptor = open_private(new, os.O_WRONLY | os.O_EXCL)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(descriptor)
+    new.replace(path)
 
 
 def open_private(path: Path, flags: int) -> int:

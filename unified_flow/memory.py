@@ -6,11 +6,9 @@ file or the new one, and readers need no lock.
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
-from interventions.home import PRIVATE_FILE_MODE, make_private_folder, open_private
+from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private
 from interventions.secret_forms import scrub
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.results import Memory
@@ -146,7 +144,9 @@ class MemoryStore:
                 before = self.all(user_id)
                 after = change(before)
                 if after != before:
-                    _replace(path, "".join(f"{record.model_dump_json()}\n" for record in after))
+                    replace_private(
+                        path, "".join(f"{record.model_dump_json()}\n" for record in after)
+                    )
         except Timeout as exc:
             raise RetrievalError(
                 f"{lock.lock_file} was held by somebody else for over {LOCK_TIMEOUT_S:g} s"
@@ -198,15 +198,3 @@ def _free_id(records: Sequence[Record]) -> str:
     while (new := f"m{secrets.token_hex(3)}") in taken:
         pass
     return new
-
-
-def _replace(path: Path, text: str) -> None:
-    new = path.with_suffix(".new")
-    with suppress(FileNotFoundError):
-        new.unlink()  # left over by a process that died
-    descriptor = open_private(new, os.O_WRONLY | os.O_EXCL)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(descriptor)
-    new.replace(path)

@@ -223,6 +223,26 @@ def test_the_person_at_the_terminal_is_asked(
     assert target.read_text() == "xx"
 
 
+def test_a_call_by_hand_is_in_no_session_that_could_last_for_ever(
+    own: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    call = (BIN, "tools", "call", "append", f"path={target}", "text=x", "--home", own)
+    for _ in range(2):
+        terminal = Terminal(*call)
+        terminal.expect(QUESTION)
+        terminal.type("s\n")
+        assert terminal.end() == 0, terminal.seen
+        assert "allowed once" in terminal.seen
+    assert target.read_text() == "xx"
+    terminal = Terminal(*call, "--session", "s1")
+    terminal.expect(QUESTION)
+    terminal.type("s\n")
+    assert terminal.end() == 0, terminal.seen
+    listed = json.loads(run("tools", "grants", "--json", home=own).stdout)["grants"]
+    assert [grant["session_id"] for grant in listed] == ["s1"]
+
+
 def test_what_is_no_exact_answer_allows_nothing(
     own: Path, tmp_path: Path, model_server: ModelServer
 ) -> None:

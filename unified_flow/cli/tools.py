@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unified_flow.services import Services
     from unified_flow.tools import Tool, ToolOutput
     from unified_flow.tools.grants import GrantStore
+    from unified_flow.tools.permission import Asker, Reply, Wish
 
 BY_HAND = "by hand"
 
@@ -104,6 +105,8 @@ def call_tool(
         from unified_flow.cli.permission import terminal_asker
         from unified_flow.wiring import wire
 
+        asker = None if as_json else terminal_asker()
+
         if args_json is not None and pairs:
             raise typer.BadParameter("give --args, or key=value, not both")
         services = wire(
@@ -111,11 +114,11 @@ def call_tool(
             docs=docs,
             tool_modules=tool_modules,
             allow_tools=allow_tools,
-            asker=None if as_json else terminal_asker(),
+            asker=_sessionless(asker) if asker and not session else asker,
         )
         if services.documents is not None:
             services.documents.ensure_fresh()
-        output = asyncio.run(_called(services, name, pairs or [], args_json, session or BY_HAND))
+        output = asyncio.run(_called(services, name, pairs or [], args_json, session or ""))
         claims = [claim.model_dump(mode="json") for claim in output.claims]
         if as_json:
             whole = {"tool": name, "result": redact(output.result), "claims": redact(claims)}
@@ -209,6 +212,19 @@ def _show(row: dict[str, Any]) -> None:
         say(clean(f"    {'may run' if row['allowed'] else 'may not run'}: {row['why']}"))
 
 
+def _sessionless(asker: Asker) -> Asker:
+    """A call by hand is in no session, whose end would end what was allowed for it."""
+
+    async def ask(wish: Wish) -> Reply:
+        reply = await asker(wish)
+        if reply != "session":
+            return reply
+        note("  this call is in no session, so it is allowed once; --session NAME names one")
+        return "once"
+
+    return ask
+
+
 async def _called(
     services: Services, name: str, pairs: list[str], args_json: str | None, session: str
 ) -> ToolOutput:
@@ -228,7 +244,7 @@ async def _called(
         tool, checked = services.toolbox.check(ToolRequest(tool=name, args=args))
         await services.gate.admit(tool, args, session_id=session)
         try:
-            return await services.toolbox.call(tool, checked, Caller(session_id=session))
+            return await services.toolbox.call(tool, checked, Caller(session_id=session or BY_HAND))
         except (UnifiedFlowError, OSError):
             raise
         except Exception as exc:  # somebody's own function may raise anything

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -13,7 +11,7 @@ from typing import Literal
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from interventions.home import PRIVATE_FILE_MODE, make_private_folder, open_private, state_folder
+from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private, state_folder
 from unified_flow.errors import ConfigError
 
 Scope = Literal["once", "session", "always"]
@@ -124,12 +122,4 @@ class GrantStore:
 
     def _write(self, file: _File) -> None:
         text = json.dumps(file.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
-        new = self.path.with_suffix(".new")
-        with suppress(FileNotFoundError):
-            new.unlink()  # left over by a process that died
-        descriptor = open_private(new, os.O_WRONLY | os.O_EXCL)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(descriptor)
-        new.replace(self.path)
+        replace_private(self.path, text)
