@@ -13,7 +13,7 @@ from queue import Queue
 
 import pytest
 
-from unified_flow.cli.watching import concerns
+from unified_flow.cli.watching import concerns, is_noise
 from unified_flow.retrieval.index import Index
 
 PATIENCE_S = 20.0
@@ -125,6 +125,39 @@ def test_a_folder_that_goes_and_comes_back_is_watched_again(
     watching.until("1 new")
     (docs / "more.md").write_text("# More\n\nThe zeppelin departs.\n")
     watching.until("2 files")
+    assert watching.interrupt() == 0
+
+
+def test_a_root_inside_a_folder_of_no_documents_is_watched(
+    home: Path, tmp_path: Path, watch: Watch
+) -> None:
+    root = tmp_path / "node_modules" / "docs"
+    root.mkdir(parents=True)
+    (root / "x.md").write_text("# X\n\nThe zeppelin lands.\n")
+    watching = watch(root)
+    save(root / "x.md", "# X\n\nThe gyroscope hums.\n")
+    watching.until("1 changed")
+    assert watching.interrupt() == 0
+    assert is_noise(root / ".git" / "index", [root])
+    assert not is_noise(root / "x.md", [root])
+    assert not is_noise(root / ".git" / "docs" / "x.md", [root, root / ".git" / "docs"])
+
+
+def test_what_stays_wrong_is_said_once(home: Path, docs: Path, watch: Watch) -> None:
+    beside = docs.with_name("beside")
+    beside.mkdir()
+    (beside / "a.md").write_text("# A\n\nThe zeppelin lands.\n")
+    watching = watch(docs, beside)
+    docs.rename(docs.with_name("away"))
+    watching.until("not indexed")
+    for number in range(3):  # each is a round
+        save(beside / "a.md", f"# A\n\nThe zeppelin lands {number} times.\n")
+        docs.with_name("touched").write_text(str(number))
+    docs.with_name("away").rename(docs)
+    watching.until("changed")
+    assert sum("not indexed" in line for line in watching.seen) == 1
+    docs.rename(docs.with_name("away"))
+    watching.until("not indexed")
     assert watching.interrupt() == 0
 
 

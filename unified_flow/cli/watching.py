@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 QUIET_MS = 300  # without a further change, then it is indexed
 LONGEST_MS = 3_000  # that a stream of changes can put it off
 LOOK_MS = 1_000  # between looks at whether a folder was replaced
+NOISY = frozenset({".git", "__pycache__", "node_modules"})  # folders of which nothing is indexed
 
 
 def watch_documents(documents: Documents, report: IndexReport, as_json: bool) -> None:
@@ -30,7 +32,7 @@ def watch_documents(documents: Documents, report: IndexReport, as_json: bool) ->
     if not roots:
         note("there is no folder to watch: web pages are fetched by each unified-flow index")
         return
-    said = frozenset(report.skipped)
+    said = Said(frozenset(report.skipped))
     note(f"watching {', '.join(str(root) for root in roots)}; Ctrl-C ends it")
     try:
         for _ in _changes(roots, documents.private):
@@ -39,18 +41,27 @@ def watch_documents(documents: Documents, report: IndexReport, as_json: bool) ->
         note("stopped watching; the index is up to date as of the last line")
 
 
-def _round(
-    documents: Documents, said: frozenset[tuple[str, str]], as_json: bool
-) -> frozenset[tuple[str, str]]:
-    """One update; returns what it skipped."""
+@dataclass(frozen=True)
+class Said:
+    """What the last round skipped, or why there was none: said once, until it changes."""
+
+    skipped: frozenset[tuple[str, str]]
+    trouble: str | None = None
+
+
+def _round(documents: Documents, said: Said, as_json: bool) -> Said:
+    """One update."""
     try:
         report = documents.refresh()
     except UnifiedFlowError as exc:
-        note(f"{_now()} not indexed: {exc}" + (f" ({exc.hint})" if exc.hint else ""))
-        return said
+        trouble = f"{exc}" + (f" ({exc.hint})" if exc.hint else "")
+        if trouble != said.trouble:
+            note(f"{_now()} not indexed: {trouble}")
+        return replace(said, trouble=trouble)
     skipped = frozenset(report.skipped)
-    if not (report.added or report.changed or report.removed or skipped - said):
-        return skipped
+    new = skipped - said.skipped
+    if not (report.added or report.changed or report.removed or new):
+        return Said(skipped)
     if as_json:
         from unified_flow.cli.index import of_report
 
@@ -60,10 +71,10 @@ def _round(
             f"{_now()} {report.added} new, {report.changed} changed, {report.removed} removed "
             f"in {report.duration_ms:.0f} ms; {report.files} files, {report.chunks} chunks"
         )
-        for path, reason in sorted(skipped - said):
+        for path, reason in sorted(new):
             say(f"  skipped: {path} ({reason})")
     sys.stdout.flush()
-    return skipped
+    return Said(skipped)
 
 
 def _changes(roots: list[Path], private: list[Path]) -> Iterator[None]:
@@ -101,7 +112,7 @@ def _changes(roots: list[Path], private: list[Path]) -> Iterator[None]:
 def concerns(path: str, roots: list[Path], private: list[Path]) -> bool:
     """Is what changed a root, below one, or a folder that a missing root would be in?"""
     name = f"{path}/"
-    if any(name.startswith(f"{folder}/") for folder in private) or _is_noise(path):
+    if any(name.startswith(f"{folder}/") for folder in private) or is_noise(Path(path), roots):
         return False
     return any(name.startswith(f"{root}/") or f"{root}/".startswith(name) for root in roots)
 
@@ -119,8 +130,10 @@ def _existing(root: Path) -> Path:
     return next(folder for folder in root.parents if folder.is_dir())
 
 
-def _is_noise(path: str) -> bool:
-    return "/.git/" in path or "/__pycache__/" in path or "/node_modules/" in path
+def is_noise(path: Path, roots: Collection[Path]) -> bool:
+    """Whether it lies in such a folder; one that holds a root is none."""
+    below = [path.relative_to(folder) for folder in roots if path.is_relative_to(folder)]
+    return bool(below) and all(not NOISY.isdisjoint(part.parts[:-1]) for part in below)
 
 
 def _now() -> str:
