@@ -25,6 +25,12 @@ def commands(group: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str
     ]
 
 
+@pytest.mark.parametrize("group", ["tools", "sessions", "turns", "collections", "memory", "config"])
+def test_a_group_begins_with_an_example(group: str) -> None:
+    outcome = runner.invoke(app, [group, "--help"], terminal_width=100)
+    assert f"Try:  unified-flow {group if group != 'collections' else 'index'}" in outcome.output
+
+
 @pytest.mark.parametrize("path", commands(ROOT), ids=" ".join)
 def test_help_teaches(path: tuple[str, ...]) -> None:
     outcome = runner.invoke(app, [*path, "--help"], terminal_width=100)

@@ -114,7 +114,9 @@ def test_a_full_disk_leaves_the_file_that_was_there(tmp_path: Path, force: bool)
 def test_a_deleted_session_is_gone_but_for_what_an_open_intervention_needs(spoken: Path) -> None:
     refused = runner.invoke(app, ["sessions", "delete", "ros", "--home", str(spoken)], input="n\n")
     assert refused.exit_code == 1
+    (spoken / "shared_state" / "chat_history").write_text("+What is a topic?\n")
     said = run(spoken, "delete", "ros", "--yes").stderr
+    assert "chat_history" in said
     assert "1 answers; 1 turn folders removed" in said
     assert "1 turns stay" in said
     left = json.loads(run(spoken, "list", "--json").stdout)["sessions"]

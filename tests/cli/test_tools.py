@@ -223,6 +223,15 @@ def test_the_person_at_the_terminal_is_asked(
     assert target.read_text() == "xx"
 
 
+def test_what_nobody_caught_is_told_without_its_secrets(own: Path) -> None:
+    module = own / "odd.py"
+    module.write_text('raise BaseException("odd password=hunter2-secret-9x")\n')
+    done = run("tools", "list", "--tools", str(module), home=own)
+    assert done.returncode == 1
+    assert "BaseException: odd" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
 def test_a_call_by_hand_is_in_no_session_that_could_last_for_ever(
     own: Path, tmp_path: Path
 ) -> None:

@@ -13,7 +13,8 @@ from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 
 app = typer.Typer(
-    help="The named indexes of this project.",
+    help="The named indexes of this project.\n\n"
+    "Try:  unified-flow index manuals/ --collection manuals",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -14,7 +14,7 @@ from unified_flow.cli.exits import exits
 
 app = typer.Typer(
     name="config",
-    help="What the settings are, and who said so.",
+    help="What the settings are, and who said so.\n\nTry:  unified-flow config show",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from unified_flow.memory import MemoryStore, Record
 
 app = typer.Typer(
-    help="What is remembered of a user from turn to turn.",
+    help="What is remembered of a user from turn to turn.\n\nTry:  unified-flow memory list",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -14,6 +14,7 @@ from interventions.cli.screen import note, say
 from interventions.plaintext import clean
 from interventions.redaction import redact, redact_text
 from unified_flow.cli import options
+from unified_flow.cli.chat import HISTORY
 from unified_flow.cli.completing import session_ids
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import beginning
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from unified_flow.turn import Turn
 
 app = typer.Typer(
-    help="Conversations that were kept: what was asked and answered, session by session.",
+    help="Conversations that were kept: what was asked and answered, session by session.\n\n"
+    "Try:  unified-flow sessions show ros",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -116,14 +118,15 @@ def delete_session(
 ) -> None:
     """Forget a session: its messages, the folders of its finished turns, what it let tools do.
 
-    A turn that an open intervention needs stays until that is closed.
+    A turn that an open intervention needs stays until that is closed. What was typed in a chat
+    also stands in shared_state/chat_history, for all sessions together.
 
     \b
     unified-flow sessions delete ros --yes
     """
     from datetime import UTC, datetime
 
-    from interventions.home import find_home
+    from interventions.home import find_home, state_folder
     from interventions.settings import queue_at
     from unified_flow.resuming.upkeep import needed, prunable, prune
     from unified_flow.tools.grants import grants_of
@@ -146,6 +149,9 @@ def delete_session(
         note(f"forgotten: {len(exchanges)} answers; {gone} turn folders removed")
         if len(own) > gone:
             note(f"  {len(own) - gone} turns stay: unfinished, or an open intervention needs them")
+        history = state_folder(find_home(home)) / HISTORY
+        if history.exists():
+            note(f"  what was typed in chats is also in {history}; remove it if need be")
 
 
 def _stores(home: Path | None) -> tuple[SessionBook, TurnArchive]:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 BY_HAND = "by hand"
 
 app = typer.Typer(
-    help="The tools of a turn: built in, your own, and those of MCP servers.",
+    help="The tools of a turn: built in, your own, and those of MCP servers.\n\n"
+    "Try:  unified-flow tools call calculate expression='17 * 3'",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unified_flow.turn import Turn
 
 app = typer.Typer(
-    help="What was asked, and how far each turn came.",
+    help="What was asked, and how far each turn came.\n\nTry:  unified-flow turns show 12",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

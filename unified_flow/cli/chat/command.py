@@ -13,6 +13,7 @@ from interventions.cli.exits import Code
 from interventions.cli.screen import note
 from interventions.plaintext import one_line
 from unified_flow.cli import options
+from unified_flow.cli.chat import HISTORY
 from unified_flow.cli.completing import session_ids
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import on_terminal
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from unified_flow.cli.chat.conversation import Conversation
     from unified_flow.flow import UnifiedFlow
     from unified_flow.turn import Turn
-
-HISTORY = "chat_history"
 
 
 def chat(
