@@ -179,6 +179,8 @@ class Documents:
     def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
         """What `search` finds, and how it came about."""
         self.ensure_fresh()
+        if self._vectors is not None and why is None:
+            return self._vectors.explain(self.index, query, limit)
         return self.index.explain(query, limit, why)
 
     def statistics(self) -> Statistics:

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from unified_flow.cli.app import app
 from unified_flow.documents import Documents, open_documents
 from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.retrieval.explain import Ranks
 from unified_flow.retrieval.vectors.fusion import fused
 
 MEANINGS = (("car", "automobile", "vehicle"), ("bread", "loaf", "dough"), ("rain", "storm"))
@@ -99,6 +102,22 @@ def test_what_shares_no_word_is_found_by_its_meaning(
     assert scores == sorted(scores, reverse=True)
     assert scores[0] == 1.0, "first in both rankings"
     both.close()
+
+
+def test_what_search_explains_is_what_a_turn_finds(
+    home: Path, garage: Path, embeddings: Embeddings
+) -> None:
+    both = documents(home, garage, embeddings)
+    for query in ("my car", "warm loaf", "the of"):
+        found = both.explain(query, 3)
+        assert [hit.passage for hit in found.hits] == both.search(query, 3)
+    (first, *_) = both.explain("warm loaf", 3).hits
+    assert first.ranks == Ranks(words=1, meaning=1)
+    (first, *_) = both.explain("my car", 3).hits
+    assert first.ranks == Ranks(words=None, meaning=1)
+    both.close()
+    outcome = CliRunner().invoke(app, ["search", "my car", "--home", str(home)])
+    assert "rank by words -, by meaning 1" in outcome.output
 
 
 def test_only_what_is_new_is_embedded_and_what_is_gone_is_forgotten(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unified_flow.retrieval import Passage
 from unified_flow.retrieval.ranking import HEADING_WEIGHT, gains
@@ -26,6 +26,14 @@ class Word:
 
 
 @dataclass(frozen=True)
+class Ranks:
+    """Places in the two rankings that a search by meaning joins; None in one that lacks it."""
+
+    words: int | None
+    meaning: int | None
+
+
+@dataclass(frozen=True)
 class Hit:
     """`parts` say what each term adds to the score, which is their sum; `proposed` is the place
     among the candidates that FTS5 chose by its own `bm25` (the lower the better), None for a chunk
@@ -35,6 +43,7 @@ class Hit:
     parts: dict[str, float]
     proposed: int | None
     bm25: float | None
+    ranks: Ranks | None = None  # with [vectors]: then the passage's score is that of their fusion
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,31 @@ def explain(reader: Reader, query: str, limit: int, why: str | None = None) -> E
         candidates=len(found),
         languages=reader.languages,
         why=() if why is None else _why(reader, why, weights, selecting, found, ordered, hits),
+    )
+
+
+def explain_fused(
+    reader: Reader,
+    query: str,
+    limit: int,
+    ranked: list[tuple[float, int]],
+    rankings: tuple[list[int], list[int]],
+) -> Explanation:
+    """Of a ranking that joins two: chunks by words and by meaning."""
+    weights = reader.weights(query)
+    selecting = reader.selective(weights)
+    found = reader.proposed(selecting, limit) if selecting else []
+    words_at, meaning_at = ({id: at for at, id in enumerate(each, 1)} for each in rankings)
+    hits = []
+    for passage, id in reader.passages(ranked, limit):
+        hit = _hit(reader, (passage.score, id), weights, found, selecting)
+        hits.append(replace(hit, ranks=Ranks(words_at.get(id), meaning_at.get(id))))
+    return Explanation(
+        words=tuple(_word(reader, word) for word in dict.fromkeys(words(query))),
+        hits=tuple(hits),
+        chunks=reader.corpus.size,
+        candidates=len(found),
+        languages=reader.languages,
     )
 
 
@@ -162,7 +196,7 @@ def _hit(
     (chunk,) = (c for c in _chunks_of(reader, _file_of(reader, best[1])) if c.id == best[1])
     proposed = {each.id: (place, each.rank) for place, each in enumerate(found, 1)}
     place, rank = proposed.get(best[1], (None, None))
-    if rank is None:
+    if rank is None and selecting:
         row = reader.connection.execute(
             f"SELECT bm25(term, {HEADING_WEIGHT}, 1.0) FROM term WHERE term MATCH ? AND rowid = ?",
             (matching(selecting), best[1]),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from unified_flow.retrieval import Passage
+from unified_flow.retrieval.explain import Explanation, explain_fused
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.reader import Reader
 from unified_flow.retrieval.scope import restricting
@@ -15,6 +17,9 @@ from unified_flow.retrieval.vectors.store import VectorStore, key_of
 CANDIDATES = 30  # of each ranking
 
 Progress = Callable[[int, int], None]
+Ranked = list[tuple[float, int]]
+Rankings = tuple[list[int], list[int]]
+T = TypeVar("T")
 
 
 class Vectors:
@@ -49,6 +54,23 @@ class Vectors:
 
     def search(self, index: Index, query: str, limit: int) -> list[Passage]:
         """Both rankings joined; `score` is that of the fusion. Raises RetrievalError."""
+
+        def passages(reader: Reader, ranked: Ranked, _: Rankings) -> list[Passage]:
+            return [passage for passage, _ in reader.passages(ranked, limit)]
+
+        return self._ranked(index, query, limit, passages)
+
+    def explain(self, index: Index, query: str, limit: int) -> Explanation:
+        """What `search` finds, with the place of each in both rankings."""
+
+        def explained(reader: Reader, ranked: Ranked, rankings: Rankings) -> Explanation:
+            return explain_fused(reader, query, limit, ranked, rankings)
+
+        return self._ranked(index, query, limit, explained)
+
+    def _ranked(
+        self, index: Index, query: str, limit: int, use: Callable[[Reader, Ranked, Rankings], T]
+    ) -> T:
         (vector,) = self._embedder.embed([query])
         most = max(limit, CANDIDATES)
         near = self._store.nearest(vector, 4 * most)
@@ -58,8 +80,8 @@ class Vectors:
                     by_words = _by_words(reader, query, most)
                     # Others of the collection may be nearer than those that this index sees.
                     by_meaning = [self._chunks[key] for key in near if key in self._chunks]
-                    ranked = fused([by_words, by_meaning[:most]])
-                    return [passage for passage, _ in reader.passages(ranked, limit)]
+                    rankings = by_words, by_meaning[:most]
+                    return use(reader, fused(rankings), rankings)
             self.follow(index)  # another process has changed the index
 
     def close(self) -> None:
