@@ -194,7 +194,7 @@ def load(home: Path, **flags: Any) -> Settings:
     try:
         return Settings(**{"_file": file, **given})
     except ValidationError as exc:
-        raise _explain(exc, where) from exc
+        raise _explain(exc, where, given) from exc
     except SettingsError as exc:
         raise ConfigError(f"an environment variable UNIFIED_FLOW_… is wrong: {exc}") from exc
 
@@ -215,19 +215,28 @@ def _refuse_unknown_variables() -> None:
             )
 
 
-def _explain(exc: ValidationError, where: Path | None) -> ConfigError:
+def _explain(exc: ValidationError, where: Path | None, flags: Collection[str]) -> ConfigError:
     """The first mistake, with the setting's name and, for a typo, the name that was meant."""
     # A typo first: of a key that is needed it is the cause, and "field required" the effect.
     found = sorted(exc.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     first = found[0]
     key = ".".join(str(part) for part in first["loc"])
     source = f" (in {where}, a flag or the environment)" if where else ""
+    variable = _variable(first["loc"])
+    if variable is not None and first["loc"][0] not in flags:
+        source = f" (in the environment variable {variable})"
     if first["type"] == "extra_forbidden":
         close = get_close_matches(str(first["loc"][-1]), _known(first["loc"]), n=1)
         meant = f"; did you mean {close[0]!r}?" if close else ""
         return ConfigError(f"unknown setting {key!r}{source}{meant}", hint="mend the name")
     hint = f"write it as a list: [{first['input']!r}]" if first["type"] == "list_type" else None
     return ConfigError(f"setting {key!r} is wrong: {first['msg'].lower()}{source}", hint=hint)
+
+
+def _variable(loc: tuple[int | str, ...]) -> str | None:
+    """The environment's variable that sets what stands there: it goes before the file."""
+    wanted = (PREFIX + NESTED.join(map(str, loc))).upper()
+    return next((name for name in sorted(os.environ) if name.upper() == wanted), None)
 
 
 def _known(loc: tuple[int | str, ...]) -> list[str]:

@@ -81,6 +81,17 @@ def test_a_typo_of_a_key_that_is_needed_is_told_before_what_it_causes(home: Path
         load(home)
 
 
+@pytest.mark.parametrize("value", ["RETY=1", "RETRY=many"])
+def test_a_nested_variable_that_is_wrong_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    (home / "unified_flow.toml").write_text('model = "m"\nbase_url = "http://127.0.0.1:9"\n')
+    name, _, text = f"UNIFIED_FLOW_LIMITS__{value}".partition("=")
+    monkeypatch.setenv(name, text)
+    with pytest.raises(ConfigError, match=f"in the environment variable {name}"):
+        load(home)
+
+
 def test_what_has_to_be_a_list_is_shown_as_one(home: Path) -> None:
     (home / "unified_flow.toml").write_text('[tools]\nallow = "time.*"\n')
     with pytest.raises(ConfigError, match="valid list") as caught:
