@@ -21,6 +21,7 @@ class ModerationServer:
     def __init__(self, flags: Mapping[str, Mapping[str, float]] | None = None) -> None:
         self.flags = dict(flags or {})
         self.answer: tuple[int, bytes] | None = None
+        self.fails_for: str | None = None  # a text that has this is answered by status 500
         self.hangs = False
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
@@ -40,6 +41,8 @@ class ModerationServer:
     def reply(self, text: str) -> tuple[int, bytes]:
         if self.answer is not None:
             return self.answer
+        if self.fails_for is not None and self.fails_for in text:
+            return 500, b"{}"
         scores: dict[str, float] = {"harassment": 0.01, "hate": 0.01}
         for word, categories in self.flags.items():
             if word in text:

@@ -8,13 +8,17 @@ the turn before it counts, so that a turn that is killed goes on where it stood.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unified_flow.errors import RetrievalError
-from unified_flow.events import GuardrailChecked
+from unified_flow.events import GuardrailChecked, HistoryRead
+from unified_flow.folding import apply
 from unified_flow.guardrails import messages
 from unified_flow.guardrails.decision import (
+    BROKEN,
     PASS,
     UNREADABLE,
     GuardrailResult,
@@ -29,6 +33,7 @@ from unified_flow.guardrails.recorder import Recorder
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.stats import GuardrailStats, summed
 from unified_flow.ledger import Ledger
+from unified_flow.results import PriorTurn
 from unified_flow.sessions import SessionStore
 from unified_flow.sessions.store import message_ids
 from unified_flow.turn import Turn
@@ -36,6 +41,8 @@ from unified_flow.turn import Turn
 if TYPE_CHECKING:
     from unified_flow.guardrails.rulebook import Ready, Rulebook
     from unified_flow.guardrails.store import GuardrailStore
+
+logger = logging.getLogger("unified_flow.guardrails")
 
 
 class Guardrails:
@@ -61,7 +68,7 @@ class Guardrails:
         self._always = always
         self._store: GuardrailStore | None = None
         self._book: Rulebook | None = None
-        if always or has_store(home, settings):
+        if always or moderator is not None or has_store(home, settings):
             self.store()
 
     @property
@@ -84,7 +91,7 @@ class Guardrails:
         turn = ledger.turn
         if turn.pre is not None:
             return turn.pre.decision == "pass"
-        result = await self._of_message(turn)
+        result = await self._sure(turn, self._of_message(ledger))
         if result is None:
             return True
         _record(ledger, "pre", result)
@@ -99,17 +106,18 @@ class Guardrails:
         turn = ledger.turn
         if turn.post is not None:
             return turn.post.decision == "pass"
-        result = await self._moderated(turn, reply, "post") if reply else PASS
+        checked = await self._sure(turn, self._moderated(turn, reply, "post")) if reply else None
+        result = checked or PASS
         if not result.passes:
             messages.blocked(turn, "post", result)
             # First: should the process die in between, the reply is looked at once more.
-            await asyncio.to_thread(self._sessions.remove, message_ids(turn))
+            await self._take_back(turn)
         if self._moderator is not None:
             _record(ledger, "post", result)
         if not result.passes:
             await self._recorder.decided(turn, self.store(), "post", result, reply)
         elif self._always or turn.pre is not None:
-            await self._recorder.answered(turn, self.store())
+            await self._recorder.answered(ledger.turn, self.store())
         return result.passes
 
     def tried(self, attempt: int, message: str) -> None:
@@ -138,7 +146,7 @@ class Guardrails:
         assert self._moderator is not None
         from unified_flow.guardrails.moderation import moderated
 
-        outcome = await moderated(self._moderator, "hello")
+        outcome = await moderated(self._moderator, "hello", self._settings.moderation_timeout_s)
         return str(outcome.error) if isinstance(outcome, ModerationFailed) else None
 
     def stats_of_today(self) -> GuardrailStats | None:
@@ -153,9 +161,29 @@ class Guardrails:
         if self._store is not None:
             self._store.close()
 
-    async def _of_message(self, turn: Turn) -> GuardrailResult | None:
+    async def _sure(
+        self, turn: Turn, checking: Coroutine[Any, Any, GuardrailResult | None]
+    ) -> GuardrailResult | None:
+        """What the check says; one that breaks lets nothing pass."""
+        try:
+            return await checking
+        except Exception as exc:  # noqa: BLE001 - a check that broke must not let a word out
+            logger.error("a guardrail of turn %s failed: %r", turn.turn_id, exc)
+            await self._recorder.tell(exc, turn)
+            return BROKEN
+
+    async def _take_back(self, turn: Turn) -> None:
+        try:
+            await asyncio.to_thread(self._sessions.remove, message_ids(turn))
+        except RetrievalError as exc:
+            # The silence holds all the same; a person sees to what the session may still hold.
+            logger.critical("turn %s may still be in its session: %s", turn.turn_id, exc)
+            await self._recorder.tell(exc, turn)
+
+    async def _of_message(self, ledger: Ledger) -> GuardrailResult | None:
         """None where nothing is configured for this user. The cheapest check comes first, and a
         text that is blocked already is shown to nobody else."""
+        turn = ledger.turn
         try:
             ready = await self._rules_of(turn.user_id)
         except RetrievalError as exc:
@@ -170,14 +198,38 @@ class Guardrails:
                 result = of_matches(found)
             if not result.passes:
                 return result
-        return await self._moderated(turn, turn.question, "pre")
+        result = await self._moderated(turn, turn.question, "pre")
+        if result.passes and turn.history:
+            await self._clean(ledger, turn.history, ready)
+        return result
+
+    async def _clean(
+        self, ledger: Ledger, history: tuple[PriorTurn, ...], ready: Ready | None
+    ) -> None:
+        """Of what the caller says was said before, the model is told only what may be said: a
+        front end sends the blocked messages of a conversation again with every later one."""
+        checked = [self._may_be_told(ledger.turn, each, ready) for each in history]
+        passed = await asyncio.gather(*checked)
+        kept = [each for each, passes in zip(history, passed, strict=True) if passes]
+        if len(kept) < len(history):
+            ledger.record(HistoryRead(phase="query_analyzer", turns=kept))
+
+    async def _may_be_told(self, turn: Turn, said: PriorTurn, ready: Ready | None) -> bool:
+        """Not without an answer either: it was met with silence."""
+        if not said.answer.strip():
+            return False
+        text = f"{said.question}\n{said.answer}"
+        found = await asyncio.to_thread(ready.matcher.matches, text) if ready is not None else []
+        if found:
+            return False
+        return (await self._moderated(turn, text, "pre")).passes
 
     async def _moderated(self, turn: Turn, text: str, stage: Stage) -> GuardrailResult:
         if self._moderator is None:
             return PASS
         from unified_flow.guardrails.moderation import moderated
 
-        outcome = await moderated(self._moderator, text)
+        outcome = await moderated(self._moderator, text, self._settings.moderation_timeout_s)
         if isinstance(outcome, ModerationFailed):
             await self._recorder.tell(outcome.error, turn)
         return of_moderation(
@@ -197,13 +249,17 @@ class Guardrails:
 
 
 def _record(ledger: Ledger, stage: Stage, result: GuardrailResult) -> None:
-    ledger.record(
-        GuardrailChecked(
-            stage=stage,
-            decision=result.decision,
-            reason=result.reason,
-            confidence=result.confidence,
-            matched_rule=result.matched_rule,
-            failed=result.failed,
-        )
+    event = GuardrailChecked(
+        stage=stage,
+        decision=result.decision,
+        reason=result.reason,
+        confidence=result.confidence,
+        matched_rule=result.matched_rule,
+        failed=result.failed,
     )
+    try:
+        ledger.record(event)
+    except OSError as exc:
+        # Silence must not hang on the disk; an answer meets it again in its next phase.
+        logger.critical("the journal in %s cannot be written: %s", ledger.folder, exc)
+        ledger.turn = apply(ledger.turn, event)

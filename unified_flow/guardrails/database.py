@@ -5,6 +5,7 @@ The URL holds a password, so that nothing here shows it: neither a message nor a
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -163,7 +164,7 @@ class Database:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except (SQLAlchemyError, OSError) as exc:
+        except (SQLAlchemyError, OSError, json.JSONDecodeError) as exc:
             said = getattr(exc, "orig", None) or exc
             if self._file is not None:
                 hint = "move the file aside to begin anew, or restore it from a copy"

@@ -43,6 +43,7 @@ class GuardrailResult:
 
 PASS = GuardrailResult("pass")
 UNREADABLE = GuardrailResult("block", "The rules cannot be read", 0.0, "rules_failed", failed=True)
+BROKEN = GuardrailResult("block", "A guardrail failed", 0.0, "guardrails_failed", failed=True)
 
 
 def of_scope(rules: UserRules, channel: str | None) -> GuardrailResult:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -77,20 +80,47 @@ def _read(body: bytes, endpoint: str) -> Moderated:
                 score = result.category_scores.get(category)
                 found[category] = max(found.get(category, 0.0), 1.0 if score is None else score)
     ordered = sorted(found.items(), key=lambda item: -item[1])
-    bounded = {category: min(1.0, max(0.0, score)) for category, score in ordered}
-    return Moderated(any(result.flagged for result in results), bounded)
+    return Moderated(any(result.flagged for result in results), dict(ordered))
 
 
-async def moderated(moderator: Moderator, text: str) -> Moderated | ModerationFailed:
-    """What the moderator says; its failure is a value, because the settings decide what follows."""
+async def moderated(
+    moderator: Moderator, text: str, timeout_s: float
+) -> Moderated | ModerationFailed:
+    """What the moderator says; its failure is a value, because the settings decide what follows.
+
+    That is also no answer within `timeout_s` seconds, or one that is of another type."""
+    asking: asyncio.Future[Moderated] | None = None
     try:
-        return await moderator.moderate(text)
+        asking = asyncio.ensure_future(moderator.moderate(text))
+        # Not wait_for: whoever does not heed its cancellation would be waited for.
+        await asyncio.wait({asking}, timeout=timeout_s)
+        if not asking.done():
+            raise TimeoutError(f"the moderator did not answer within {timeout_s:g} s")
+        if asking.cancelled():
+            raise SchemaMismatchError("the moderator has cancelled itself")
+        return _checked(asking.result())
     except Exception as exc:  # noqa: BLE001 - a foreign classifier may raise anything
         return ModerationFailed(_brief(exc), exc)
+    finally:
+        if asking is not None:
+            asking.cancel()
+
+
+def _checked(said: object) -> Moderated:
+    """A foreign classifier's outcome, its scores within 0..1."""
+    if not isinstance(said, Moderated) or not isinstance(said.flagged, bool):
+        raise SchemaMismatchError(f"the moderator answered {type(said).__name__}, not Moderated")
+    scores = {str(name): _unit(float(score)) for name, score in said.categories.items()}
+    return replace(said, categories=scores, name=str(said.name), rule=str(said.rule))
+
+
+def _unit(score: float) -> float:
+    """What is no number counts as certain."""
+    return 1.0 if math.isnan(score) else min(1.0, max(0.0, score))
 
 
 def _brief(exc: Exception) -> str:
-    if isinstance(exc, httpx.TimeoutException):
+    if isinstance(exc, httpx.TimeoutException | TimeoutError):
         return "no answer in time"
     if isinstance(exc, httpx.HTTPStatusError):
         return f"status {exc.response.status_code}"

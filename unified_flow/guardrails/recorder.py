@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from interventions import InterventionQueue, InterventionRequest
 from unified_flow.classify import classify
-from unified_flow.errors import HumanNeededError, RetrievalError, UnifiedFlowError
+from unified_flow.errors import HumanNeededError, UnifiedFlowError
 from unified_flow.folding import GUARDRAILS
 from unified_flow.guardrails.decision import GuardrailResult, Stage
 from unified_flow.guardrails.settings import GuardrailSettings
@@ -72,14 +72,15 @@ class Recorder:
         )
 
     async def answered(self, turn: Turn, store: GuardrailStore) -> None:
-        unchecked = turn.pre is not None and turn.pre.failed
+        checks = [check for check in (turn.pre, turn.post) if check is not None]
+        unchecked = next((check for check in checks if check.failed), None)
         await self._keep(
             store,
             turn,
             decision="respond",
-            confidence=0.0 if unchecked else 1.0,
-            reason=turn.pre.reason if turn.pre is not None and unchecked else "",
-            matched_rule=turn.pre.matched_rule if turn.pre is not None else None,
+            confidence=1.0 if unchecked is None else 0.0,
+            reason="" if unchecked is None else unchecked.reason,
+            matched_rule=None if unchecked is None else unchecked.matched_rule,
             outcome="passed",
         )
 
@@ -158,7 +159,7 @@ class Recorder:
             ):
                 if decision.outcome in outcomes and self._is_spike(store, outcomes):
                     self._put(self._alert(error), turn, "critical")
-        except RetrievalError as exc:
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the silence holds
             logger.critical("a decision (%s) could not be kept: %s", decision.decision, exc)
             self._put(exc, turn, "critical")
 

@@ -29,7 +29,7 @@ def _ask(settings: GuardrailSettings, text: str, **environ: str) -> Moderated | 
         moderator = moderator_of(settings, environ)
         assert moderator is not None
         try:
-            return await moderated(moderator, text)
+            return await moderated(moderator, text, settings.moderation_timeout_s)
         finally:
             await moderator.aclose()
 

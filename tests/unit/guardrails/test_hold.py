@@ -1,0 +1,175 @@
+"""Nothing slips past the guardrails: not as history, and not because something in them broke."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.answers import COMPLETE, DRAFT, script
+from tests.servers.model_server import ModelServer
+from tests.servers.moderation_server import ModerationServer
+from unified_flow.flow import UnifiedFlow
+from unified_flow.guardrails.moderation import moderated
+from unified_flow.guardrails.moderator import Moderated, ModerationFailed
+from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.guardrails.store import GuardrailStore, store_of
+from unified_flow.results import PriorTurn
+from unified_flow.turn import Turn
+from unified_flow.wiring import wire
+
+ASKED = "What is a topic?"
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with ModelServer(script(planner=[COMPLETE] * 20)) as server:
+        yield server
+
+
+@pytest.fixture
+def rules(home: Path) -> Iterator[GuardrailStore]:
+    store = store_of(home, GuardrailSettings())
+    store.change("default", lambda own: own.model_copy(update={"flagged_keywords": ("spam",)}))
+    yield store
+    store.close()
+
+
+def say(home: Path, model: ModelServer, *messages: str, **more: Any) -> list[Turn]:
+    history = more.pop("history", None)
+
+    async def run() -> list[Turn]:
+        options = {"policy": "silent", "model": "test-model", "base_url": model.url} | more
+        async with UnifiedFlow(wire(home, **options)) as flow:
+            return [await flow.process("s1", text, history=history) for text in messages]
+
+    return asyncio.run(run())
+
+
+def said_before(*exchanges: tuple[str, str]) -> list[PriorTurn]:
+    return [
+        PriorTurn(turn_id=number, question=asked, answer=told)
+        for number, (asked, told) in enumerate(exchanges, 1)
+    ]
+
+
+def test_what_would_be_blocked_does_not_come_back_as_history(
+    home: Path, model: ModelServer, rules: GuardrailStore
+) -> None:
+    """A front end sends the whole conversation, with the messages that were met by silence."""
+    history = said_before(
+        ("Where is my robot?", "In the hall."),
+        ("Buy my spam", "ok"),
+        ("What a vile insult", "ok"),
+        ("Left unanswered", ""),
+        ("And before?", "spam it was"),
+    )
+    with ModerationServer({"insult": {"harassment": 0.9}}) as moderation:
+        own = {"moderation_url": moderation.url}
+        [turn] = say(home, model, ASKED, guardrails=own, history=history)
+        assert not any("spam" in text for text in moderation.texts)
+    assert turn.should_respond
+    told = "".join(request.text for request in model.requests)
+    assert "Where is my robot?" in told
+    assert not any(word in told for word in ("spam", "insult", "Left unanswered"))
+
+
+class Odd:
+    """A classifier of somebody's own, which does what no classifier should."""
+
+    def __init__(self, outcome: Any) -> None:
+        self._outcome = outcome
+
+    async def moderate(self, text: str) -> Moderated:
+        if self._outcome == "hangs":
+            await asyncio.Event().wait()
+        if isinstance(self._outcome, BaseException):
+            raise self._outcome
+        return self._outcome  # type: ignore[no-any-return]
+
+    async def aclose(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        {"flagged": False},
+        None,
+        "hangs",
+        Moderated("no"),  # type: ignore[arg-type]
+        Moderated(True, {"x": "much"}),  # type: ignore[dict-item]
+        asyncio.CancelledError(),
+    ],
+)
+def test_a_moderator_of_odd_ways_has_failed(outcome: Any) -> None:
+    found = asyncio.run(asyncio.wait_for(moderated(Odd(outcome), "x", 0.05), 10))
+    assert isinstance(found, ModerationFailed)
+
+
+def test_scores_are_held_within_their_bounds() -> None:
+    scores = {"a": 7.5, "b": -1.0, "c": float("nan")}
+    found = asyncio.run(moderated(Odd(Moderated(True, scores)), "x", 5.0))
+    assert isinstance(found, Moderated)
+    assert found.categories == {"a": 1.0, "b": 0.0, "c": 1.0}
+
+
+def test_a_row_that_is_no_json_silences_and_is_recorded(
+    home: Path, model: ModelServer, rules: GuardrailStore
+) -> None:
+    with rules._database.write() as connection:
+        connection.execute(sa.text("UPDATE ai_rules SET flagged_keywords = '[oops'"))
+    [turn] = say(home, model, ASKED)
+    assert not turn.should_respond
+    assert model.requests == []
+    [row] = rules.decisions(limit=9)
+    assert (row.decision, row.matched_rule) == ("ignore", "rules_failed")
+
+
+def test_a_reply_is_silenced_though_the_session_cannot_be_written(
+    home: Path, model: ModelServer, rules: GuardrailStore
+) -> None:
+    with ModerationServer() as moderation:
+        own = {"moderation_url": moderation.url}
+        say(home, model, ASKED, guardrails=own)
+        moderation.flags["named bus"] = {"hate": 0.7}
+        holder = sqlite3.connect(home / "shared_state" / "sessions.sqlite3")
+        holder.execute("PRAGMA journal_mode = DELETE")
+        holder.execute("DROP TABLE messages")
+        holder.commit()
+        holder.close()
+        [turn] = say(home, model, "And this?", guardrails=own)
+    assert not turn.should_respond
+    assert rules.decisions(limit=1)[0].outcome == "post_blocked"
+
+
+def test_a_guardrail_that_breaks_blocks(
+    home: Path, model: ModelServer, rules: GuardrailStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: object, text: str) -> list[object]:
+        raise KeyError(text)
+
+    monkeypatch.setattr("unified_flow.guardrails.matching.Matcher.matches", broken)
+    [turn] = say(home, model, ASKED)
+    assert not turn.should_respond
+    assert model.requests == []
+    [row] = rules.decisions(limit=9)
+    assert row.matched_rule == "guardrails_failed"
+
+
+def test_an_answer_that_nobody_checked_is_recorded_so(
+    home: Path, model: ModelServer, rules: GuardrailStore
+) -> None:
+    """`fail_open`, and the endpoint goes away between the message and the reply."""
+    with ModerationServer() as moderation:
+        moderation.fails_for = "named bus"
+        own = {"moderation_url": moderation.url, "moderation_failure": "fail_open"}
+        [turn] = say(home, model, ASKED, guardrails=own)
+    assert turn.response == DRAFT.response
+    [row] = rules.decisions(limit=9)
+    assert (row.decision, row.confidence) == ("respond", 0.0)
+    assert row.matched_rule == "moderation_failed"
