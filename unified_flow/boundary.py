@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
@@ -72,7 +73,16 @@ async def run_phase(
                 continue
             failure, kit = replace(earliest[0], attempt=attempt), earliest[1]
             _flush(ledger)
-            told = await _tell(failure, kit, ledger, services)
+            course.telling = asyncio.create_task(
+                asyncio.to_thread(tell, failure, kit, ledger.turn, services)
+            )
+            try:
+                told = await _told_in_time(course.telling, failure, ledger, services)
+            except asyncio.CancelledError:
+                # The intervention comes all the same, and what it is about must be there then.
+                told = await _whatever_happens(course.telling)
+                _record_failure(failure, visit, told, action, took, ledger)
+                raise
             _record_failure(failure, visit, told, action, took, ledger)
             found = await course.retrieved(ledger.turn) if action.answer == "degrade" else []
             raise _phase_error(failure, told, action, found, ledger) from failure.error
@@ -97,13 +107,22 @@ def _decide(failure: Failure, first: Failure, ledger: Ledger, services: Services
     return of_first if isinstance(of_first, Stop) else action
 
 
-async def _tell(failure: Failure, kit: Kit | None, ledger: Ledger, services: Services) -> Told:
+async def _told_in_time(
+    telling: asyncio.Task[Told], failure: Failure, ledger: Ledger, services: Services
+) -> Told:
     """Under a policy with time-outs a queue that somebody holds must not hold the answer too: it
     is told all the same, and the answer does not know under which name."""
-    telling = asyncio.create_task(asyncio.to_thread(tell, failure, kit, ledger.turn, services))
     bounded = services.policy.bounds.pipeline_s is not None
     done, _ = await asyncio.wait({telling}, timeout=TELL_S if bounded else None)
     return telling.result() if done else untold(failure, ledger.turn, services)
+
+
+async def _whatever_happens(telling: asyncio.Task[Told]) -> Told:
+    """Its result, however often whoever waits for it is cancelled meanwhile."""
+    while not telling.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({telling})
+    return telling.result()
 
 
 def _enter(
@@ -157,6 +176,7 @@ def _record_failure(
         error_type=type(failure.error).__name__,
         error_message=redacted_message(failure.error),
         category=failure.meaning.category,
+        code=failure.meaning.code,
         tool=failure.tool,
         intervention_id=told.intervention_id if told else None,
         admission=told.admission if told else None,

@@ -23,11 +23,13 @@ BEFORE_TOOLS = (None, *NAMES[: NAMES.index("coordinator") - 1])
 
 @dataclass
 class Course:
-    """Times are those of the loop's clock; None: no bound."""
+    """Times are those of the loop's clock; None: no bound. `telling` puts the failure of the turn
+    into the queue, and may outlive it."""
 
     began_at: float = 0.0
     bounds: Bounds = UNBOUNDED
     prefetch: Prefetch | None = None
+    telling: asyncio.Task[Any] | None = None
 
     @classmethod
     def begin(cls, bounds: Bounds) -> Course:

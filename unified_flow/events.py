@@ -203,6 +203,7 @@ class PhaseFailed(Event):
     error_type: str
     error_message: str
     category: str
+    code: str | None = None
     tool: str | None
     intervention_id: str | None
     admission: str | None

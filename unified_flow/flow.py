@@ -104,7 +104,7 @@ class UnifiedFlow:
             question=question,
             persist=persist,
         )
-        with self._kept_if_needed(ledger):
+        with self._kept_if_needed(ledger, course):
             if history is not None:
                 ledger.record(HistoryRead(phase="query_analyzer", turns=list(history)))
             try:
@@ -130,7 +130,7 @@ class UnifiedFlow:
         folder = self.services.folders.path(turn_id)
         course = Course.begin(self.services.policy.bounds)
         ledger = Ledger(folder, observer, first=decide)
-        with self._kept_if_needed(ledger):
+        with self._kept_if_needed(ledger, course):
             return await run_turn(ledger, course, self.services)
 
     async def _refresh_documents(self, course: Course) -> None:
@@ -151,16 +151,18 @@ class UnifiedFlow:
                 raise
 
     @contextmanager
-    def _kept_if_needed(self, ledger: Ledger) -> Iterator[None]:
+    def _kept_if_needed(self, ledger: Ledger, course: Course) -> Iterator[None]:
         """The turn's folder goes with the turn, unless it is to be kept or waits for a person."""
         try:
             with ledger:
-                yield
+                try:
+                    yield
+                finally:  # before the journal is anybody's
+                    if ledger.turn.waits and not ledger.turn.persist:
+                        self._unkept.failed(ledger.turn.turn_id, course.telling)
         finally:
             if not ledger.turn.persist:
-                if ledger.turn.waits:
-                    self._unkept.failed(ledger.turn.turn_id)
-                else:
+                if not ledger.turn.waits:
                     shutil.rmtree(ledger.folder, ignore_errors=True)
                 self._unkept.look_now_and_then()
 

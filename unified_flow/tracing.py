@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from interventions.entry import state_of
+from interventions import InterventionQueue
+from interventions.entry import Entry, state_of
 from interventions.errors import NotFoundError
 from interventions.home import find_home
 from interventions.redaction import redact_text
@@ -61,12 +62,11 @@ def _of_turn(turn: Turn) -> dict[str, Any]:
 def _with_intervention(line: dict[str, Any], root: Path) -> dict[str, Any]:
     phases = [phase | {"agent": AGENT_OF.get(phase["name"])} for phase in line.get("phases") or []]
     known = line | {"phases": phases, "intervention": None}
-    wanted = line.get("intervention_id")
-    if wanted is None:
-        return known
     try:
-        entry = queue_at(root).find(wanted)
+        entry = _entry(line, queue_at(root))
     except NotFoundError:
+        return known
+    if entry is None:
         return known
     return known | {
         "intervention": {
@@ -81,3 +81,15 @@ def _with_intervention(line: dict[str, Any], root: Path) -> dict[str, Any]:
             "resolution": entry.get("resolution"),
         }
     }
+
+
+def _entry(line: dict[str, Any], queue: InterventionQueue) -> Entry | None:
+    """Of a line that was written before the queue had answered, that of its turn.
+
+    Raises NotFoundError."""
+    if wanted := line.get("intervention_id"):
+        return queue.find(wanted)
+    turn_id = line.get("turn_id")
+    if not turn_id or not line.get("error"):
+        return None
+    return next((entry for entry in queue.entries() if entry["turn_id"] == turn_id), None)

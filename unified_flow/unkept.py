@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
+from typing import Any
 
 from interventions import InterventionQueue
 from interventions.errors import QueueError
@@ -37,11 +38,16 @@ class Unkept:
         self._queue = queue
         self._clock = clock
         self._waiting: set[int] | None = None
+        self._untold: set[int] = set()
         self._next_at = 0.0
         self._look: asyncio.Future[int] | None = None
 
-    def failed(self, turn_id: int) -> None:
-        """This one waits for a person."""
+    def failed(self, turn_id: int, telling: asyncio.Task[Any] | None = None) -> None:
+        """This one waits for a person, who may not have been told yet: until then that no
+        intervention names it does not mean that it is closed."""
+        if telling is not None and not telling.done():
+            self._untold.add(turn_id)
+            telling.add_done_callback(lambda _: self._untold.discard(turn_id))
         if self._waiting is not None:
             self._waiting.add(turn_id)
 
@@ -62,7 +68,8 @@ class Unkept:
         try:
             if self._waiting is None:
                 self._waiting = unkept(self._folders)
-            closed = self._waiting - needed(self._queue.entries())
+            told = self._waiting - self._untold  # before the queue is read
+            closed = told - needed(self._queue.entries())
             removed = {turn_id for turn_id in closed if self._remove(turn_id)}
             self._waiting -= removed
             return len(removed)

@@ -43,7 +43,8 @@ async def run_turn(ledger: Ledger, course: Course, services: Services) -> Turn:
         _complete(ledger, "answered", saved=False, started=started)
     except (asyncio.CancelledError, KeyboardInterrupt) as exc:
         error = exc
-        _close(ledger, TurnInterrupted(phase=ledger.turn.running, reason=type(exc).__name__))
+        if ledger.turn.status != "failed":  # while that was told
+            _close(ledger, TurnInterrupted(phase=ledger.turn.running, reason=type(exc).__name__))
         raise
     except BaseException as exc:
         error = exc

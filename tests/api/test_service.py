@@ -330,3 +330,23 @@ def test_many_clients_and_every_request_has_its_line(service: Service) -> None:
         assert list(pool.map(one, range(8))) == [5] * 8
     ids = [line["request_id"] for line in service.log[before:]]
     assert len(ids) == len(set(ids)) == 40
+
+
+def test_a_turn_that_is_silent_or_left_is_counted_too(folder: Path, docs: Path) -> None:
+    with (
+        ModelServer(script(synthesis=status(500))) as model,
+        serving(folder, *model_flags(model.url), "--policy", "silent", docs=docs) as service,
+    ):
+        answer = service.ask()
+        assert (answer.status_code, answer.json()["should_respond"]) == (200, False)
+        model.script = script(query_analyzer=hang())
+        with pytest.raises(httpx.ReadTimeout):
+            service.http.post("/query", json={"question": "x?"}, timeout=0.5)
+        _until(lambda: len(service.log) == 2, "who left has no line")
+        text = service.http.get("/metrics").text
+    for name in (
+        'turns_total{status="failed"}',
+        'turns_total{status="interrupted"}',
+        'failures_total{category="llm_error",code="LLM_ERROR",phase="synthesis"}',  # every try
+    ):
+        assert f"unified_flow_{name} " in text

@@ -23,6 +23,7 @@ from unified_flow.models.scripted import ScriptedModel
 from unified_flow.querylog import QueryLog
 from unified_flow.resuming.run import Resumption, resume_turn
 from unified_flow.retrieval import Passage
+from unified_flow.tracing import trace
 from unified_flow.turn import Turn
 from unified_flow.unkept import EVERY_S, Unkept
 from unified_flow.wiring import wire
@@ -318,3 +319,65 @@ def test_a_queue_that_somebody_holds_does_not_hold_the_answer(
     assert error.answer == "degrade"
     (entry,) = open_entries(home)
     assert entry["turn_id"] == error.turn_id
+
+
+def test_a_turn_whose_failure_is_still_being_told_is_not_removed(
+    home: Path, docs: Path, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No intervention names it, and yet none is closed."""
+    monkeypatch.setattr("unified_flow.boundary.TELL_S", 0.1)
+    model_server.script = script(query_analyzer=status(503))
+    lock_file(home).parent.mkdir(parents=True, exist_ok=True)
+
+    async def run() -> None:
+        async with flow_at(home, docs, model_server) as flow:
+            with InterventionQueue(home).store.transaction(5.0):
+                with pytest.raises(PhaseError) as raised:
+                    await flow.process("s", QUESTION, persist=False)
+                assert raised.value.admission == "pending"
+                assert flow._unkept.remove_closed() == 0
+                assert folders(home) == ["turn_000001"]
+            while not open_entries(home):
+                await asyncio.sleep(0.005)
+            assert flow._unkept.remove_closed() == 0
+
+    asyncio.run(run())
+    (entry,) = open_entries(home)
+    assert entry["turn_id"] == 1
+    (request,) = trace(home, entry["request_id"])
+    assert request["intervention"]["id"] == entry["id"], "its line was written before it had one"
+    assert folders(home) == ["turn_000001"]
+
+
+def test_whoever_leaves_while_a_failure_is_told_leaves_the_turn_to_it(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(query_analyzer=status(503))
+    lock_file(home).parent.mkdir(parents=True, exist_ok=True)
+
+    async def run() -> None:
+        async with UnifiedFlow.from_config(
+            home, docs=[docs], model="test-model", base_url=model_server.url
+        ) as flow:
+            with InterventionQueue(home).store.transaction(5.0):
+                turn = asyncio.create_task(flow.process("s", QUESTION, persist=False))
+                while not any("model_failed" in line for line in _events(home)):
+                    await asyncio.sleep(0.005)
+                for _ in range(2):
+                    turn.cancel()
+                    await asyncio.sleep(0.05)  # so that it is given the chance to end too early
+                assert not turn.done()
+            await asyncio.wait({turn})
+            assert turn.cancelled()
+
+    asyncio.run(run())
+    (entry,) = open_entries(home)
+    assert folders(home) == ["turn_000001"]
+    last = journal_lines(home)[-1]
+    assert (last["event"], last["intervention_id"]) == ("phase_failed", entry["id"])
+    assert last["code"] == "LLM_ERROR"
+
+
+def _events(home: Path) -> list[str]:
+    path = home / "shared_state/turns/turn_000001/journal.jsonl"
+    return path.read_text().splitlines() if path.exists() else []

@@ -77,8 +77,6 @@ async def ask(
             history=question.history if question.session_id is None else None,
         )
     except Exception as exc:
-        if isinstance(exc, PhaseError):
-            metrics.failed(exc.phase, exc.category, exc.code)
         problem = await problem_of(exc, flow, question, facts)
         metrics.question(facts.client, question.text, problem.status)
         raise ProblemError(problem) from exc

@@ -18,7 +18,13 @@ from interventions.health import Health
 from interventions.redaction import redact_text
 from unified_flow.api.facts import Facts
 from unified_flow.errors import RetrievalError
-from unified_flow.events import Observed, PhaseCompleted, PhaseFailed, TurnCompleted
+from unified_flow.events import (
+    Observed,
+    PhaseCompleted,
+    PhaseFailed,
+    TurnCompleted,
+    TurnInterrupted,
+)
 from unified_flow.guardrails.stats import GuardrailStats
 
 SLO_5XX = 0.001  # graceful-degradation-adr.md: 99.9 %
@@ -69,14 +75,15 @@ class Metrics:
         """An observer of a turn."""
         if isinstance(event, PhaseCompleted | PhaseFailed):
             self._phase_s.labels(event.phase).observe(event.duration_ms / 1000)
+        if isinstance(event, PhaseFailed):
+            self._failures.labels(event.phase, event.category, event.code or "").inc()
+            if event.action != "retry" and event.phase != "save":  # which costs nobody the answer
+                self._turns.labels("failed").inc()
+        elif isinstance(event, TurnInterrupted):
+            self._turns.labels("interrupted").inc()
         elif isinstance(event, TurnCompleted):
             self._turns.labels(event.status).inc()
             self._turn_s.observe(event.duration_ms / 1000)
-
-    def failed(self, phase: str, category: str, code: str) -> None:
-        """A turn that a failure has halted."""
-        self._turns.labels("failed").inc()
-        self._failures.labels(phase, category, code).inc()
 
     def answered(self, facts: Facts) -> None:
         self._http.labels(facts.route, str(facts.status)).inc()
