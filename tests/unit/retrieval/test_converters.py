@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import zipfile
 from collections.abc import Iterator
@@ -28,6 +29,15 @@ def shelf(tmp_path: Path) -> Path:
 def index(tmp_path: Path) -> Iterator[Index]:
     with Index.open(tmp_path / "state" / "index") as opened:
         yield opened
+
+
+def test_the_process_that_converts_may_write_no_file() -> None:
+    with Converter(Bounds()) as converter:
+        with pytest.raises(UnusableError):
+            converter.convert(".docx", b"PK no more")
+        assert converter._process is not None
+        limits = resource.prlimit(converter._process.pid, resource.RLIMIT_FSIZE)
+    assert limits == (0, 0)
 
 
 def test_a_pdf_is_cited_by_its_page(index: Index, shelf: Path) -> None:

@@ -145,6 +145,15 @@ def test_a_server_that_was_killed_between_two_calls_is_started_anew(tmp_path: Pa
     with_box(stdio(), tmp_path, body)
 
 
+def test_closing_waits_until_the_server_has_ended(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        assert _children()
+        await box.aclose()
+        assert not _children()
+
+    with_box(stdio(), tmp_path, body)
+
+
 def test_no_process_is_left_when_it_is_closed(tmp_path: Path) -> None:
     async def body(box: Toolbox) -> None:
         await call(box, "test.add", a=1, b=1)
