@@ -40,6 +40,8 @@ DRAFT = Draft(
     response="A topic is a named bus.",
     citations=[Citation(source="docs/robots.md:5", quote="A topic is a named bus", score=0.9)],
 )
+# A draft that needs no source: what the tools of a test return need not support it.
+NOTHING_CLAIMED = DRAFT.model_copy(update={"abstained": True, "citations": []})
 ALL_WELL = Checks(
     claims_supported=True, no_hallucinations=True, query_addressed=True, coherent_format=True
 )

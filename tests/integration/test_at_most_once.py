@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.answers import COMPLETE, DRAFT
+from tests.answers import COMPLETE, NOTHING_CLAIMED
 from tests.integration import test_resume
 from tests.integration.test_resume import BROKEN, ask, resume
 from unified_flow import errors
@@ -24,9 +24,6 @@ from unified_flow.policies import Action, Bounds, Failure, Retry, Stop
 from unified_flow.results import Plan, ToolRequest
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-
-# It claims nothing, so that what the tools wrote need not support it.
-NOTHING_CLAIMED = DRAFT.model_copy(update={"abstained": True, "citations": []})
 
 
 def make(home: Path, docs: None, **over: Any) -> UnifiedFlow:

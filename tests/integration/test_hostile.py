@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.answers import DRAFT, PROCEED, QUESTION, open_entries, script, scripted_flow, served_flow
+from tests.answers import (
+    NOTHING_CLAIMED,
+    PROCEED,
+    QUESTION,
+    open_entries,
+    script,
+    scripted_flow,
+    served_flow,
+)
 from tests.cli.test_ask import run
 from tests.servers.model_server import ModelServer, answer, status
 from unified_flow.errors import InputError, PhaseError, ReflectionError
@@ -201,6 +209,6 @@ def test_output_that_cannot_be_written_is_one_line(home: Path, docs: Path) -> No
 
 
 def test_a_long_answer_is_not_cut(home: Path, docs: Path) -> None:
-    long = DRAFT.model_copy(update={"response": "word " * 20_000})
+    long = NOTHING_CLAIMED.model_copy(update={"response": "word " * 20_000})
     reply = asyncio.run(scripted_flow(home, docs, synthesis=long).process_request("s", QUESTION))
     assert reply["response"] == long.response

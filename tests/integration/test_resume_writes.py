@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from interventions.resumers import BegunCall, Settled
-from tests.answers import COMPLETE, QUESTION, journal_lines, script
+from tests.answers import COMPLETE, NOTHING_CLAIMED, QUESTION, journal_lines, script
 from tests.servers.model_server import ModelServer
 from unified_flow.flow import UnifiedFlow
 from unified_flow.journal import read
@@ -42,7 +42,7 @@ class Note(Arguments):
 @pytest.fixture
 def cut_off(home: Path, model_server: ModelServer) -> None:
     """A turn whose writing tool had begun when somebody stopped it."""
-    model_server.script = script(planner=[WRITE, COMPLETE])
+    model_server.script = script(planner=[WRITE, COMPLETE], synthesis=NOTHING_CLAIMED)
 
     async def run(args: Note) -> ToolOutput:
         raise asyncio.CancelledError

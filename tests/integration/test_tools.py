@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 
-from tests.answers import COMPLETE, journal_lines, open_entries, script, served_flow
+from tests.answers import (
+    COMPLETE,
+    NOTHING_CLAIMED,
+    journal_lines,
+    open_entries,
+    script,
+    served_flow,
+)
 from tests.servers import mcp_server
 from tests.servers.model_server import ModelServer
 from unified_flow.errors import CoordinatorError
@@ -72,7 +79,9 @@ class Asked:
         self.home, self.server = home, server
 
     def __call__(self, tool: str, *flags: object, **args: Any) -> subprocess.CompletedProcess[str]:
-        self.server.script = script(planner=[plan(tool, **args), *[COMPLETE] * 5])
+        self.server.script = script(
+            planner=[plan(tool, **args), *[COMPLETE] * 5], synthesis=NOTHING_CLAIMED
+        )
         model = ("--model", "m", "--base-url", self.server.url)
         return run("unified-flow", "ask", "What?", *model, *flags, home=self.home)
 
@@ -238,7 +247,7 @@ def test_a_note_to_another_failure_is_no_answer(asked: Asked) -> None:
 def test_two_questions_to_a_person_are_two_answers(asked: Asked) -> None:
     ask = [ToolRequest(tool="human.ask", args={"question": q}) for q in ("First?", "Second?")]
     both = Plan(decision="EXECUTE", route="coordinator", tool_requests=ask)
-    asked.server.script = script(planner=[both, *[COMPLETE] * 3])
+    asked.server.script = script(planner=[both, *[COMPLETE] * 3], synthesis=NOTHING_CLAIMED)
     home = asked.home
     model = ("--model", "m", "--base-url", asked.server.url)
     run("unified-flow", "ask", "Where?", *model, home=home)
@@ -320,7 +329,9 @@ def test_a_server_that_dies_in_the_middle_is_an_intervention_and_a_resume_starts
     refused = run("unified-flow", "resume", 1, home=served_home)
     assert refused.returncode == 2
     assert "--rerun-tools" in refused.stderr, "whether it wrote is unknown"
-    model_server.script = script(planner=[plan("test.add", a=1, b=1), *[COMPLETE] * 3])
+    model_server.script = script(
+        planner=[plan("test.add", a=1, b=1), *[COMPLETE] * 3], synthesis=NOTHING_CLAIMED
+    )
     again = run("unified-flow", "resume", 1, "--rerun-tools", "--from", "planner", home=served_home)
     assert again.returncode == 0, again.stderr
 
@@ -373,7 +384,7 @@ def test_a_model_that_obeys_what_was_planted_reaches_nothing(
         "mcp": plan("test.say", text=order),
     }[source]
 
-    model_server.script = script(planner=[first, plan(tool, **args)])
+    model_server.script = script(planner=[first, plan(tool, **args)], synthesis=NOTHING_CLAIMED)
 
     async def ask() -> None:
         async with served_flow(served_home, model_server.url, docs) as flow:

@@ -271,7 +271,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     def found(*, group: str) -> EntryPoints:
         return EntryPoints(point for point in points if point.group == group)
 
-    monkeypatch.setattr("interventions.resumers.entry_points", found)
+    monkeypatch.setattr("importlib.metadata.entry_points", found)
     monkeypatch.setattr(EntryPoint, "load", lambda self: globals()[self.attr])
     Resumer.asked.clear()
     return Resumer.asked
@@ -313,7 +313,7 @@ async def test_live_turns_come_through_the_entry_point(
 async def test_live_turns_say_when_nothing_can_show_them(
     monitor: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interventions.resumers.entry_points", lambda group: EntryPoints())
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: EntryPoints())
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("3")
         await until(pilot, lambda: "interventions.turns" in text(pilot))
@@ -323,7 +323,7 @@ async def test_retry_says_when_nothing_can(
     queue: InterventionQueue, monitor: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(queue, turn_id=1)
-    monkeypatch.setattr("interventions.resumers.entry_points", lambda group: EntryPoints())
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: EntryPoints())
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("t")
         await until(pilot, lambda: "nothing that is installed can continue" in told(pilot))

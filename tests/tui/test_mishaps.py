@@ -273,7 +273,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     def found(*, group: str) -> EntryPoints:
         return EntryPoints([EntryPoint("mine", f"{__name__}:{group}", group)])
 
-    monkeypatch.setattr("interventions.resumers.entry_points", found)
+    monkeypatch.setattr("importlib.metadata.entry_points", found)
     monkeypatch.setattr(EntryPoint, "load", lambda self: objects[self.group])
     yield Slow.gate
     Slow.gate.set()
