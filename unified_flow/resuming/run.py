@@ -202,7 +202,8 @@ def _settled(flow: UnifiedFlow, going: _Going, error: PhaseError | None) -> Resu
             waiting = waiting_too(entry, turn, archive) if is_open(entry) else None
             if (failed or turn.failure) and entry["resolved_at"]:
                 name = entry["id"]  # closed when the later failure was reported
-        if error is None and turn.failure is None and waiting is None:
+        settled = error is None and turn.failure is None and not turn.waits
+        if settled and waiting is None:
             # Others of its interventions are about failures that it has left behind.
             why = f"turn {turn.turn_id} was resumed by {went_on.by} and is {turn.status}"
             keep = needed_by_others(turn, queue, archive)
