@@ -13,6 +13,8 @@ from unified_flow.models.local.server import ALIAS, Address, LocalModelError, Lo
 from unified_flow.models.local.warm import warm_address
 from unified_flow.models.openai import OpenAIModel
 
+_ENDING_S = 0.5
+
 
 class LocalModel:
     """`state` is the folder where a warm server of `unified-flow model serve` is noted."""
@@ -48,7 +50,8 @@ class LocalModel:
         try:
             return await served.complete(call)
         except httpx.TransportError as exc:
-            if ended := self._server.died():
+            # A process that is being killed loses its connections before it has ended.
+            if ended := await asyncio.to_thread(self._server.died, _ENDING_S):
                 raise LocalModelError(
                     f"the process of {self._path.name} died while it answered: {ended}",
                     hint="the next call starts it again; with too little memory it dies again",

@@ -76,10 +76,14 @@ class LocalServer:
         self._process.wait()
         return self.died() or ""
 
-    def died(self) -> str | None:
-        """How it ended, if it has."""
-        code = self._process.poll() if self._process is not None else None
-        return None if code is None else f"{_ending(code)}{self._tail()}"
+    def died(self, within_s: float = 0.0) -> str | None:
+        """How it ended, if it has or does so within that time."""
+        if self._process is None:
+            return None
+        try:
+            return f"{_ending(self._process.wait(within_s))}{self._tail()}"
+        except subprocess.TimeoutExpired:
+            return None
 
     def _begin(self) -> Address:
         key = secrets.token_urlsafe(24)
