@@ -6,11 +6,13 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
 from unified_flow.config import EMBEDDED
+from unified_flow.documents import index_folder
 from unified_flow.errors import (
     ConfigError,
     InputError,
@@ -19,8 +21,11 @@ from unified_flow.errors import (
     ToolError,
 )
 from unified_flow.phases import NAMES
+from unified_flow.retrieval.collections import described, names
 from unified_flow.retrieval.converters import INSTALL
+from unified_flow.retrieval.index import Index
 from unified_flow.services import Services
+from unified_flow.web import INSTALL as RESEARCH
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ async def check_all(services: Services) -> list[Finding]:
         *_folders(services.home),
         *_recipes(services),
         _documents(services),
+        *_other_collections(services),
         _tools(services),
         *[await _server(name, services) for name in services.toolbox.servers],
         _sessions(services),
@@ -94,6 +100,20 @@ def _documents(services: Services) -> Finding:
     return Finding("documents", True, said)
 
 
+def _other_collections(services: Services) -> Iterator[Finding]:
+    """Those that are not in force now: read, not brought up to date."""
+    folder = index_folder(services.home)
+    mine = services.documents.index.path if services.documents is not None else None
+    for name in names(folder):
+        try:
+            if Index.open(folder, name).path != mine:
+                found = described(folder, name)
+                said = f"{found.files} files, {found.chunks} chunks"
+                yield Finding(f"collection {name}", True, said)
+        except (RetrievalError, InputError) as exc:
+            yield Finding(f"collection {name}", False, str(exc), exc.hint)
+
+
 def _tools(services: Services) -> Finding:
     """Modules and entry points have been imported when the services were made."""
     tools = list(services.toolbox)
@@ -104,7 +124,8 @@ def _tools(services: Services) -> Finding:
     own = sorted({tool.source for tool in tools if tool.source != "built in"})
     where = f", {len(own)} of your own sources: {', '.join(own)}" if own else ""
     gated = f"; nobody has allowed {', '.join(waiting)}" if waiting else ""
-    return Finding("tools", True, f"{len(tools)}{where}{gated}")
+    pages = "" if find_spec("markdownify") else f"; web pages need {RESEARCH}"
+    return Finding("tools", True, f"{len(tools)}{where}{gated}{pages}")
 
 
 async def _server(name: str, services: Services) -> Finding:
