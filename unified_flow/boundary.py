@@ -22,6 +22,7 @@ from unified_flow.kit import Kit
 from unified_flow.ledger import Ledger
 from unified_flow.phases import BY_NAME
 from unified_flow.policies import Action, Failure, Retry, Stop
+from unified_flow.policies.graceful import retry_after_s
 from unified_flow.report import Told, redacted_message, tell, untold
 from unified_flow.retrieval import Passage
 from unified_flow.routing import Step
@@ -195,6 +196,7 @@ def _phase_error(
     failure: Failure, told: Told, action: Stop, retrieved: list[Passage], ledger: Ledger
 ) -> PhaseError:
     turn, meaning = ledger.turn, failure.meaning
+    wait_s = action.retry_after_s
     limit = isinstance(failure.error, LimitReachedError)
     kind = LoopLimitError if limit else BY_NAME[failure.phase].ERROR
     what = f"tool {failure.tool}" if failure.tool else failure.phase
@@ -216,6 +218,6 @@ def _phase_error(
         answer=action.answer,
         scope=failure.scope,
         timed_out=failure.timed_out,
-        retry_after_s=action.retry_after_s,
+        retry_after_s=retry_after_s(failure.error) if wait_s is None else wait_s,
         retrieved=retrieved,
     )

@@ -110,7 +110,7 @@ def test_a_model_that_does_not_answer(row: str, policy: str, both: Both) -> None
     if text is not None:
         assert body["message"] == body["detail"] == text
     if status_code == 429:
-        assert answer.headers["Retry-After"] == ("7" if policy == "graceful" else "1")
+        assert answer.headers["Retry-After"] == "7"
     if status_code == 503:
         assert body["answer"] == FALLBACK
         (source,) = body["sources"]

@@ -82,10 +82,9 @@ def test_a_stream_brings_phases_then_text_then_the_answer(how: str, service: Ser
     assert whole["request_id"] == answer.headers["X-Request-ID"]
 
 
-def test_an_error_in_a_stream_is_the_envelope_with_its_status(service: Service) -> None:
-    ((name, data),) = _events(service.ask("", stream=True).text)
-    assert name == "error"
-    assert (data["code"], data["status"]) == ("VALIDATION_ERROR", 400)
+def test_what_cannot_begin_is_no_stream(service: Service) -> None:
+    answer = service.ask("", stream=True)
+    assert (answer.status_code, answer.json()["details"]) == (400, {"field": "query"})
 
 
 LONG = "x" * 2001

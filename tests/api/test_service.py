@@ -18,7 +18,7 @@ import pytest
 
 from tests.answers import journal_lines, script
 from tests.api.service import CLIENT, TRIAGE, Service, model_flags, serving
-from tests.servers.model_server import ModelServer, hang, status
+from tests.servers.model_server import ModelServer, hang, rate_limited, status
 
 WAIT_S = 20.0
 
@@ -112,10 +112,11 @@ def test_too_many_at_once(folder: Path, docs: Path, hanging: ModelServer) -> Non
     ):
         held = [pool.submit(service.ask) for _ in range(2)]
         _asked(hanging, 2)
-        refused = service.ask()
-        assert refused.status_code == 429
-        assert refused.json()["details"] == {"limit": "concurrent_requests"}
-        assert refused.headers["Retry-After"] == "1"
+        for stream in (False, True):
+            refused = service.ask(stream=stream)
+            assert refused.status_code == 429
+            assert refused.json()["details"] == {"limit": "concurrent_requests"}
+            assert refused.headers["Retry-After"] == "1"
         service.stop()
         assert [each.result().status_code for each in held] == [503, 503]
 
@@ -283,6 +284,20 @@ def test_bad_transitions_are_refused(failing: Service) -> None:
         assert answer.status_code in (400, 422), action
         assert answer.json()["code"] == "VALIDATION_ERROR"
     assert failing.triage("GET", "/interventions?query=sev:purple").status_code == 400
+
+
+def test_a_failure_in_a_stream_is_an_event_with_its_status(folder: Path, docs: Path) -> None:
+    with (
+        ModelServer(script(planner=rate_limited(7))) as model,
+        serving(folder, *model_flags(model.url), docs=docs) as service,
+    ):
+        plain = service.ask()
+        told = service.ask(stream=True).text
+    assert (plain.status_code, plain.headers["Retry-After"]) == (429, "7")
+    name, _, data = told.strip().rpartition("\n\n")[2].partition("\n")
+    error = json.loads(data.removeprefix("data: "))
+    assert name == "event: error"
+    assert (error["status"], error["code"], error["retry_after"]) == (429, "RATE_LIMITED", 7)
 
 
 def test_metrics(failing: Service) -> None:

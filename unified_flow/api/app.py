@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from interventions.plaintext import one_line
 from interventions.redaction import redact_text
 from unified_flow import __version__
 from unified_flow.api import completions, guardrails, query, triage, turns, upkeep
@@ -143,7 +144,12 @@ def _no_http(services: Services, metrics: Metrics, client: str) -> bytes:
 
 async def _refused(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, HTTPException)
-    problem = exc.problem if isinstance(exc, ProblemError) else problems.of_status(exc.status_code)
+    if isinstance(exc, ProblemError):
+        problem = exc.problem
+    elif exc.status_code == HTTPStatus.BAD_REQUEST:  # FastAPI's own, of a body that cannot be read
+        problem = problems.invalid("body_no_json")
+    else:
+        problem = problems.of_status(exc.status_code)
     response = response_of(problem, request.state.facts)
     if exc.headers:
         response.headers.update(exc.headers)  # Allow, of a method that is not
@@ -161,11 +167,11 @@ def _problem_of(mistakes: Any) -> Problem:
     kind = str(first["type"])
     if kind == "json_invalid":
         return problems.invalid("body_no_json")
-    names = [part for part in first["loc"] if isinstance(part, str)]
-    field = next((name for name in reversed(names) if name not in ("body", "query")), None)
+    names = [part for part in first["loc"][1:] if isinstance(part, str)]
+    field = names[-1] if names else None
     if field is None:
         return problems.of_status(422)
     # An unknown name is the client's own; what is no text in it cannot be sent back.
-    field = redact_text({"question": "query"}.get(field, field), 100)
+    field = one_line(redact_text({"question": "query"}.get(field, field), 100))
     shape = kind in _FORM or kind.endswith("_type")
     return problems.invalid("field_wrong", 422 if shape else 400, field)

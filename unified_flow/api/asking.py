@@ -76,12 +76,14 @@ async def ask(
             persist=question.session_id is not None,
             history=question.history if question.session_id is None else None,
         )
+        answer = answer_of(turn, question.session_id, facts.language, traced=traced)
     except Exception as exc:
         problem = await problem_of(exc, flow, question, facts)
         metrics.question(facts.client, question.text, problem.status)
         raise ProblemError(problem) from exc
     metrics.question(facts.client, question.text, 200)
-    return answer_of(turn, question.session_id, facts.language, traced=traced)
+    facts.degraded = answer.metadata.degraded
+    return answer
 
 
 async def problem_of(

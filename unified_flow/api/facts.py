@@ -18,7 +18,7 @@ from unified_flow.question import new_request_id
 from unified_flow.turn import Turn
 
 PROBLEM_JSON = "application/problem+json"
-_WELL_FORMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+_WELL_FORMED = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _PROBES = ("/health", "/ready", "/metrics", "/openapi.json")
 
 current: ContextVar[Facts | None] = ContextVar("current", default=None)

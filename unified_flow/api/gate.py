@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from unified_flow.api import problem as problems
 from unified_flow.api.facts import Facts, current, facts_of
 from unified_flow.api.problem import CLIENT_CLOSED, Problem
-from unified_flow.api.rendering import ProblemError, response_of
+from unified_flow.api.rendering import ProblemError, note, response_of
 from unified_flow.api.tokens import Tokens
 from unified_flow.config_tables import ServeSettings
 from unified_flow.report import tell_outside_a_phase
@@ -113,10 +113,11 @@ class Gate:
         admission = await asyncio.to_thread(
             tell_outside_a_phase, exc, "http", facts.request_id, self._services
         )
+        problem = problems.unexpected(admission.intervention_id)
         if answer.started:
             logger.error("request %s broke off: %s", facts.request_id, type(exc).__name__)
+            note(problem, facts)
             return
-        problem = problems.unexpected(admission.intervention_id)
         await response_of(problem, facts)(scope, receive, answer)
 
     def _finish(self, scope: Scope, facts: Facts) -> None:

@@ -57,7 +57,7 @@ async def query(
     """Ask a question. Events of a stream: `phase`, `text`, then `answer` or `error`."""
     question = Question(asked.question, asked.session_id, asked.user_id, asked.channel)
     if asked.stream or EVENT_STREAM in request.headers.get("accept", "").lower():
-        events = streaming.events(serving, question, facts, traced=asked.trace)
+        events = streaming.begin(serving, question, facts, traced=asked.trace)
         return StreamingResponse(events, media_type=EVENT_STREAM)
     work = ask(serving.flow, question, facts, serving.metrics, traced=asked.trace)
     answer = await serving.running.while_connected(work, request.receive)

@@ -11,31 +11,44 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+from unified_flow.api import problem as problems
+from unified_flow.api.answers import Answer
 from unified_flow.api.asking import Question, ask
 from unified_flow.api.context import Serving
 from unified_flow.api.facts import Facts
-from unified_flow.api.problem import Problem
-from unified_flow.api.rendering import ProblemError, content, note
+from unified_flow.api.problem import CLIENT_CLOSED, Problem
+from unified_flow.api.rendering import ProblemError, content, headers_of, note
 from unified_flow.api.running import cancelled
+from unified_flow.errors import InputError
 from unified_flow.events import Observed, PhaseCompleted, PhaseFailed, PhaseStarted
+from unified_flow.question import checked_question
 
 KEEP_ALIVE_S = 15.0
 PIECE = 40
 _PIECES = re.compile(rf".{{1,{PIECE}}}\s|\S{{1,{PIECE}}}\s?|\s", re.DOTALL)
 
 
-async def events(
+def begin(
     serving: Serving, question: Question, facts: Facts, *, traced: bool
 ) -> AsyncIterator[str]:
-    """Whoever stops reading cancels the turn. The statuses of errors stand in the event."""
+    """The events of a turn that has begun. Whoever stops reading cancels it. Raises ProblemError
+    where none can be: what fails before the first event has its own status, later the event's."""
+    try:
+        checked_question(question.text)
+    except InputError as exc:
+        raise ProblemError(problems.invalid(exc.reason, field_name=exc.field)) from exc
     phases: asyncio.Queue[Observed] = asyncio.Queue()
     observer = phases.put_nowait
     work = ask(serving.flow, question, facts, serving.metrics, observer, traced=traced)
-    try:
-        task = serving.running.start(work)
-    except ProblemError as exc:
-        yield _failed(exc.problem, facts)
-        return
+    return _events(serving, serving.running.start(work), phases, facts)
+
+
+async def _events(
+    serving: Serving,
+    task: asyncio.Task[Answer],
+    phases: asyncio.Queue[Observed],
+    facts: Facts,
+) -> AsyncIterator[str]:
     try:
         async for event in _until_done(task, phases):
             yield event
@@ -49,6 +62,7 @@ async def events(
         yield _event("answer", answer.model_dump(mode="json"))
     finally:
         if not task.done():
+            facts.status = CLIENT_CLOSED
             await cancelled(task)
 
 
@@ -95,7 +109,10 @@ def _phase(event: Observed) -> str | None:
 
 def _failed(problem: Problem, facts: Facts) -> str:
     note(problem, facts)
-    return _event("error", content(problem, facts) | {"status": problem.status})
+    more: dict[str, Any] = {"status": problem.status}
+    if wait := headers_of(problem).get("Retry-After"):
+        more["retry_after"] = int(wait)
+    return _event("error", content(problem, facts) | more)
 
 
 def _event(name: str, data: dict[str, Any]) -> str:
