@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from filelock import FileLock
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from interventions.home import open_private
+from interventions.home import make_private_folder, open_private
 from unified_flow.errors import ConfigError, RetrievalError
 
 REVISION = "0001"
@@ -35,6 +35,9 @@ class Database:
         self._file = file
         self._ready = False
         self._opening = Lock()
+        self._inode: int | None = None
+        # One for all threads: whoever makes the tables holds it twice.
+        self._making = None if file is None else FileLock(f"{file}.lock", mode=0o600)
 
     @classmethod
     def of_file(cls, file: Path) -> Database:
@@ -80,8 +83,8 @@ class Database:
 
     @property
     def is_there(self) -> bool:
-        """False only for a file that was never written."""
-        return self._file is None or self._file.exists()
+        """False only for a file that was never written, here or elsewhere."""
+        return self._file is None or self._ready or self._file.exists()
 
     def close(self) -> None:
         self._engine.dispose()
@@ -116,15 +119,42 @@ class Database:
 
     def _open(self) -> None:
         with self._opening:
-            if self._ready and self.is_there:
+            if self._file is None or self._making is None:
+                if not self._ready:
+                    self._bring_up()
                 return
-            if self._file is not None:
-                if not self._file.exists():
-                    self._engine.dispose()
-                os.close(open_private(self._file, os.O_RDWR))
-            if self._revision() != REVISION:
-                self.upgrade()
-            self._ready = True
+            found = _stat(self._file)
+            if self._ready and (found is None or found.st_size == 0):
+                self._engine.dispose()
+                raise self._lost("is gone" if found is None else "was emptied")
+            if self._ready and found is not None and found.st_ino == self._inode:
+                return
+            self._engine.dispose()  # of what was there before it was restored
+            if found is None or found.st_size == 0:
+                self._make(self._file, self._making)
+            else:
+                self._bring_up()
+            self._inode = self._file.stat().st_ino
+
+    def _make(self, file: Path, making: FileLock) -> None:
+        """Whoever makes the file holds the lock until it has its tables, so that one which is
+        empty then has lost them: rules that are gone are not taken for rules that never were."""
+        make_private_folder(file.parent)
+        with making:
+            found = _stat(file)
+            if found is not None and found.st_size == 0:
+                raise self._lost("is empty")
+            os.close(open_private(file, os.O_RDWR))
+            self._bring_up()
+
+    def _bring_up(self) -> None:
+        if self._revision() != REVISION:
+            self.upgrade()
+        self._ready = True
+
+    def _lost(self, what: str) -> RetrievalError:
+        hint = "restore it from a copy; or move it aside and restart to begin anew"
+        return RetrievalError(f"{self._named} {what}, and with it the rules", hint=hint)
 
     def _revision(self) -> str | None:
         with self._engine.connect() as connection:
@@ -152,8 +182,8 @@ class Database:
     @contextmanager
     def _alone(self) -> Iterator[sa.Connection]:
         """A transaction of whoever changes the tables; the others wait."""
-        if self._file is not None:
-            with FileLock(f"{self._file}.lock", mode=0o600), self._engine.begin() as connection:
+        if self._making is not None:
+            with self._making, self._engine.begin() as connection:
                 yield connection
             return
         with self._engine.begin() as connection:
@@ -174,6 +204,13 @@ class Database:
             kind = f"{type(said).__name__}{f', SQLSTATE {state}' if state else ''}"
             hint = "is the server running, and the URL right? unified-flow doctor tries it"
             raise RetrievalError(f"{self._named} cannot be used ({kind})", hint=hint) from None
+
+
+def _stat(file: Path) -> os.stat_result | None:
+    try:
+        return file.stat()
+    except FileNotFoundError:
+        return None
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

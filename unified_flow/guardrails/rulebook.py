@@ -11,7 +11,7 @@ from unified_flow.guardrails.matching import Matcher
 from unified_flow.guardrails.rules import UserRules
 
 if TYPE_CHECKING:
-    from unified_flow.guardrails.store import GuardrailStore
+    from unified_flow.guardrails.store import GuardrailStore, Version
 
 MOST_USERS = 256
 
@@ -20,6 +20,7 @@ MOST_USERS = 256
 class Ready:
     rules: UserRules
     matcher: Matcher
+    version: Version
 
 
 class Rulebook:
@@ -33,17 +34,18 @@ class Rulebook:
     def of(self, user_id: str) -> Ready | None:
         """None for a user without rules. Raises RetrievalError."""
         version = self._store.version(user_id)
-        if version == 0:
+        if version is None:
             return None
         with self._lock:
             known = self._ready.get(user_id)
-            if known is not None and known.rules.version == version:
+            if known is not None and known.version == version:
                 self._ready.move_to_end(user_id)
                 return known
         rules = self._store.rules(user_id)
         if rules is None:
             return None
-        ready = Ready(rules, Matcher(rules.rules()))
+        # Read before the rules: rules that are newer than this are read once more, never less.
+        ready = Ready(rules, Matcher(rules.rules()), version)
         with self._lock:
             self._ready[user_id] = ready
             while len(self._ready) > MOST_USERS:

@@ -19,6 +19,8 @@ from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.tables import MESSAGE_CHARS, ai_decisions, ai_rules
 
+# Rules that are deleted and made anew count from 1 again, so that the number alone says little.
+Version = tuple[int, datetime]
 Outcome = Literal["passed", "pre_blocked", "post_blocked", "llm_error", "escalated"]
 
 
@@ -60,13 +62,15 @@ class GuardrailStore:
     def close(self) -> None:
         self._database.close()
 
-    def version(self, user_id: str) -> int:
-        """Of the user's rules; 0 if there are none. What a turn pays when nothing changed."""
+    def version(self, user_id: str) -> Version | None:
+        """Of the user's rules; None if there are none. What a turn pays when nothing changed."""
         if not self._database.is_there:
-            return 0
-        query = sa.select(ai_rules.c.version).where(ai_rules.c.user_id == user_id)
+            return None
+        columns = (ai_rules.c.version, ai_rules.c.updated_at)
+        query = sa.select(*columns).where(ai_rules.c.user_id == user_id)
         with self._database.read() as connection:
-            return connection.scalar(query) or 0
+            row = connection.execute(query).first()
+        return None if row is None else (row.version, row.updated_at)
 
     def rules(self, user_id: str) -> UserRules | None:
         """None for a user who has none: everything is on, and nothing flagged."""

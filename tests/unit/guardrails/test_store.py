@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -73,12 +74,12 @@ def test_the_steps_make_the_tables_that_the_code_uses(database: Database) -> Non
 
 def test_rules_are_kept_and_counted(store: GuardrailStore) -> None:
     assert store.rules("ada") is None
-    assert store.version("ada") == 0
+    assert store.version("ada") is None
     store.change("ada", _flag("spam", "köp"))
     store.change("ada", _flag("scam"))
-    assert store.version("ada") == 2
     kept = store.rules("ada")
     assert kept is not None
+    assert kept.version == 2
     assert kept.flagged_keywords == ("spam", "köp", "scam")
     assert kept.ai_enabled_for_chats
     assert [each.user_id for each in store.all_rules()] == ["ada"]
@@ -163,8 +164,7 @@ def test_the_tables_come_and_go(database: Database) -> None:
     with database._engine.connect() as connection:
         assert not sa.inspect(connection).has_table("ai_rules")
     assert store.rules("ada") is None  # made again on the next use
-    store.change("ada", _flag("spam"))
-    assert store.version("ada") == 1
+    assert store.change("ada", _flag("spam")).version == 1
 
 
 def test_a_database_of_a_newer_version_is_left_alone(database: Database) -> None:
@@ -229,12 +229,55 @@ def test_the_file_is_private_and_made_only_when_needed(tmp_path: Path) -> None:
 def test_a_file_that_is_moved_aside_is_begun_anew(tmp_path: Path) -> None:
     store = store_of(tmp_path, GuardrailSettings())
     store.change("ada", _flag("spam"))
+    store.close()
     for file in (tmp_path / "shared_state").iterdir():
         file.unlink()
-    assert store.version("ada") == 0
-    store.change("ada", _flag("scam"))
-    assert store.version("ada") == 1
+    assert store.version("ada") is None
+    assert store.change("ada", _flag("scam")).version == 1
     store.close()
+
+
+@pytest.mark.parametrize("empties", [True, False])
+def test_a_file_that_is_lost_while_in_use_is_no_absence_of_rules(
+    tmp_path: Path, empties: bool
+) -> None:
+    store = store_of(tmp_path, GuardrailSettings())
+    book = Rulebook(store)
+    store.change("ada", _flag("spam"))
+    assert book.of("ada") is not None
+    kept = tmp_path / "copy.sqlite3"
+    file = tmp_path / "shared_state" / "guardrails.sqlite3"
+    with sqlite3.connect(file) as source, sqlite3.connect(kept) as target:
+        source.backup(target)
+    for each in (tmp_path / "shared_state").glob("guardrails.sqlite3*"):
+        each.unlink()
+    if empties:
+        file.touch()
+    with pytest.raises(RetrievalError, match="the rules"):
+        book.of("ada")
+    kept.rename(file)
+    restored = book.of("ada")
+    assert restored is not None
+    assert restored.rules.flagged_keywords == ("spam",)
+    store.close()
+
+
+def test_an_empty_file_is_no_absence_of_rules_either(tmp_path: Path) -> None:
+    (tmp_path / "shared_state").mkdir()
+    (tmp_path / "shared_state" / "guardrails.sqlite3").touch()
+    with pytest.raises(RetrievalError, match="is empty"):
+        store_of(tmp_path, GuardrailSettings()).version("ada")
+
+
+def test_rules_that_were_deleted_and_made_anew_are_the_new_ones(store: GuardrailStore) -> None:
+    book = Rulebook(store)
+    store.change("ada", _flag("spam"))
+    assert book.of("ada") is not None
+    store.forget("ada")
+    store.change("ada", _flag("scam"))
+    ready = book.of("ada")
+    assert ready is not None
+    assert [m.rule.text for m in ready.matcher.matches("spam or scam")] == ["scam"]
 
 
 def test_a_file_that_is_no_database_is_an_error_with_a_hint(tmp_path: Path) -> None:
