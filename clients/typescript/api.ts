@@ -541,6 +541,11 @@ export interface components {
             /** Retry Button */
             retry_button: boolean;
             /**
+             * Retry Statuses
+             * @description of these, those after which the same request may succeed, after Retry-After
+             */
+            retry_statuses: number[];
+            /**
              * Show
              * @description near the field, as a neutral text, as a wish to wait, general
              * @enum {string}
@@ -632,7 +637,12 @@ export interface components {
          *           "relevance_score": 0.89,
          *           "section_title": "Robots > Topics"
          *         }
-         *       ]
+         *       ],
+         *       "trace": {
+         *         "agents": [],
+         *         "messages": [],
+         *         "retrievals": []
+         *       }
          *     }
          */
         Answer: {

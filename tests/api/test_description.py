@@ -40,3 +40,24 @@ def test_every_route_says_what_it_refuses() -> None:
 
 def test_every_text_is_there_in_both_languages() -> None:
     assert MESSAGES["en"].keys() == MESSAGES["sv"].keys()
+
+
+def test_the_advice_names_every_status_that_the_description_does(service: Service) -> None:
+    told = service.http.get("/errors").json()["errors"]
+    advised = {
+        status for each in told for statuses in each["statuses"].values() for status in statuses
+    }
+    described = {
+        int(status)
+        for methods in json.loads(description())["paths"].values()
+        for route in methods.values()
+        for status in route["responses"]
+    }
+    assert described - {200} <= advised
+    internal = next(each for each in told if each["code"] == "INTERNAL_ERROR")
+    assert internal["retry_statuses"] == [503], "which has a Retry-After; 500 has none"
+
+
+def test_the_example_of_an_answer_is_one() -> None:
+    schema = json.loads(description())["components"]["schemas"]["Answer"]
+    assert set(schema["required"]) <= set(schema["example"])

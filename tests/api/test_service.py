@@ -104,6 +104,16 @@ def test_five_a_second_and_then_429(folder: Path, docs: Path) -> None:
         assert service.http.get("/errors").status_code == 200, "only questions are counted"
 
 
+def test_what_is_no_question_counts_as_one(folder: Path) -> None:
+    with serving(folder, settings='[serve]\nrate_limit = "3/hour"\n') as service:
+        json_type = {"Content-Type": "application/json"}
+        answers = [
+            service.http.post("/query", content=content, headers=json_type).status_code
+            for content in (b"{", b"[]", b"x" * 300_000, b"{", b'{"question": "x?"}')
+        ]
+    assert answers == [400, 422, 413, 429, 429]
+
+
 def test_too_many_at_once(folder: Path, docs: Path, hanging: ModelServer) -> None:
     settings = '[serve]\nmax_turns = 2\nrate_limit = "off"\nshutdown_grace_s = 0\n'
     with (

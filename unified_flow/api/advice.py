@@ -21,6 +21,9 @@ class Advice(BaseModel):
     statuses: dict[Literal["fail_fast", "graceful"], list[int]] = Field(
         description="HTTP statuses by policy"
     )
+    retry_statuses: list[int] = Field(
+        description="of these, those after which the same request may succeed, after Retry-After"
+    )
     show_to_user: bool
     show: Show = Field(description="near the field, as a neutral text, as a wish to wait, general")
     highlight_field: bool = Field(description="mark the input that details.field names")
@@ -37,6 +40,14 @@ class Advices(BaseModel):
     errors: list[Advice]
 
 
+# Where the service itself refuses, under either policy (problem.py).
+REFUSALS: dict[Code, list[int]] = {
+    "VALIDATION_ERROR": [401, 403, 404, 405, 408, 409, 413, 415, 422],
+    "INTERNAL_ERROR": [503],
+}
+RETRY_STATUSES = (408, 429, 502, 503)
+
+
 def _advice(code: Code, show: Show, graceful: list[int], admin: list[str], **more: bool) -> Advice:
     flags = dict.fromkeys(
         (
@@ -50,13 +61,14 @@ def _advice(code: Code, show: Show, graceful: list[int], admin: list[str], **mor
         False,
     )
     types: list[Kind] = [kind for kind, (own, _) in CODES.items() if own == code]
+    refusals = REFUSALS.get(code, [])
+    halted = sorted({int(status) for own, status in CODES.values() if own == code} | {*refusals})
+    degraded = sorted({*graceful, *refusals})
     return Advice(
         code=code,
         types=types,
-        statuses={
-            "fail_fast": sorted({status for own, status in CODES.values() if own == code}),
-            "graceful": graceful,
-        },
+        statuses={"fail_fast": halted, "graceful": degraded},
+        retry_statuses=[s for s in sorted({*halted, *degraded}) if s in RETRY_STATUSES],
         show_to_user=True,
         show=show,
         admin=admin,

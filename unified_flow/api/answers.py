@@ -72,6 +72,8 @@ class Answer(BaseModel):
                 },
                 "request_id": "2025-11-16-abc123",
                 "should_respond": True,
+                # null unless asked for; FastAPI leaves nulls out of the description
+                "trace": {"messages": [], "agents": [], "retrievals": []},
             }
         },
     )
@@ -114,7 +116,7 @@ def answer_of(
             turn_id=turn.turn_id,
             session_id=session_id,
             policy=turn.policy,
-            duration_ms=turn.duration_ms,
+            duration_ms=turn.duration_ms if heard else 0.0,
         ),
         request_id=turn.request_id,
         should_respond=heard,

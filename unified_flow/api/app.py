@@ -21,7 +21,7 @@ from interventions.redaction import redact_text
 from unified_flow import __version__
 from unified_flow.api import completions, guardrails, query, triage, turns, upkeep
 from unified_flow.api import problem as problems
-from unified_flow.api.context import Serving
+from unified_flow.api.context import Serving, one_too_many
 from unified_flow.api.facts import RequestLog, facts_of
 from unified_flow.api.gate import LOOPBACK_NAMES, Gate, write_line
 from unified_flow.api.metrics import Metrics
@@ -80,6 +80,7 @@ def make_app(services: Services) -> FastAPI:
         tokens=tokens,
         hosts=_hosts(settings),
         done=serving.metrics.answered,
+        limited=partial(one_too_many, serving.buckets),
     )
     if settings.cors_origins:
         app.add_middleware(

@@ -13,14 +13,14 @@ import time
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Request
+from fastapi import APIRouter, Body, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api import problem as problems
 from unified_flow.api.answers import Answer
 from unified_flow.api.asking import Question, Usage, ask
-from unified_flow.api.context import OfRequest, Served, within_rate
+from unified_flow.api.context import OfRequest, Served
 from unified_flow.api.rendering import ProblemError
 from unified_flow.api.schemas import STREAM, openai_errors
 from unified_flow.api.streaming import pieces
@@ -116,7 +116,6 @@ async def model(model: str) -> Any:
     "/chat/completions",
     response_model=dict[str, Any],
     responses={200: {"content": STREAM}, **openai_errors(404, 408, 413, 415, 422, 429, 502)},
-    dependencies=[Depends(within_rate)],
 )
 async def complete(
     request: Request, serving: Served, facts: OfRequest, asked: Annotated[ChatRequest, Body()]
@@ -128,6 +127,8 @@ async def complete(
     usage = Usage()
     work = ask(serving.flow, question, facts, serving.metrics, usage)
     answer = await serving.running.while_connected(work, request.receive)
+    if not answer.should_respond:
+        usage = Usage()  # what it cost would tell whether a model was asked
     if asked.stream:
         with_usage = asked.stream_options is not None and asked.stream_options.include_usage
         return StreamingResponse(

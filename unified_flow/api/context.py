@@ -11,12 +11,15 @@ from fastapi import Depends, Request
 from unified_flow.api import problem as problems
 from unified_flow.api.facts import Facts
 from unified_flow.api.metrics import Metrics
+from unified_flow.api.problem import Problem
 from unified_flow.api.ratelimit import Buckets
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.rendering import ProblemError
 from unified_flow.api.running import Running
 from unified_flow.api.tokens import Tokens
 from unified_flow.flow import UnifiedFlow
+
+ASKING = ("/query", "/v1/chat/completions")
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,14 @@ def facts_of_request(request: Request) -> Facts:
     return facts
 
 
-def within_rate(request: Request) -> None:
-    """Raises ProblemError for a client that asks too often."""
-    buckets = serving_of(request).buckets
-    wait_s = buckets.take(facts_of_request(request).client, monotonic())
-    if wait_s and buckets.rate is not None:
-        name = buckets.rate.limit_name
-        raise ProblemError(problems.limited(name, buckets.rate, wait_s))
+def one_too_many(buckets: Buckets, facts: Facts) -> Problem | None:
+    """What a client is told that asks too often. Only questions count."""
+    if facts.method != "POST" or facts.path not in ASKING:
+        return None
+    wait_s = buckets.take(facts.client, monotonic())
+    if not wait_s or buckets.rate is None:
+        return None
+    return problems.limited(buckets.rate.limit_name, buckets.rate, wait_s)
 
 
 def for_triage(request: Request) -> None:

@@ -31,7 +31,8 @@ _BODIES = ("POST", "PUT", "PATCH")
 
 
 class Gate:
-    """`done` is told of every request once it is answered."""
+    """`done` is told of every request once it is answered; `limited` says whether it is one too
+    many of its client."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Gate:
         tokens: Tokens,
         hosts: frozenset[str],
         done: Callable[[Facts], None],
+        limited: Callable[[Facts], Problem | None],
     ) -> None:
         self._app = app
         self._services = services
@@ -48,6 +50,7 @@ class Gate:
         self._tokens = tokens
         self._hosts = hosts
         self._done = done
+        self._limited = limited
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -68,7 +71,10 @@ class Gate:
             if refusal := self._refusal(scope, headers):
                 await response_of(refusal, facts)(scope, receive, answer)
                 return
+            too_many = self._limited(facts)  # counted before it is read, whatever it holds
             body = await self._body(scope, headers, receive)
+            if too_many:
+                raise ProblemError(too_many)
             await self._app(scope, _again(body, receive), answer)
         except ProblemError as exc:
             await response_of(exc.problem, facts)(scope, receive, answer)

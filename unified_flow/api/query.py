@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Request
+from fastapi import APIRouter, Body, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api import streaming
 from unified_flow.api.answers import Answer
 from unified_flow.api.asking import Question, ask
-from unified_flow.api.context import OfRequest, Served, within_rate
+from unified_flow.api.context import OfRequest, Served
 from unified_flow.api.schemas import STREAM, errors
 from unified_flow.question import MAX_ID_CHARS
 
@@ -50,7 +50,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.post("/query", responses=RESPONSES, dependencies=[Depends(within_rate)])
+@router.post("/query", responses=RESPONSES)
 async def query(
     request: Request, serving: Served, facts: OfRequest, asked: Annotated[Query, Body()]
 ) -> Any:
