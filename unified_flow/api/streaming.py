@@ -1,6 +1,7 @@
 """A turn as server-sent events: phases as they come, then the answer's text, then all of it.
 
-The text comes when the turn has ended: before that validation may still take it back.
+The text comes when the turn has ended: before that validation may still take it back. Where a turn
+may end in silence, its phases are not shown: how far it came would tell why.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def begin(
     except InputError as exc:
         raise ProblemError(problems.invalid(exc.reason, field_name=exc.field)) from exc
     phases: asyncio.Queue[Observed] = asyncio.Queue()
-    observer = phases.put_nowait
+    silent = serving.flow.services.guardrails.may_silence
+    observer = None if silent else phases.put_nowait
     work = ask(serving.flow, question, facts, serving.metrics, observer, traced=traced)
     return _events(serving, serving.running.start(work), phases, facts)
 

@@ -76,6 +76,12 @@ class Guardrails:
         """A reply may be taken back, so that nobody may see it before."""
         return self._moderator is not None
 
+    @property
+    def may_silence(self) -> bool:
+        """A turn may end in silence after its phases have begun, so that nobody may see these:
+        how far it came tells why."""
+        return self._always or self._moderator is not None
+
     def store(self) -> GuardrailStore:
         """Raises ConfigError where the extra is missing."""
         if self._store is None:
