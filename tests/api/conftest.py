@@ -1,4 +1,4 @@
-"""One service for the tests of a module that leave it as it was."""
+"""One service for all tests that leave it as it was."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOPICS = (
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The embedded model over a small folder; no limit of the rate."""
     place = tmp_path_factory.mktemp("service")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
-import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import Case
@@ -16,8 +14,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.api.conftest import TOPICS
-from tests.api.service import TRIAGE, Service, serving
+from tests.api.service import TRIAGE, Service
 
 CHECKS = [
     not_a_server_error,
@@ -28,19 +25,8 @@ CHECKS = [
 EXAMPLES = 400 if os.environ.get("SOAK") else 12
 
 
-@pytest.fixture(scope="module")
-def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    place = tmp_path_factory.mktemp("contract")
-    docs = place / "docs"
-    docs.mkdir()
-    (docs / "robots.md").write_text(TOPICS)
-    off = '[serve]\nrate_limit = "off"\n'
-    with serving(place / "home", docs=docs, settings=off) as service:
-        yield service
-
-
-def test_nothing_fails_that_is_not_described(described: Service) -> None:
-    schema = schemathesis.openapi.from_url(f"{described.url}/openapi.json")
+def test_nothing_fails_that_is_not_described(service: Service) -> None:
+    schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
     asked = set[str]()
     for found in schema.get_all_operations():
         operation = found.ok()

@@ -58,7 +58,6 @@ def test_a_rule_based_model_remembers_nothing_without_a_session(service: Service
     through_openai = {"messages": [{"role": "user", "content": SAID}]}
     service.http.post("/v1/chat/completions", json=through_openai)
     assert _memories(service.home) == []
-    assert service.triage("GET", "/interventions").json()["interventions"] == []
 
 
 def test_a_model_that_remembers_all_the_same_is_refused(asked: Service, model: ModelServer) -> None:
