@@ -185,7 +185,7 @@ def test_a_model_that_is_away_is_not_spoken_of(
             reply = service.ask("What is a topic?", session_id="s1")
             assert said(reply) == (200, False, "")
             told = _without_ids(reply.text)  # chance writes 401 too
-                assert not any(word in told for word in ("401", "LLM", "error"))
+            assert not any(word in told for word in ("401", "LLM", "error"))
         assert len(model.requests) == 1
     [entry] = open_entries(folder)
     assert entry["error_type"] == "HTTPStatusError"
