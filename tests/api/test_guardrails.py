@@ -142,6 +142,24 @@ def test_silences_cannot_be_told_apart(
     assert len(set(completions)) == 1
 
 
+def test_what_is_silenced_is_in_the_log_of_the_service(
+    folder: Path, docs: Path, model: ModelServer, moderation: ModerationServer
+) -> None:
+    from tests.servers.model_server import status
+
+    model.script = {"query_analyzer": status(401)}
+    settings = settings_for(moderation)
+    with serving(folder, *model_flags(model.url), docs=docs, settings=settings) as service:
+        service.ask("You insult.", user_id="ada")
+        service.ask("What is a topic?", user_id="ada")
+    file = folder / "logs" / "flow.log"
+    lines = file.read_text().splitlines()
+    info, error = "INFO unified_flow.guardrails ", "ERROR unified_flow.guardrails "
+    assert f"{info}[SILENT FAILURE] Pre-guardrail blocked message for user ada" in lines[1]
+    assert any(f"{error}[SILENT FAILURE] LLM error for user ada: " in line for line in lines)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 def _without_ids(text: str) -> str:
     own = r'"(request_id|turn_id|id|created)": ?("[^"]*"|[0-9]+)'
     return re.sub(own, "", text)

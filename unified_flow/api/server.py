@@ -15,6 +15,7 @@ from unified_flow.api.app import make_app
 from unified_flow.api.connections import Connections, room_for
 from unified_flow.api.context import Serving
 from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.logs import log_to
 from unified_flow.services import Services
 
 AFTER_GRACE_S = 5.0  # for answers to be sent once the turns have been cancelled
@@ -28,6 +29,7 @@ def serve(services: Services) -> None:
     there.
     """
     settings = services.settings.serve
+    log_to(services.home / "logs" / "flow.log")
     app = make_app(services)
     listening = _listen(settings.host, settings.port)
     _warm_up(services)
