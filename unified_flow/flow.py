@@ -25,7 +25,7 @@ from unified_flow.events import (
 )
 from unified_flow.handler import handle
 from unified_flow.ledger import Ledger, Observer
-from unified_flow.question import checked_id, checked_question, new_request_id
+from unified_flow.question import checked_id, checked_question, checked_user, new_request_id
 from unified_flow.results import PriorTurn
 from unified_flow.resuming import changes
 from unified_flow.runner import this_process
@@ -90,7 +90,7 @@ class UnifiedFlow:
         course = Course.begin(self.services.policy.bounds)
         question = checked_question(message)
         checked_id(session_id, "session_id")
-        checked_id(user_id, "user_id")
+        user_id = checked_user(user_id)
         request_id = checked_id(request_id or new_request_id(), "request_id")
         if channel is not None:
             checked_id(channel, "channel")

@@ -11,6 +11,7 @@ from unified_flow.events import now
 MAX_QUESTION_CHARS = 2000
 MAX_ID_CHARS = 200
 ALLOWED_CONTROLS = "\n\r\t"
+_UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
 
 def checked_question(message: str) -> str:
@@ -37,7 +38,16 @@ def checked_id(value: str, field: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID_CHARS:
         raise InputError(f"{field} must be text of 1 to {MAX_ID_CHARS} characters", field=field)
     _refuse_unreadable(value, field, field)
+    # A name that nobody can see whole is another one than it seems, and a line break in it would
+    # begin a line of its own in a log.
+    if any(unicodedata.category(each) in _UNSEEN for each in value):
+        raise InputError(f"{field} must not hold line breaks or unseen characters", field=field)
     return value
+
+
+def checked_user(value: str) -> str:
+    """The user whose rules hold: written in one way. Raises InputError."""
+    return unicodedata.normalize("NFC", checked_id(value, "user_id")).strip()
 
 
 def _refuse_unreadable(text: str, field: str, what: str) -> None:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from tests.answers import COMPLETE, DRAFT, script
 from tests.servers.model_server import ModelServer
 from tests.servers.moderation_server import ModerationServer
+from unified_flow.errors import InputError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.moderation import moderated
 from unified_flow.guardrails.moderator import Moderated, ModerationFailed
@@ -41,12 +42,12 @@ def rules(home: Path) -> Iterator[GuardrailStore]:
 
 
 def say(home: Path, model: ModelServer, *messages: str, **more: Any) -> list[Turn]:
-    history = more.pop("history", None)
+    asked = {name: more.pop(name) for name in ("history", "user_id") if name in more}
 
     async def run() -> list[Turn]:
         options = {"policy": "silent", "model": "test-model", "base_url": model.url} | more
         async with UnifiedFlow(wire(home, **options)) as flow:
-            return [await flow.process("s1", text, history=history) for text in messages]
+            return [await flow.process("s1", text, **asked) for text in messages]
 
     return asyncio.run(run())
 
@@ -77,6 +78,22 @@ def test_what_would_be_blocked_does_not_come_back_as_history(
     told = "".join(request.text for request in model.requests)
     assert "Where is my robot?" in told
     assert not any(word in told for word in ("spam", "insult", "Left unanswered"))
+
+
+@pytest.mark.parametrize("user", ["default ", " default"])
+def test_a_user_is_the_same_with_space_around_the_name(
+    home: Path, model: ModelServer, rules: GuardrailStore, user: str
+) -> None:
+    [turn] = say(home, model, "spam", user_id=user)
+    assert not turn.should_respond
+
+
+@pytest.mark.parametrize("user", ["default\u200b", "a\n[SILENT FAILURE] b", "a\u2028b"])
+def test_a_user_of_unseen_characters_is_refused(
+    home: Path, model: ModelServer, rules: GuardrailStore, user: str
+) -> None:
+    with pytest.raises(InputError):
+        say(home, model, "spam", user_id=user)
 
 
 class Odd:
