@@ -13,7 +13,7 @@ from interventions.errors import QueueError
 from interventions.redaction import redact_text
 from unified_flow.archive import TurnArchive
 from unified_flow.classify import classify
-from unified_flow.errors import LimitReachedError, LoopLimitError
+from unified_flow.errors import LimitReachedError, LoopLimitError, PageError
 from unified_flow.evidence import recipe_and_model, turn_context
 from unified_flow.kit import Kit
 from unified_flow.messages import safe_message
@@ -113,6 +113,8 @@ def _request(
         context |= {"loop": limit.loop, "iterations": limit.iterations, "limit": limit.limit}
     if hint := getattr(failure.error, "hint", None):
         context["hint"] = hint
+    if isinstance(failure.error, PageError) and failure.error.url:
+        context["url"] = failure.error.url
     request = InterventionRequest.from_exception(
         failure.error,
         type=failure.meaning.intervention_type,
