@@ -38,7 +38,7 @@ LONGEST_URL = 2048
 CONNECT_TIMEOUT_S = 10.0  # of one address, so that there is time for the next
 _HOST = re.compile(rb"[a-z0-9._-]+|[0-9a-f:.]+", re.IGNORECASE)
 _SENT = {
-    "User-Agent": "unified-flow (+https://pypi.org/project/unified-flow/)",
+    "User-Agent": "unified-flow",
     "Accept": "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, "
     "application/pdf;q=0.8, */*;q=0.1",
     "Accept-Encoding": ACCEPTED,
