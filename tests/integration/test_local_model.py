@@ -237,8 +237,8 @@ def test_one_command_keeps_it_warm_for_the_others(home: Path) -> None:
 def test_the_settings_name_it_in_two_ways(home: Path) -> None:
     settings = load(home, model=f"{LOCAL_PREFIX}{WEIGHTS}")
     settings.check_models(present={"embedded"})
-    registry = ModelRegistry(settings, state=home)
-    assert isinstance(registry.named(settings.model), LocalModel)
+    models = ModelRegistry(settings, state=home)
+    assert isinstance(models.named(settings.model), LocalModel)
     with pytest.raises(ConfigError, match="no file is named"):
         load(home, model="local").check_models(present={"embedded"})
     (home / "unified_flow.toml").write_text('model = "local"\n[local]\npath = "m.gguf"\n')

@@ -22,14 +22,14 @@ TIMEOUTS = (
 
 @dataclass(frozen=True)
 class Bounds:
-    """How long a search, one call of a model and a turn may take, in seconds; None: no bound.
+    """How long a search and a turn may take, in seconds; None: no bound. A model call's own
+    bound is the registry's (models/registry.py).
 
     `searches_first`: the question is searched for beside the first phase, so that there is
     something to show should a model fail.
     """
 
     search_s: float | None = None
-    generation_s: float | None = None
     pipeline_s: float | None = None
     searches_first: bool = False
 

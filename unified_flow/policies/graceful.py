@@ -26,7 +26,6 @@ class Graceful:
         self.settings = settings
         self.bounds = Bounds(
             search_s=settings.search_timeout_s,
-            generation_s=settings.generation_timeout_s,
             pipeline_s=settings.pipeline_timeout_s,
             searches_first=True,
         )
