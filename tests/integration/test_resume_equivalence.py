@@ -11,6 +11,7 @@ import asyncio
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -261,7 +262,7 @@ def test_whatever_stops_it_however_often(script: Script, stops: dict[int, Stop])
 
 
 @given(script=scripts(), cut=st.floats(0.0, 1.0))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_journal_that_ends_anywhere(script: Script, cut: float) -> None:
     """As a kill leaves it: some lines, and perhaps a part of the next one."""
     with tempfile.TemporaryDirectory() as folder:
@@ -281,18 +282,18 @@ def test_a_journal_that_ends_anywhere(script: Script, cut: float) -> None:
             assert cut == 1.0
         turn = fold(read(journal.parent))
         assert replace(ended(home, turn, world), done=never.done) == never
-        assert set(world.done) <= set(never.done)
-        assert not kept & set(world.done), "what the journal holds is not done again"
+        # Counted, since one round may ask for the same call twice.
+        assert kept + Counter(world.done) == Counter(never.done), "nothing is lost or done again"
 
 
-def _completed(folder: Path) -> set[str]:
+def _completed(folder: Path) -> Counter[str]:
     """The calls whose end a journal holds, by the names of `World.call`."""
-    done = set[str]()
+    done = Counter[str]()
     for event in read(folder):
-        if isinstance(event, PhaseCompleted):
+        if isinstance(event, PhaseCompleted) and event.phase != "coordinator":
             alone = event.phase in ("context_gatherer", "save")
-            done.add(event.phase if alone else f"{event.phase} {event.visit}")
+            done[event.phase if alone else f"{event.phase} {event.visit}"] += 1
         elif isinstance(event, ToolCompleted):
             word, _, visit = event.output["result"].partition(" in round ")
-            done.add(f"tool {visit} {word}")
+            done[f"tool {visit} {word}"] += 1
     return done
