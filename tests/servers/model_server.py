@@ -15,7 +15,8 @@ behaviours below: `answer`, `status`, `rate_limited`, `redirect`, `hang`, `trick
 does not know gets status 500 and a line in `problems`, as does whatever goes wrong in the server.
 
 `requests` holds what came in. With `api_key` set any other key gets 401. `GET /v1/models` lists
-`models`, or does what `models_behaviour` says. `refused_url()` is an address where nobody listens.
+`models`, or does what `models_behaviour` says. With `port` it comes back where another one was.
+`refused_url()` is an address where nobody listens.
 """
 
 from __future__ import annotations
@@ -190,7 +191,12 @@ def _completion(
 
 class ModelServer:
     def __init__(
-        self, script: Script = (), *, api_key: str | None = None, models: Sequence[str] = ()
+        self,
+        script: Script = (),
+        *,
+        api_key: str | None = None,
+        models: Sequence[str] = (),
+        port: int = 0,
     ) -> None:
         self.api_key = api_key
         self.models = list(models) or ["test-model"]
@@ -201,7 +207,7 @@ class ModelServer:
         self._lock = threading.Lock()
         self._script: dict[str, Iterator[Entry]] | Iterator[Entry] = iter(())
         self.script = script
-        self._http = _Server(self)
+        self._http = _Server(self, port)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
 
     @property
@@ -313,10 +319,10 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = False
     request_queue_size = 128
 
-    def __init__(self, owner: ModelServer) -> None:
+    def __init__(self, owner: ModelServer, port: int) -> None:
         self.owner = owner
         self._open: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._open.add(request)
