@@ -170,26 +170,23 @@ def _record_failure(
     duration_ms: float,
     ledger: Ledger,
 ) -> None:
-    event = PhaseFailed(
-        phase=failure.phase,
-        visit=visit,
-        attempt=failure.attempt,
-        error_type=type(failure.error).__name__,
-        error_message=redacted_message(failure.error),
-        category=failure.meaning.category,
-        code=failure.meaning.code,
-        tool=failure.tool,
-        intervention_id=told.intervention_id if told else None,
-        admission=told.admission if told else None,
-        action="retry" if isinstance(action, Retry) else action.answer,
-        duration_ms=duration_ms,
-        environment=told.environment if told else {},
+    ledger.insist(
+        PhaseFailed(
+            phase=failure.phase,
+            visit=visit,
+            attempt=failure.attempt,
+            error_type=type(failure.error).__name__,
+            error_message=redacted_message(failure.error),
+            category=failure.meaning.category,
+            code=failure.meaning.code,
+            tool=failure.tool,
+            intervention_id=told.intervention_id if told else None,
+            admission=told.admission if told else None,
+            action="retry" if isinstance(action, Retry) else action.answer,
+            duration_ms=duration_ms,
+            environment=told.environment if told else {},
+        )
     )
-    try:
-        ledger.record(event)
-    except OSError as exc:
-        # The journal's own trouble must not mask the phase's; a person has been told of that.
-        logger.critical("the journal in %s cannot be written: %s", ledger.folder, exc)
 
 
 def _phase_error(

@@ -106,7 +106,7 @@ class UnifiedFlow:
         )
         with self._kept_if_needed(ledger, course):
             if history is not None:
-                ledger.record(HistoryRead(phase="query_analyzer", turns=list(history)))
+                ledger.insist(HistoryRead(phase="query_analyzer", turns=list(history)))
             try:
                 return await run_turn(ledger, course, self.services)
             except PhaseError as exc:

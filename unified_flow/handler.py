@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from interventions.redaction import redact_text
+from unified_flow.classify import classify
 from unified_flow.errors import (
     InputError,
     PhaseError,
@@ -13,6 +14,7 @@ from unified_flow.errors import (
     wire_name,
 )
 from unified_flow.messages import safe_message
+from unified_flow.policies import Failure, Stop
 from unified_flow.question import new_request_id
 from unified_flow.report import tell_outside_a_phase
 from unified_flow.services import Services
@@ -62,6 +64,11 @@ async def _unexpected(
 ) -> dict[str, Any]:
     """A failure of the flow itself, outside any phase."""
     language = services.settings.language
+    if _is_to_be_silent(exc, services):
+        if not isinstance(exc, QueueFullError):
+            await asyncio.to_thread(tell_outside_a_phase, exc, session_id, request_id, services)
+        said = _answer("", request_id, exc)
+        return said | {"should_respond": False, "error_message": f"ERROR: {redact_text(str(exc))}"}
     if isinstance(exc, QueueFullError):
         # It says that a failure would find no room; putting it there would prove it right.
         return _answer(safe_message("UNEXPECTED", told=False, language=language), request_id, exc)
@@ -72,6 +79,12 @@ async def _unexpected(
         "phase": "unknown",
         "intervention_id": admission.intervention_id,
     }
+
+
+def _is_to_be_silent(exc: Exception, services: Services) -> bool:
+    """Whether the policy keeps it from the user, as it keeps the failure of a phase."""
+    failure = Failure("unknown", None, 1, classify(exc, "answer_pipeline"), exc)
+    return services.policy.decide(failure) == Stop("silence")
 
 
 def _answer(

@@ -13,6 +13,8 @@ from typing import Self
 from interventions.home import open_private
 from unified_flow.events import (
     AnyEvent,
+    GuardrailChecked,
+    HistoryRead,
     Observed,
     PhaseFailed,
     TurnAbandoned,
@@ -88,6 +90,15 @@ class Ledger:
     def record(self, event: AnyEvent) -> None:
         """Raises OSError if the journal cannot be written; the turn then stands as before."""
         self._journal.append(event)
+        self._took(event)
+
+    def insist(self, event: PhaseFailed | GuardrailChecked | HistoryRead) -> None:
+        """Record what holds even if the journal cannot take it: what a failure or a check means
+        for the turn must not hang on the disk. Whichever phase runs next meets that trouble."""
+        try:
+            self._journal.append(event)
+        except OSError as exc:
+            logger.critical("the journal in %s cannot be written: %s", self.folder, exc)
         self._took(event)
 
     def _took(self, event: AnyEvent) -> None:

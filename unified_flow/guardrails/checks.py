@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from unified_flow.errors import RetrievalError
 from unified_flow.events import GuardrailChecked, HistoryRead
-from unified_flow.folding import apply
 from unified_flow.guardrails import messages
 from unified_flow.guardrails.decision import (
     BROKEN,
@@ -218,7 +217,7 @@ class Guardrails:
         passed = await asyncio.gather(*checked)
         kept = [each for each, passes in zip(history, passed, strict=True) if passes]
         if len(kept) < len(history):
-            ledger.record(HistoryRead(phase="query_analyzer", turns=kept))
+            ledger.insist(HistoryRead(phase="query_analyzer", turns=kept))
 
     async def _may_be_told(self, turn: Turn, said: PriorTurn, ready: Ready | None) -> bool:
         """Not without an answer either: it was met with silence."""
@@ -255,17 +254,13 @@ class Guardrails:
 
 
 def _record(ledger: Ledger, stage: Stage, result: GuardrailResult) -> None:
-    event = GuardrailChecked(
-        stage=stage,
-        decision=result.decision,
-        reason=result.reason,
-        confidence=result.confidence,
-        matched_rule=result.matched_rule,
-        failed=result.failed,
+    ledger.insist(
+        GuardrailChecked(
+            stage=stage,
+            decision=result.decision,
+            reason=result.reason,
+            confidence=result.confidence,
+            matched_rule=result.matched_rule,
+            failed=result.failed,
+        )
     )
-    try:
-        ledger.record(event)
-    except OSError as exc:
-        # Silence must not hang on the disk; an answer meets it again in its next phase.
-        logger.critical("the journal in %s cannot be written: %s", ledger.folder, exc)
-        ledger.turn = apply(ledger.turn, event)
