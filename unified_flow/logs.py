@@ -1,13 +1,18 @@
 """`logs/flow.log`: what the flow says to whoever runs it, where a program wants it in a file.
 
 Warnings and worse of everything here, and every line of the guardrails; redacted, one line each.
+A file that is full becomes `flow.log.1`, in the place of the one before.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from interventions.home import open_private
@@ -16,14 +21,48 @@ from interventions.redaction import redact_text
 from unified_flow.events import now, stamp
 
 GUARDRAILS = "unified_flow.guardrails"
+FILE = "flow.log"
+MAX_BYTES = 5 * 1024 * 1024  # of one file; there are two at most
+MAX_LINE = 10_000  # characters
+
+_lock = threading.Lock()
+_handlers: dict[Path, _PrivateFile] = {}
 
 
-def log_to(path: Path) -> None:
-    """For a program's own process; a library must leave logging to whoever uses it."""
-    handler = _PrivateFile(path)
-    for name in ("unified_flow", "interventions"):
-        logging.getLogger(name).addHandler(handler)
+@contextmanager
+def logged(home: Path) -> Iterator[None]:
+    """As long as it lasts. For a program's own process: a library must leave logging to whoever
+    uses it. May be entered again, also by several threads: each line is written once."""
+    path = home / "logs" / FILE
+    with _lock:
+        handler = _handlers.setdefault(path, _PrivateFile(path))
+        handler.users += 1
+        if handler.users == 1:
+            _attach(handler)
+    try:
+        yield
+    finally:
+        with _lock:
+            handler.users -= 1
+            if not handler.users:
+                del _handlers[path]
+                for logger in _loggers():
+                    logger.removeHandler(handler)
+                if not _handlers and logging.lastResort is not None:
+                    _loggers()[1].removeHandler(logging.lastResort)
+
+
+def _attach(handler: _PrivateFile) -> None:
+    ours, queues = _loggers()
+    if not queues.hasHandlers() and logging.lastResort is not None:
+        queues.addHandler(logging.lastResort)  # a full queue is told at the terminal too
+    for logger in (ours, queues):
+        logger.addHandler(handler)
     logging.getLogger(GUARDRAILS).setLevel(logging.INFO)
+
+
+def _loggers() -> tuple[logging.Logger, logging.Logger]:
+    return logging.getLogger("unified_flow"), logging.getLogger("interventions")
 
 
 class _PrivateFile(logging.Handler):
@@ -31,6 +70,7 @@ class _PrivateFile(logging.Handler):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
+        self.users = 0
         self._path = path
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -38,7 +78,7 @@ class _PrivateFile(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            said = one_line(redact_text(self.format(record)))
+            said = one_line(redact_text(self.format(record), MAX_LINE))
             line = f"{stamp(now())} {record.levelname} {record.name} {said}\n"
             data = line.encode("utf-8", "replace")
         except Exception:  # noqa: BLE001 - logging must not fail what is logged
@@ -49,7 +89,16 @@ class _PrivateFile(logging.Handler):
             descriptor = open_private(self._path, os.O_WRONLY | os.O_APPEND)
             try:
                 os.write(descriptor, data)
+                self._turn_over(descriptor)
             finally:
                 os.close(descriptor)
         except OSError:
             sys.stderr.write(line)  # a full disk is just what has to be heard of
+
+    def _turn_over(self, descriptor: int) -> None:
+        """Once, however many processes find the file full."""
+        if os.fstat(descriptor).st_size < MAX_BYTES:
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.samestat(self._path.stat(), os.fstat(descriptor)):
+            self._path.replace(self._path.with_name(f"{FILE}.1"))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.answers import open_entries
+from tests.servers.model_server import ModelServer
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.cli.app import app
 from unified_flow.guardrails.settings import GuardrailSettings
@@ -139,6 +144,37 @@ def test_ask_says_why_there_is_no_answer(home: Path) -> None:
     assert silent["guardrail_pre_result"]["decision"] == "block"
     page = (home / "shared_state/turns/turn_000001/context.md").read_text()
     assert "Guardrail (pre): block, Flagged keyword detected: 'spam'" in page
+
+
+def test_what_is_silenced_is_in_the_log_of_whatever_runs_a_turn(home: Path, tmp_path: Path) -> None:
+    """A process of its own, as nobody else sets up logging there."""
+    key = "sk-wrong-0123456789abcdefghijklmnop"
+    run(home, "rules", "add", "spam")
+    (home / "unified_flow.toml").write_text('policy = "silent"\n')
+    asked = tmp_path / "asked.txt"
+    asked.write_text("Is this spam?\nWhat is a topic?\n")
+
+    def program(*args: str) -> None:
+        command = [sys.executable, "-m", "unified_flow", *args, "--home", str(home)]
+        env = {**os.environ, "OPENAI_API_KEY": key}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 1, done.stderr
+        assert "Traceback" not in done.stderr
+
+    with ModelServer(api_key="another") as model:
+        named = ["--model", "test-model", "--base-url", model.url]
+        program("ask", "--batch", str(asked), *named)
+        program("interventions", "retry", open_entries(home)[0]["id"])
+    file = home / "logs" / "flow.log"
+    said = [line.split(" ", 2)[2] for line in file.read_text().splitlines()]
+    assert said[:2] == [
+        "unified_flow.guardrails [GUARDRAILS PRE] Message flagged and blocked: "
+        "Flagged keyword detected: 'spam'",
+        "unified_flow.guardrails [SILENT FAILURE] Pre-guardrail blocked message for user default",
+    ]
+    assert sum("[SILENT FAILURE] LLM error for user default" in line for line in said) == 2
+    assert key not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_doctor_looks_at_the_rules_and_tries_the_moderation(

@@ -15,7 +15,7 @@ from unified_flow.api.app import make_app
 from unified_flow.api.connections import Connections, room_for
 from unified_flow.api.context import Serving
 from unified_flow.errors import ConfigError, RetrievalError
-from unified_flow.logs import log_to
+from unified_flow.logs import logged
 from unified_flow.services import Services
 
 AFTER_GRACE_S = 5.0  # for answers to be sent once the turns have been cancelled
@@ -28,8 +28,12 @@ def serve(services: Services) -> None:
     Raises ConfigError for an address that cannot be had, InputError for documents that are not
     there.
     """
+    with logged(services.home):
+        _serve(services)
+
+
+def _serve(services: Services) -> None:
     settings = services.settings.serve
-    log_to(services.home / "logs" / "flow.log")
     app = make_app(services)
     listening = _listen(settings.host, settings.port)
     _warm_up(services)

@@ -73,6 +73,7 @@ def ask(
 
         from unified_flow.cli.permission import terminal_asker
         from unified_flow.flow import UnifiedFlow
+        from unified_flow.logs import logged
 
         flow = UnifiedFlow.from_config(
             home,
@@ -87,14 +88,15 @@ def ask(
             api_key_file=api_key_file,
         )
         _warn_if_crowded(flow)
-        if batch is not None:
-            from unified_flow.cli.batch import answer_all
+        with logged(flow.services.home):
+            if batch is not None:
+                from unified_flow.cli.batch import answer_all
 
-            code = asyncio.run(answer_all(flow, batch, as_jsonl))
-        else:
-            assert question is not None
-            text = _stdin() if question == "-" else question
-            code = asyncio.run(_answer(flow, text, session, machine, home))
+                code = asyncio.run(answer_all(flow, batch, as_jsonl))
+            else:
+                assert question is not None
+                text = _stdin() if question == "-" else question
+                code = asyncio.run(_answer(flow, text, session, machine, home))
     raise typer.Exit(code)
 
 

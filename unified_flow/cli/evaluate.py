@@ -115,8 +115,10 @@ def run(
             raise typer.BadParameter("two runs are made: each has the name that it makes itself")
         import asyncio
 
+        from interventions.home import find_home
         from unified_flow.cli.evaluating import Wanted, report, run_once
         from unified_flow.evaluation.datasets import draw, read_dataset
+        from unified_flow.logs import logged
 
         read = read_dataset(dataset)
         questions = draw(read, sample, seed, unanswerable)
@@ -133,7 +135,8 @@ def run(
             own = flags | {"recipes": _recipes(folder)}
             return asyncio.run(run_once(read, questions, wanted, home, own))
 
-        runs = [one(recipes), *([one(against)] if against is not None else [])]
+        with logged(find_home(home)):
+            runs = [one(recipes), *([one(against)] if against is not None else [])]
         report(runs, as_json)
         failed = any(a.status == "failed" for each in runs for a in each.answers.values())
     raise typer.Exit(Code.FAILED if failed else Code.DONE)

@@ -86,6 +86,7 @@ def resume(
         from interventions.cli.editor import edit as in_editor
         from interventions.home import find_home
         from unified_flow.cli.permission import terminal_asker
+        from unified_flow.logs import logged
         from unified_flow.resuming.asking import asked
         from unified_flow.resuming.naming import turn_named
         from unified_flow.resuming.run import Resumption, flow_of, load
@@ -122,7 +123,8 @@ def resume(
             edit=in_editor if edit else None,
         )
         try:
-            code = asyncio.run(_resume(flow, turn_id, wanted, as_json, home))
+            with logged(place):
+                code = asyncio.run(_resume(flow, turn_id, wanted, as_json, home))
         except KeyboardInterrupt:
             note(f"interrupted; to go on: unified-flow resume {turn_id}")
             raise

@@ -10,6 +10,7 @@ from typing import Any
 from unified_flow.errors import ConfigError, InputError, PhaseError, RetrievalError
 from unified_flow.events import Observed, TurnResumed
 from unified_flow.flow import UnifiedFlow
+from unified_flow.logs import logged
 from unified_flow.resuming.asking import asked
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.run import Resumed, Resumption, flow_of, load, resume_turn
@@ -47,7 +48,8 @@ class FlowResumer:
             # It says nothing about the fix: this turn cannot be begun, and another may.
             why = f"turn {turn_id} cannot be resumed: {exc}"
             raise NotResumableError(why, hint=exc.hint or "") from exc
-        return _told(asyncio.run(_resume(flow, turn_id, wanted, options.get("started"))))
+        with logged(home):
+            return _told(asyncio.run(_resume(flow, turn_id, wanted, options.get("started"))))
 
 
 async def _resume(

@@ -62,6 +62,7 @@ def chat(
         from unified_flow.cli.permission import terminal_asker
         from unified_flow.cli.running import new_session_id
         from unified_flow.flow import UnifiedFlow
+        from unified_flow.logs import logged
 
         if session is not None and latest:
             raise typer.BadParameter("give --session or --continue")
@@ -87,7 +88,8 @@ def chat(
         conversation = Conversation(
             open_flow, flow, session or new_session_id(), home, live=on_terminal(), last=last
         )
-        code = asyncio.run(_talk(conversation))
+        with logged(flow.services.home):
+            code = asyncio.run(_talk(conversation))
     raise typer.Exit(code)
 
 

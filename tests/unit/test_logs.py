@@ -1,0 +1,39 @@
+"""The log of a program: each line once, and never more than two files."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from unified_flow import logs
+
+
+def test_each_line_is_written_once_and_only_while_it_is_wanted(home: Path) -> None:
+    logger = logging.getLogger("unified_flow.walk")
+    with logs.logged(home):
+        with logs.logged(home):
+            logger.warning("inner")
+        logger.warning("outer\nand more")
+        logger.info("of no interest")
+    logger.warning("after")
+    lines = (home / "logs" / "flow.log").read_text().splitlines()
+    assert [line.split(" ", 1)[1] for line in lines] == [
+        "WARNING unified_flow.walk inner",
+        "WARNING unified_flow.walk outer and more",
+    ]
+
+
+def test_a_full_file_makes_room(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "MAX_BYTES", 1000)
+    with logs.logged(home):
+        for number in range(100):
+            logging.getLogger("unified_flow.walk").warning("line %d, password=hunter2", number)
+    kept = sorted((home / "logs").iterdir())
+    assert [path.name for path in kept] == ["flow.log", "flow.log.1"]
+    assert all(path.stat().st_size < 1100 for path in kept)
+    text = "".join(path.read_text() for path in reversed(kept))
+    assert "line 99," in text
+    assert text.count("\n") == len([line for line in text.splitlines() if line])
+    assert "hunter2" not in text
