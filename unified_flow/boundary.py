@@ -22,7 +22,7 @@ from unified_flow.kit import Kit
 from unified_flow.ledger import Ledger
 from unified_flow.phases import BY_NAME
 from unified_flow.policies import Action, Failure, Retry, Stop
-from unified_flow.policies.graceful import retry_after_s
+from unified_flow.policies.tries import Again, go_on, retry_after_s
 from unified_flow.report import Told, redacted_message, tell, untold
 from unified_flow.retrieval import Passage
 from unified_flow.routing import Step
@@ -33,6 +33,7 @@ from unified_flow.where import Where
 logger = logging.getLogger(__name__)
 
 TELL_S = 1.0
+NO_MORE_TRIES = 1_000_000
 
 
 async def run_phase(
@@ -43,50 +44,111 @@ async def run_phase(
     Raises the phase's own error, with the original as cause, once the failure is recorded. Where
     the policy has let it try again, that is about the try that failed first.
     """
-    course = course or Course()
-    visit = ledger.turn.visit_number(step.phase)
-    attempt, model = 1, None
-    earliest: tuple[Failure, Kit | None] | None = None
-    while True:
-        started = perf_counter()
+    visit = _Visit(step, ledger, services, course or Course())
+    again = await visit.run()
+    if again is not None:
+        await go_on(again, visit.run, pause=services.pause, tell=services.guardrails.tried)
+
+
+class _Visit:
+    """One visit of a phase, in one try or more."""
+
+    def __init__(self, step: Step, ledger: Ledger, services: Services, course: Course) -> None:
+        self._step = step
+        self._ledger = ledger
+        self._services = services
+        self._course = course
+        self._number = ledger.turn.visit_number(step.phase)
+        self._attempt = 0
+        self._model: str | None = None
+        self._earliest: tuple[Failure, Kit | None] | None = None
+
+    async def run(self) -> Again | None:
+        """The next try. None if the phase has completed; raises what `run_phase` does."""
+        self._attempt += 1
+        step, course, started = self._step, self._course, perf_counter()
         kit: Kit | None = None
         try:
-            kit = _enter(step, visit, attempt, ledger, services, course, model)
+            kit = self._enter()
             if step.limit is not None:
                 raise step.limit
-            output = await course.run(BY_NAME[step.phase].run(ledger.turn, kit), kit.stand)
+            output = await course.run(BY_NAME[step.phase].run(self._ledger.turn, kit), kit.stand)
             took = elapsed_ms(started)
-            ledger.record(
-                PhaseCompleted(phase=step.phase, visit=visit, output=output, duration_ms=took)
+            self._ledger.record(
+                PhaseCompleted(
+                    phase=step.phase, visit=self._number, output=output, duration_ms=took
+                )
             )
-            services.guardrails.succeeded(attempt)
-            return
+            self._services.guardrails.succeeded(self._attempt)
+            return None
         except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
-            failure = _failure(exc, step.phase, attempt, kit, course)
-            earliest = earliest or (failure, kit)
-            action = _decide(failure, earliest[0], ledger, services)
+            failure = _failure(exc, step.phase, self._attempt, kit, course)
+            self._earliest = self._earliest or (failure, kit)
+            action = _decide(failure, self._earliest[0], self._ledger, self._services)
             took = elapsed_ms(started)
-            if isinstance(action, Retry):
-                _record_failure(failure, visit, None, action, took, ledger)
-                services.guardrails.tried(attempt, redacted_message(exc))
-                await services.pause(action.after_s)
-                attempt, model = attempt + 1, action.model
-                continue
-            failure, kit = replace(earliest[0], attempt=attempt), earliest[1]
-            _flush(ledger)
-            course.telling = asyncio.create_task(
-                asyncio.to_thread(tell, failure, kit, ledger.turn, services)
+            if isinstance(action, Stop):
+                raise await self._ended(action, took) from self._earliest[0].error
+            self._record(failure, None, action, took)
+            self._model = action.model
+            return Again(self._attempt, action.after_s, redacted_message(exc))
+
+    def _enter(self) -> Kit:
+        ledger, services, phase = self._ledger, self._services, self._step.phase
+        recipe = services.recipe(phase)
+        prefetch = self._course.prefetch
+        kit = Kit(phase, recipe, ledger, services, model=self._model, prefetch=prefetch)
+        ledger.record(
+            PhaseStarted(
+                phase=phase,
+                visit=self._number,
+                attempt=self._attempt,
+                input_digest=digest([ledger.turn.question, kit.sections]),
+                model=self._model or services.models.name_of(recipe),
+                recipe_digest=recipe.digest,
             )
-            try:
-                told = await _told_in_time(course.telling, failure, ledger, services)
-            except asyncio.CancelledError:
-                # The intervention comes all the same, and what it is about must be there then.
-                told = await _whatever_happens(course.telling)
-                _record_failure(failure, visit, told, action, took, ledger)
-                raise
-            _record_failure(failure, visit, told, action, took, ledger)
-            found = await course.retrieved(ledger.turn) if action.answer == "degrade" else []
-            raise _phase_error(failure, told, action, found, ledger) from failure.error
+        )
+        if recipe.head.role == "none":
+            ledger.flush()  # a phase that asks no model may be killed in, and watched, too
+        return kit
+
+    async def _ended(self, action: Stop, took_ms: float) -> PhaseError:
+        """The error of a phase that is not tried again, told and recorded."""
+        assert self._earliest is not None
+        failure, kit = replace(self._earliest[0], attempt=self._attempt), self._earliest[1]
+        course, ledger, services = self._course, self._ledger, self._services
+        _flush(ledger)
+        course.telling = asyncio.create_task(
+            asyncio.to_thread(tell, failure, kit, ledger.turn, services)
+        )
+        try:
+            told = await _told_in_time(course.telling, failure, ledger, services)
+        except asyncio.CancelledError:
+            # The intervention comes all the same, and what it is about must be there then.
+            told = await _whatever_happens(course.telling)
+            self._record(failure, told, action, took_ms)
+            raise
+        self._record(failure, told, action, took_ms)
+        found = await course.retrieved(ledger.turn) if action.answer == "degrade" else []
+        return _phase_error(failure, told, action, found, ledger)
+
+    def _record(self, failure: Failure, told: Told | None, action: Action, took_ms: float) -> None:
+        self._ledger.insist(
+            PhaseFailed(
+                phase=failure.phase,
+                visit=self._number,
+                attempt=failure.attempt,
+                error_type=type(failure.error).__name__,
+                error_message=redacted_message(failure.error),
+                category=failure.meaning.category,
+                code=failure.meaning.code,
+                tool=failure.tool,
+                intervention_id=told.intervention_id if told else None,
+                admission=told.admission if told else None,
+                action="retry" if isinstance(action, Retry) else action.answer,
+                duration_ms=took_ms,
+                environment=told.environment if told else {},
+            )
+        )
 
 
 def _failure(exc: Exception, phase: str, attempt: int, kit: Kit | None, course: Course) -> Failure:
@@ -100,12 +162,16 @@ def _decide(failure: Failure, first: Failure, ledger: Ledger, services: Services
     action = services.policy.decide(failure)
     if isinstance(action, Retry):
         if any(not write.done for write in ledger.turn.writes):
-            return Stop()  # a call that may have written is a person's to repeat
+            # A call that may have written is a person's to repeat.
+            return _last_word(failure, services) or Stop()
         return action
-    if failure is first:
-        return action
-    of_first = services.policy.decide(replace(first, attempt=failure.attempt, left_s=0.0))
-    return of_first if isinstance(of_first, Stop) else action
+    return action if failure is first else _last_word(first, services) or action
+
+
+def _last_word(failure: Failure, services: Services) -> Stop | None:
+    """What the policy says of it when no further try is left."""
+    action = services.policy.decide(replace(failure, attempt=NO_MORE_TRIES, left_s=0.0))
+    return action if isinstance(action, Stop) else None
 
 
 async def _told_in_time(
@@ -126,33 +192,6 @@ async def _whatever_happens(telling: asyncio.Task[Told]) -> Told:
     return telling.result()
 
 
-def _enter(
-    step: Step,
-    visit: int,
-    attempt: int,
-    ledger: Ledger,
-    services: Services,
-    course: Course,
-    model: str | None,
-) -> Kit:
-    recipe = services.recipe(step.phase)
-    kit = Kit(step.phase, recipe, ledger, services, model=model, prefetch=course.prefetch)
-    model = model or services.models.name_of(recipe)
-    ledger.record(
-        PhaseStarted(
-            phase=step.phase,
-            visit=visit,
-            attempt=attempt,
-            input_digest=digest([ledger.turn.question, kit.sections]),
-            model=model,
-            recipe_digest=recipe.digest,
-        )
-    )
-    if recipe.head.role == "none":
-        ledger.flush()  # a phase that asks no model may be killed in, and watched, too
-    return kit
-
-
 def _flush(ledger: Ledger) -> None:
     """Telling may wait for the queue's lock; what the phase has done is on disk by then, should
     the process not live to say how it ended."""
@@ -160,33 +199,6 @@ def _flush(ledger: Ledger) -> None:
         ledger.flush()
     except OSError as exc:
         logger.critical("the journal in %s cannot be written: %s", ledger.folder, exc)
-
-
-def _record_failure(
-    failure: Failure,
-    visit: int,
-    told: Told | None,
-    action: Retry | Stop,
-    duration_ms: float,
-    ledger: Ledger,
-) -> None:
-    ledger.insist(
-        PhaseFailed(
-            phase=failure.phase,
-            visit=visit,
-            attempt=failure.attempt,
-            error_type=type(failure.error).__name__,
-            error_message=redacted_message(failure.error),
-            category=failure.meaning.category,
-            code=failure.meaning.code,
-            tool=failure.tool,
-            intervention_id=told.intervention_id if told else None,
-            admission=told.admission if told else None,
-            action="retry" if isinstance(action, Retry) else action.answer,
-            duration_ms=duration_ms,
-            environment=told.environment if told else {},
-        )
-    )
 
 
 def _phase_error(
@@ -215,6 +227,7 @@ def _phase_error(
         answer=action.answer,
         scope=failure.scope,
         timed_out=failure.timed_out,
+        attempts=failure.attempt,
         retry_after_s=retry_after_s(failure.error) if wait_s is None else wait_s,
         retrieved=retrieved,
     )

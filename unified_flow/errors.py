@@ -246,8 +246,9 @@ class PhaseError(UnifiedFlowError):
     `partial` is what the turn had so far, by section name.
 
     Of the policy: `answer` says what the client's side makes of it, `scope` which row of its table
-    this is, `retry_after_s` when to ask again (None: nobody knows); `retrieved` holds, for an
-    answer that is degraded, the passages that were found for the question, redacted.
+    this is, `attempts` how often the phase was tried, `retry_after_s` when to ask again (None:
+    nobody knows); `retrieved` holds, for an answer that is degraded, the passages that were found
+    for the question, redacted.
     """
 
     phase: str
@@ -273,6 +274,7 @@ class PhaseError(UnifiedFlowError):
         answer: Literal["halt", "degrade", "silence"] = "halt",
         scope: Scope = "other",
         timed_out: bool = False,
+        attempts: int = 1,
         retry_after_s: float | None = None,
         retrieved: Sequence[Passage] = (),
     ) -> None:
@@ -293,6 +295,7 @@ class PhaseError(UnifiedFlowError):
         self.answer = answer
         self.scope = scope
         self.timed_out = timed_out
+        self.attempts = attempts
         self.retry_after_s = retry_after_s
         self.retrieved = list(retrieved)
 

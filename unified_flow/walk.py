@@ -49,7 +49,7 @@ async def run_turn(ledger: Ledger, course: Course, services: Services) -> Turn:
     except BaseException as exc:
         error = exc
         if isinstance(exc, PhaseError) and exc.answer == "silence":
-            await services.guardrails.failed(ledger.turn)
+            await services.guardrails.failed(ledger.turn, exc)
         raise
     finally:
         course.end()

@@ -24,6 +24,7 @@ from unified_flow.policies import Action, Bounds, Failure, Retry, Stop
 from unified_flow.results import Plan, ToolRequest
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.turn import Turn
 
 
 def make(home: Path, docs: None, **over: Any) -> UnifiedFlow:
@@ -126,12 +127,15 @@ def test_a_policy_that_tries_again_does_not_repeat_a_write(home: Path, tmp_path:
         bounds = Bounds()
 
         def decide(self, failure: Failure) -> Action:
-            return Retry(0.0) if failure.attempt < 3 else Stop()
+            return Retry(0.0) if failure.attempt < 3 else Stop("silence")
 
     written = tmp_path / "written"
     flow = make(home, None, planner=WRITE, tools=[writer(written, OSError("no reply"))])
-    ask(UnifiedFlow(replace(flow.services, policy=Again())))
+    ended = ask(UnifiedFlow(replace(flow.services, policy=Again())))
     assert written.read_text() == "once "
+    # What its user is told is the policy's to say, now as after the last try.
+    assert isinstance(ended, Turn)
+    assert not ended.should_respond
 
 
 def look(then: BaseException | None = None) -> Tool:

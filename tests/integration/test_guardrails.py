@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.answers import COMPLETE, DRAFT, open_entries, script, started_phases
-from tests.servers.model_server import ModelServer, refused_url, status
+from tests.servers.model_server import ModelServer, rate_limited, refused_url, status
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.errors import PhaseError, SynthesisError
 from unified_flow.flow import UnifiedFlow
@@ -42,10 +42,21 @@ def moderation() -> Iterator[ModerationServer]:
 
 
 @pytest.fixture
-def rules(home: Path) -> Iterator[GuardrailStore]:
-    store = store_of(home, GuardrailSettings())
+def rules(
+    home: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[GuardrailStore]:
+    """The store of the flows at `home`: a file, or PostgreSQL for tests that run `on_both`."""
+    settings = GuardrailSettings()
+    if getattr(request, "param", "sqlite") == "postgresql":
+        settings = GuardrailSettings(database_url_env="RULES_URL")
+        monkeypatch.setenv("RULES_URL", request.getfixturevalue("postgres_url"))
+        monkeypatch.setenv("UNIFIED_FLOW_GUARDRAILS__DATABASE_URL_ENV", "RULES_URL")
+    store = store_of(home, settings)
     yield store
     store.close()
+
+
+on_both = pytest.mark.parametrize("rules", ["sqlite", "postgresql"], indirect=True)
 
 
 def flag(store: GuardrailStore, user: str = "default", **columns: Any) -> None:
@@ -103,6 +114,7 @@ def _all_logs(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "unified_flow.guardrails")
 
 
+@on_both
 def test_a_clean_exchange_is_answered_and_recorded(home: Path, rules: GuardrailStore) -> None:
     flag(rules, flagged_keywords=["spam"])
     [turn] = say(flow_at(home), "What is a topic?")
@@ -184,6 +196,7 @@ def test_what_is_off_is_silent_and_recorded(
         assert decided(rules)[0].matched_rule == f"scope:{off}"
 
 
+@on_both
 def test_rules_hold_from_the_next_message_on(home: Path, rules: GuardrailStore) -> None:
     async def run() -> list[bool]:
         async with flow_at(home) as flow:
@@ -197,6 +210,7 @@ def test_rules_hold_from_the_next_message_on(home: Path, rules: GuardrailStore) 
     assert asyncio.run(run()) == [True, False, True]
 
 
+@on_both
 def test_a_blocked_reply_leaves_the_session_with_what_it_answers(
     home: Path,
     rules: GuardrailStore,
@@ -263,6 +277,7 @@ def test_a_flagged_message_is_shown_to_no_model(
     assert moderation.texts == ["an insult"]
 
 
+@on_both
 @pytest.mark.parametrize("opens", [False, True])
 def test_moderation_that_is_down_is_decided_by_the_setting(
     home: Path, rules: GuardrailStore, moderation: ModerationServer, opens: bool
@@ -320,15 +335,15 @@ def test_a_model_that_is_down_for_two_attempts_is_asked_a_third_time(
 ) -> None:
     with ModelServer() as server:
         good = script(planner=[COMPLETE])
-        server.script = {"query_analyzer": [status(503), status(429), good["query_analyzer"]]} | {
-            phase: answer for phase, answer in good.items() if phase != "query_analyzer"
-        }
+        server.script = {
+            "query_analyzer": [status(503), rate_limited(9), good["query_analyzer"]]
+        } | {phase: answer for phase, answer in good.items() if phase != "query_analyzer"}
         waits = Waits()
         flow = flow_at(home, waits, policy="silent", base_url=server.url, docs=[docs])
         [turn] = say(flow, "What is a topic?")
     assert turn.response == DRAFT.response
     assert (turn.should_respond, turn.retry_count) == (True, 2)
-    assert waits.seconds == [2.0, 4.0]
+    assert waits.seconds == [2.0, 9.0]
     said = lines(caplog)
     assert said[0].startswith("[LLM RETRY] Attempt 1/3 failed: 503")
     assert said[1].startswith("[LLM RETRY] Attempt 2/3 failed: 429")
@@ -364,6 +379,25 @@ def test_a_model_that_is_down_for_all_three_ends_in_silence(
         3,
     )
     assert decision.snapshot_json["intervention_id"] == entry["id"]
+
+
+def test_the_last_attempt_is_spoken_of_only_where_it_was_made(
+    home: Path, docs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Three further tries in all, but of two phases; what ends the turn had none."""
+    good = script(planner=[COMPLETE])
+    with ModelServer(good) as server:
+        server.script = good | {
+            "query_analyzer": [status(503), status(503), good["query_analyzer"]],
+            "reflection": [status(503), good["reflection"]],
+            "synthesis": status(401),
+        }
+        flow = flow_at(home, Waits(), policy="silent", base_url=server.url, docs=[docs])
+        [turn] = say(flow, "What is a topic?")
+    assert (turn.should_respond, turn.retry_count) == (False, 3)
+    said = [line.split("]")[0] for line in lines(caplog)]
+    assert said[-1] == "[SILENT FAILURE"
+    assert "[LLM ERROR" not in said
 
 
 def test_an_endpoint_goes_down_between_two_messages(
@@ -427,6 +461,7 @@ def test_a_turn_that_was_silenced_can_go_on_when_the_cause_is_mended(
     assert remembered(home) == ["A topic?"]
 
 
+@on_both
 def test_many_blocks_alert_a_person_once(home: Path, rules: GuardrailStore) -> None:
     flag(rules, flagged_keywords=["spam"])
     say(flow_at(home, guardrails={"alert_count": 3}), *["spam"] * 6)

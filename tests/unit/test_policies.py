@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,8 +16,10 @@ from unified_flow.classify import Stage, classify
 from unified_flow.config_tables import GracefulSettings
 from unified_flow.policies import Failure, Retry, Stop
 from unified_flow.policies.fail_fast import FailFast
-from unified_flow.policies.graceful import Graceful, retry_after_s
+from unified_flow.policies.graceful import Graceful
 from unified_flow.policies.kinds import kind_of
+from unified_flow.policies.silent import Silent
+from unified_flow.policies.tries import retry_after_s
 
 REQUEST = httpx.Request("POST", "http://m/v1")
 
@@ -151,3 +155,26 @@ def test_the_other_model_is_asked_at_once_where_trying_again_does_not_help() -> 
 def test_no_model_is_asked_for_a_search_that_failed() -> None:
     policy = Graceful(GracefulSettings(failover="second"))
     assert policy.decide(failure(GONE, "retriever")) == Stop("degrade")
+
+
+def test_silence_comes_after_two_waits() -> None:
+    first = replace(failure(refusal(503)), left_s=None)
+    said = [Silent().decide(replace(first, attempt=n)) for n in (1, 2, 3, 4)]
+    assert said == [Retry(2.0), Retry(4.0), Stop("silence"), Stop("silence")]
+
+
+@pytest.mark.parametrize(
+    ("named", "action"),
+    [("1", Retry(2.0)), ("7", Retry(7.0)), ("59", Retry(59.0)), ("3600", Stop("silence"))],
+)
+def test_a_silent_turn_waits_as_long_as_the_server_says_within_reason(
+    named: str, action: Retry | Stop
+) -> None:
+    limited = replace(failure(refusal(429, retry_after=named)), left_s=None)
+    assert Silent().decide(limited) == action
+
+
+def test_what_is_not_tried_again_needs_no_tenacity() -> None:
+    """It takes longer to import than a command has to start."""
+    code = "import sys, unified_flow.wiring; sys.exit('tenacity' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

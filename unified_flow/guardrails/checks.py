@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unified_flow.errors import RetrievalError
+from unified_flow.errors import PhaseError, RetrievalError
 from unified_flow.events import GuardrailChecked, HistoryRead
 from unified_flow.guardrails import messages
 from unified_flow.guardrails.decision import (
@@ -134,9 +134,9 @@ class Guardrails:
         if self._always and attempt > 1:
             messages.succeeded(attempt)
 
-    async def failed(self, turn: Turn) -> None:
+    async def failed(self, turn: Turn, error: PhaseError) -> None:
         """Nothing can be said because something failed, and nobody may be told."""
-        messages.failed(turn)
+        messages.failed(turn, error)
         await self._recorder.silent(turn, self.store())
 
     def count(self) -> tuple[int, int] | None:

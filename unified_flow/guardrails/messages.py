@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 
 from interventions.redaction import redact_text
+from unified_flow.errors import PhaseError
 from unified_flow.guardrails.decision import GuardrailResult, Stage
+from unified_flow.policies.silent import MAX_RETRIES
 from unified_flow.turn import Turn
 
 logger = logging.getLogger("unified_flow.guardrails")
-ATTEMPTS = 3
 
 
 def blocked(turn: Turn, stage: Stage, result: GuardrailResult) -> None:
@@ -25,20 +26,18 @@ def blocked(turn: Turn, stage: Stage, result: GuardrailResult) -> None:
 
 
 def tried(attempt: int, message: str) -> None:
-    logger.warning("[LLM RETRY] Attempt %d/%d failed: %s", attempt, ATTEMPTS, message)
+    logger.warning("[LLM RETRY] Attempt %d/%d failed: %s", attempt, MAX_RETRIES, message)
 
 
 def succeeded(attempt: int) -> None:
-    logger.info("[LLM RETRY] Success on attempt %d/%d", attempt, ATTEMPTS)
+    logger.info("[LLM RETRY] Success on attempt %d/%d", attempt, MAX_RETRIES)
 
 
-def failed(turn: Turn) -> None:
-    failure = turn.failure
-    assert failure is not None
-    if turn.retry_count >= ATTEMPTS:
+def failed(turn: Turn, error: PhaseError) -> None:
+    if error.scope == "model" and error.attempts >= MAX_RETRIES:
+        why = redact_text(str(error.__cause__))
         logger.error(
-            "[LLM ERROR] Max retries (%d) reached for user %s: %s",
-            *(ATTEMPTS, turn.user_id, failure.error_message),
+            "[LLM ERROR] Max retries (%d) reached for user %s: %s", MAX_RETRIES, turn.user_id, why
         )
     kind = "LLM error" if (turn.error_message or "").startswith("LLM_ERROR") else "Error"
     logger.error("[SILENT FAILURE] %s for user %s: %s", kind, turn.user_id, turn.error_message)

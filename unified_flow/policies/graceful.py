@@ -6,17 +6,9 @@ else halts as under `fail_fast`, and so does a failed save, which costs nobody t
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-
-import httpx
-
 from unified_flow.config_tables import GracefulSettings
-from unified_flow.errors import CircuitOpenError
 from unified_flow.policies import Action, Bounds, Failure, Retry, Stop
-from unified_flow.policies.kinds import kind_of
-
-DEFAULT_RETRY_AFTER_S = 1.0
+from unified_flow.policies.tries import again_after_s, retry_after_s
 
 
 class Graceful:
@@ -38,11 +30,11 @@ class Graceful:
     def _again(self, failure: Failure) -> Retry | None:
         """Another try, if there is hope and time for one; after the last, the other model."""
         second = self.settings.failover
-        if failure.attempt <= self.settings.retries and kind_of(failure) != "permanent":
-            pause = self.settings.backoff_s * 2 ** (failure.attempt - 1)
-            pause = max(pause, retry_after_s(failure.error) or 0.0)
-            if failure.left_s is None or pause < failure.left_s:
-                return Retry(pause, failure.model if failure.model == second else None)
+        if self.settings.retries:
+            tries, first_s = 1 + self.settings.retries, self.settings.backoff_s
+            wait_s = again_after_s(failure, attempts=tries, first_s=first_s)
+            if wait_s is not None:
+                return Retry(wait_s, failure.model if failure.model == second else None)
         if (
             second is not None
             and failure.scope == "model"
@@ -51,25 +43,3 @@ class Graceful:
         ):
             return Retry(0.0, second)
         return None
-
-
-def retry_after_s(error: Exception, now: datetime | None = None) -> float | None:
-    """Seconds until it makes sense to ask again; None if nobody has said so.
-
-    A server that limits the rate without saying until when means a second.
-    """
-    if isinstance(error, CircuitOpenError):
-        return error.retry_after_s
-    if not isinstance(error, httpx.HTTPStatusError):
-        return None
-    if error.response.status_code != httpx.codes.TOO_MANY_REQUESTS:
-        return None
-    said = error.response.headers.get("retry-after", "").strip()
-    if said.isdecimal() and said.isascii() and len(said) < 10:
-        return float(said)
-    try:
-        until = parsedate_to_datetime(said)
-    except ValueError:
-        return DEFAULT_RETRY_AFTER_S
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())

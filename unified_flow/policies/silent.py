@@ -1,13 +1,14 @@
 """No visible message at all (silent-errors-and-guardrails.md): chosen for automated replies.
 
-A model that fails in a way that may pass is asked up to three times; after that, and for any other
-failure, nothing is said. A failed save costs nobody the answer, as under every policy.
+A model that fails in a way that may pass is asked up to three times, a reply that is of no use
+included ("an error of the model that may be temporary"); after that, and for any other failure,
+nothing is said. A failed save costs nobody the answer, as under every policy.
 """
 
 from __future__ import annotations
 
 from unified_flow.policies import UNBOUNDED, Action, Failure, Retry, Stop
-from unified_flow.policies.kinds import kind_of
+from unified_flow.policies.tries import again_after_s
 
 MAX_RETRIES = 3
 RETRY_DELAY_S = 2.0
@@ -18,8 +19,9 @@ class Silent:
     bounds = UNBOUNDED
 
     def decide(self, failure: Failure) -> Action:
-        may_pass = failure.scope == "model" and kind_of(failure) != "permanent"
-        if may_pass and failure.attempt < MAX_RETRIES:
+        if failure.scope == "model":
             # 2 s, 4 s; 8 s would come next if there were more attempts.
-            return Retry(RETRY_DELAY_S * 2 ** (failure.attempt - 1))
+            wait_s = again_after_s(failure, attempts=MAX_RETRIES, first_s=RETRY_DELAY_S)
+            if wait_s is not None:
+                return Retry(wait_s)
         return Stop("halt" if failure.phase == "save" else "silence")
