@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.fixtures import model_server
+from tests.servers.fixtures import model_server, postgres, postgres_url
 
-__all__ = ["model_server"]
+__all__ = ["model_server", "postgres", "postgres_url"]
 
 
 @pytest.fixture(autouse=True)

@@ -15,3 +15,21 @@ def model_server() -> Iterator[ModelServer]:
     with ModelServer() as server:
         yield server
     assert server.problems == []
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL that runs for the rest of the session: its start takes seconds."""
+    from tests.servers.postgres import postgres_server
+
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres: str) -> Iterator[str]:
+    """The URL of an empty database of it."""
+    from tests.servers.postgres import new_database
+
+    with new_database(postgres) as url:
+        yield url

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import select
 import shutil
+import socket
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from threading import Event, Thread
+from typing import Self
+from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -39,3 +44,50 @@ def new_database(server: str) -> Iterator[str]:
         connection.execute(f'CREATE DATABASE "{name}"'.encode())
         yield server.replace("/postgres?", f"/{name}?")
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+
+
+class Hanging:
+    """Stands before a PostgreSQL until `hang`: then it acknowledges what comes and passes nothing
+    on, as does a server that is stopped, and nobody new is let in."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._behind = f"{parse_qs(parts.query)['host'][0]}/.s.PGSQL.5432"
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"postgresql://postgres@127.0.0.1:{self._listening.getsockname()[1]}{parts.path}"
+        self._hung = Event()
+        self._done = Event()
+
+    def __enter__(self) -> Self:
+        Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.hang()
+        self._done.set()
+
+    def hang(self) -> None:
+        self._hung.set()
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                Thread(
+                    target=self._pass_on, args=[self._listening.accept()[0]], daemon=True
+                ).start()
+
+    def _pass_on(self, front: socket.socket) -> None:
+        with closing(front), closing(socket.socket(socket.AF_UNIX)) as behind:
+            behind.connect(self._behind)
+            other = {front: behind, behind: front}
+            while not self._hung.is_set():
+                for ready in select.select([front, behind], [], [], 0.01)[0]:
+                    data = ready.recv(65536)
+                    if not data:
+                        return
+                    if not self._hung.is_set():
+                        other[ready].sendall(data)
+            self._done.wait(60)

@@ -11,19 +11,33 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from time import monotonic
 
 import sqlalchemy as sa
 from filelock import FileLock
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    IntegrityError,
+    OperationalError,
+    SQLAlchemyError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from interventions.home import make_private_folder, open_private
 from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.guardrails.engines import PATIENT_S, postgres_engine, sqlite_engine
+from unified_flow.models.circuit import Circuit, Rules, asked, failed, given_up, succeeded
 
 REVISION = "0001"
 MIGRATIONS = Path(__file__).parent / "migrations"
-BUSY_TIMEOUT_S = 5.0
 _UPGRADE_LOCK = 7166451
+# One turn has waited for a database that is away: those of the next seconds need not.
+_AWAY = Rules(failures=1, open_s=5.0)
+
+
+class RefusedError(RetrievalError):
+    """The database works, and does not take this row."""
 
 
 class Database:
@@ -36,19 +50,15 @@ class Database:
         self._ready = False
         self._opening = Lock()
         self._inode: int | None = None
+        self._circuit = Circuit()
+        self._asking = Lock()
+        self._away: RetrievalError | None = None
         # One for all threads: whoever makes the tables holds it twice.
         self._making = None if file is None else FileLock(f"{file}.lock", mode=0o600)
 
     @classmethod
     def of_file(cls, file: Path) -> Database:
-        engine = sa.create_engine(
-            sa.URL.create("sqlite", database=str(file)),
-            connect_args={"timeout": BUSY_TIMEOUT_S},
-            hide_parameters=True,
-        )
-        sa.event.listen(engine, "connect", _prepare_sqlite)
-        sa.event.listen(engine, "begin", _begin_sqlite)
-        return cls(engine, str(file), file)
+        return cls(sqlite_engine(file), str(file), file)
 
     @classmethod
     def of_variable(cls, variable: str, environ: Mapping[str, str] = os.environ) -> Database:
@@ -64,12 +74,7 @@ class Database:
                 hint=f"export {variable}=postgresql://USER:PASSWORD@HOST/DATABASE",
             )
         try:
-            engine = sa.create_engine(
-                url.set(drivername="postgresql+psycopg"),
-                pool_pre_ping=True,
-                hide_parameters=True,
-                connect_args={"connect_timeout": int(BUSY_TIMEOUT_S), "options": "-c timezone=UTC"},
-            )
+            engine = postgres_engine(url)
         except ImportError as exc:
             raise ConfigError(
                 f"{named} needs the extra `postgres`", hint="pip install 'unified-flow[postgres]'"
@@ -93,21 +98,19 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """Raises RetrievalError, as `write` does."""
-        with self._told():
-            self._open()
-            with self._engine.connect() as connection:
-                yield connection
+        with self._told(), self._connected() as connection:
+            yield connection
 
     @contextmanager
-    def write(self) -> Iterator[sa.Connection]:
-        """One transaction, which is kept if the block ends well."""
-        with self._told():
-            self._open()
-            with self._engine.connect() as connection:
-                # Else two writers that both began by reading could only fail.
-                connection = connection.execution_options(begin="BEGIN IMMEDIATE")
-                with connection.begin():
-                    yield connection
+    def write(self, *, patient: bool = False) -> Iterator[sa.Connection]:
+        """One transaction, which is kept if the block ends well. `patient`: nobody waits for an
+        answer meanwhile, so that it may take its time to get hold of a locked file."""
+        with self._told(), self._connected() as connection:
+            # Else two writers that both began by reading could only fail.
+            options = {"begin": "BEGIN IMMEDIATE"} | ({"waits_s": PATIENT_S} if patient else {})
+            connection = connection.execution_options(**options)
+            with connection.begin():
+                yield connection
 
     def upgrade(self, revision: str = "head") -> None:
         """To `revision`, one process at a time."""
@@ -117,12 +120,36 @@ class Database:
         self._migrate("downgrade", revision)
         self._ready = False
 
+    @contextmanager
+    def _connected(self) -> Iterator[sa.Connection]:
+        with self._asking:
+            self._circuit, left_s = asked(self._circuit, monotonic(), _AWAY)
+        if left_s is not None and self._away is not None:
+            raise RetrievalError(str(self._away), hint=self._away.hint)
+        try:
+            self._open()
+            connection = self._engine.connect()
+        except (OperationalError, PoolTimeoutError) as exc:
+            with self._asking:
+                self._away = self._told_of(exc)
+                self._circuit = failed(self._circuit, monotonic(), _AWAY)
+            raise
+        except BaseException:
+            with self._asking:
+                self._circuit = given_up(self._circuit)
+            raise
+        with self._asking:
+            self._circuit = succeeded(self._circuit)
+        with connection:
+            yield connection
+
     def _open(self) -> None:
+        if self._file is None or self._making is None:
+            # Nobody waits for another's connection; that tables are made once, the server sees to.
+            if not self._ready:
+                self._bring_up()
+            return
         with self._opening:
-            if self._file is None or self._making is None:
-                if not self._ready:
-                    self._bring_up()
-                return
             found = _stat(self._file)
             if self._ready and (found is None or found.st_size == 0):
                 self._engine.dispose()
@@ -195,15 +222,24 @@ class Database:
         try:
             yield
         except (SQLAlchemyError, OSError, json.JSONDecodeError) as exc:
-            said = getattr(exc, "orig", None) or exc
-            if self._file is not None:
-                hint = "move the file aside to begin anew, or restore it from a copy"
-                raise RetrievalError(f"{self._named} cannot be used: {said}", hint=hint) from exc
-            # The driver's words name host, user and more of the URL.
+            raise self._told_of(exc) from (None if self._file is None else exc)
+
+    def _told_of(self, exc: Exception) -> RetrievalError:
+        """The driver's words about a server name host, user and more of the URL."""
+        kind = RefusedError if isinstance(exc, IntegrityError | DataError) else RetrievalError
+        said = getattr(exc, "orig", None) or exc
+        if self._file is None:
             state = getattr(said, "sqlstate", None)
-            kind = f"{type(said).__name__}{f', SQLSTATE {state}' if state else ''}"
+            said = f"{type(said).__name__}{f', SQLSTATE {state}' if state else ''}"
             hint = "is the server running, and the URL right? unified-flow doctor tries it"
-            raise RetrievalError(f"{self._named} cannot be used ({kind})", hint=hint) from None
+            return kind(f"{self._named} cannot be used ({said})", hint=hint)
+        locked = getattr(said, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+        hint = (
+            "another program holds it: end that one, or what it does there"
+            if locked
+            else "move the file aside to begin anew, or restore it from a copy"
+        )
+        return kind(f"{self._named} cannot be used: {said}", hint=hint)
 
 
 def _stat(file: Path) -> os.stat_result | None:
@@ -211,14 +247,3 @@ def _stat(file: Path) -> os.stat_result | None:
         return file.stat()
     except FileNotFoundError:
         return None
-
-
-def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    # Transactions are ours: the driver's own rules would leave DDL and reads outside of them.
-    connection.isolation_level = None
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-
-
-def _begin_sqlite(connection: sa.Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 import sqlalchemy as sa
 from pydantic import ValidationError
+from sqlalchemy.dialects import postgresql, sqlite
 
 from interventions.home import state_folder
 from unified_flow.errors import InputError, RetrievalError
-from unified_flow.guardrails.database import Database
+from unified_flow.guardrails.aside import ASIDE, Aside
+from unified_flow.guardrails.database import Database, RefusedError
 from unified_flow.guardrails.opening import FILE
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.settings import GuardrailSettings
@@ -46,10 +48,11 @@ class Decision:
 
 
 class GuardrailStore:
-    """Safe among threads and processes."""
+    """Safe among threads and processes. `aside`: the file for what the database cannot take."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, aside: Path) -> None:
         self._database = database
+        self._aside = Aside(aside)
 
     @property
     def named(self) -> str:
@@ -101,50 +104,43 @@ class GuardrailStore:
 
     def change(self, user_id: str, change: Callable[[UserRules], UserRules]) -> UserRules:
         """The user's rules after `change`; nobody else's change is lost. One transaction."""
-        with self._database.write() as connection:
-            query = sa.select(ai_rules).where(ai_rules.c.user_id == user_id).with_for_update()
-            row = connection.execute(query).mappings().first()
-            before = UserRules(user_id=user_id) if row is None else self._user_rules(dict(row))
+        with self._database.write(patient=True) as connection:
+            before = self._user_rules(_held(connection, user_id))
             after = change(before).model_copy(update={"version": before.version + 1})
             values = after.model_dump(mode="json") | {"updated_at": datetime.now(UTC)}
-            if row is None:
-                connection.execute(ai_rules.insert().values(values))
-            else:
-                connection.execute(
-                    ai_rules.update().where(ai_rules.c.user_id == user_id).values(values)
-                )
+            connection.execute(
+                ai_rules.update().where(ai_rules.c.user_id == user_id).values(values)
+            )
         return after
 
     def forget(self, user_id: str) -> bool:
         """Whether there was a row. What was decided stays."""
-        with self._database.write() as connection:
+        with self._database.write(patient=True) as connection:
             gone = connection.execute(ai_rules.delete().where(ai_rules.c.user_id == user_id))
             return gone.rowcount > 0
 
     def record(self, decision: Decision) -> None:
-        row = {
-            "user_id": decision.user_id,
-            "message_id": decision.message_id,
-            "decision": decision.decision,
-            "confidence": decision.confidence,
-            "reason": decision.reason,
-            "matched_rule": decision.matched_rule,
-            "message_text": decision.message_text[:MESSAGE_CHARS],
-            "snapshot_json": decision.snapshot_json,
-            "created_at": decision.created_at,
-            "outcome": decision.outcome,
-            "retry_count": decision.retry_count,
-        }
-        with self._database.write() as connection:
-            connection.execute(ai_decisions.insert().values(row))
+        """What the database cannot take now is kept in a file beside the queue, which the next
+        decision brings with it; RetrievalError is raised all the same, for somebody to mend it."""
+        row = asdict(decision) | {"message_text": decision.message_text[:MESSAGE_CHARS]}
+        row.pop("id")
+        try:
+            with self._database.write() as connection:
+                connection.execute(ai_decisions.insert().values(row))
+        except RefusedError:
+            raise
+        except RetrievalError as exc:
+            self._aside.put(row)
+            kept = f"{exc}; what was decided waits in {self._aside.file}"
+            raise RetrievalError(kept, hint=exc.hint) from exc
+        with self._aside.taken() as rows:
+            if rows:
+                with self._database.write() as connection:
+                    for each in rows:
+                        _take_in(connection, each)
 
     def decisions(
-        self,
-        *,
-        limit: int,
-        user_id: str | None = None,
-        decision: str | None = None,
-        since: datetime | None = None,
+        self, *, limit: int, user_id: str | None = None, decision: str | None = None
     ) -> list[Decision]:
         """The latest, newest first."""
         if not self._database.is_there:
@@ -156,8 +152,6 @@ class GuardrailStore:
             query = query.where(ai_decisions.c.user_id == user_id)
         if decision is not None:
             query = query.where(ai_decisions.c.decision == decision)
-        if since is not None:
-            query = query.where(ai_decisions.c.created_at >= since)
         with self._database.read() as connection:
             rows = connection.execute(query.limit(limit)).mappings().all()
         return [Decision(**row) for row in rows]
@@ -193,8 +187,30 @@ class GuardrailStore:
             return [dict(row) for row in connection.execute(query).mappings()]
 
 
+def _take_in(connection: sa.Connection, row: dict[str, Any]) -> None:
+    """Once: whoever took it in may have died before the file was empty."""
+    same = [ai_decisions.c[name] == row[name] for name in ("message_id", "outcome", "created_at")]
+    if connection.execute(sa.select(ai_decisions.c.id).where(*same)).first() is None:
+        connection.execute(ai_decisions.insert().values(row))
+
+
+def _held(connection: sa.Connection, user_id: str) -> dict[str, Any]:
+    """The user's row, made if there is none, which nobody else changes before we are done."""
+    insert: Any = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    fresh = UserRules(user_id=user_id).model_dump(mode="json") | {"updated_at": datetime.now(UTC)}
+    # Changes nothing of a row that is there, but takes hold of it.
+    same = {"user_id": ai_rules.c.user_id}
+    held = (
+        insert(ai_rules).values(fresh).on_conflict_do_update(index_elements=["user_id"], set_=same)
+    )
+    return dict(connection.execute(held.returning(ai_rules)).mappings().one())
+
+
 def store_of(home: Path, settings: GuardrailSettings) -> GuardrailStore:
     """Nothing is opened before it is used. Raises ConfigError."""
+    state = state_folder(home)
     if settings.database_url_env is not None:
-        return GuardrailStore(Database.of_variable(settings.database_url_env))
-    return GuardrailStore(Database.of_file(state_folder(home) / FILE))
+        database = Database.of_variable(settings.database_url_env)
+    else:
+        database = Database.of_file(state / FILE)
+    return GuardrailStore(database, state / ASIDE)

@@ -5,21 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.postgres import new_database, postgres_server
 from unified_flow.guardrails.database import Database
 from unified_flow.guardrails.store import GuardrailStore
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture
-def postgres_url(postgres: str) -> Iterator[str]:
-    with new_database(postgres) as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -34,5 +21,5 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 
 @pytest.fixture
-def store(database: Database) -> GuardrailStore:
-    return GuardrailStore(database)
+def store(database: Database, tmp_path: Path) -> GuardrailStore:
+    return GuardrailStore(database, tmp_path / "aside.jsonl")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sqlite3
 import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from tests.servers.postgres import Hanging
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.guardrails.database import Database
 from unified_flow.guardrails.importing import merged, read_rules
@@ -88,13 +91,12 @@ def test_rules_are_kept_and_counted(store: GuardrailStore) -> None:
 
 
 def test_changes_at_once_are_all_kept(store: GuardrailStore) -> None:
-    store.change("ada", _flag("first"))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: store.change("ada", _flag(f"word{n}")), range(24)))
     kept = store.rules("ada")
     assert kept is not None
-    assert len(kept.flagged_keywords) == 25
-    assert kept.version == 25
+    assert len(kept.flagged_keywords) == 24
+    assert kept.version == 24
 
 
 def test_a_decision_is_kept_whole_but_for_a_long_message(store: GuardrailStore) -> None:
@@ -117,8 +119,6 @@ def test_decisions_are_told_apart(store: GuardrailStore) -> None:
     assert [d.message_id for d in store.decisions(limit=9)] == ["new", "bob", "old"]
     assert [d.message_id for d in store.decisions(limit=9, user_id="bob")] == ["bob"]
     assert [d.message_id for d in store.decisions(limit=9, decision="escalate")] == ["bob"]
-    recent = store.decisions(limit=9, since=now - timedelta(days=1))
-    assert [d.message_id for d in recent] == ["new", "bob"]
     assert store.count_since(now - timedelta(hours=1), ("pre_blocked",)) == 2
 
 
@@ -157,8 +157,7 @@ def test_stats_count_blocks_a_day_by_rule(store: GuardrailStore) -> None:
     assert stats.retry_rate == 0.5  # two of the four that reached the model
 
 
-def test_the_tables_come_and_go(database: Database) -> None:
-    store = GuardrailStore(database)
+def test_the_tables_come_and_go(database: Database, store: GuardrailStore) -> None:
     store.change("ada", _flag("spam"))
     database.downgrade("base")
     with database._engine.connect() as connection:
@@ -167,12 +166,14 @@ def test_the_tables_come_and_go(database: Database) -> None:
     assert store.change("ada", _flag("spam")).version == 1
 
 
-def test_a_database_of_a_newer_version_is_left_alone(database: Database) -> None:
+def test_a_database_of_a_newer_version_is_left_alone(
+    database: Database, store: GuardrailStore
+) -> None:
     with database.write() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     database.close()
     with pytest.raises(RetrievalError, match="newer version"):
-        GuardrailStore(database).change("ada", _flag("spam"))
+        store.change("ada", _flag("spam"))
 
 
 def test_the_rulebook_is_read_again_only_after_a_change(store: GuardrailStore) -> None:
@@ -298,6 +299,69 @@ def test_rules_that_somebody_spoiled_are_an_error(store: GuardrailStore) -> None
         store.rules("ada")
 
 
+def store_at(url: str, folder: Path) -> GuardrailStore:
+    database = Database.of_variable("RULES_URL", {"RULES_URL": url})
+    return GuardrailStore(database, folder / "aside.jsonl")
+
+
+def test_turns_do_not_queue_for_a_server_that_is_away(tmp_path: Path) -> None:
+    """All knock at once, and once they know, nobody else does for a while."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(4) as pool:
+        silent.settimeout(20)
+        store = store_at(f"postgresql://ada@127.0.0.1:{silent.getsockname()[1]}/rules", tmp_path)
+        waiting = [pool.submit(store.version, "ada") for _ in range(4)]
+        knocked = [silent.accept()[0] for _ in range(4)]
+        assert not any(each.done() for each in waiting)
+        for each in knocked:
+            each.close()
+        assert all(isinstance(each.exception(20), RetrievalError) for each in waiting)
+        silent.setblocking(False)
+        with pytest.raises(RetrievalError, match="cannot be used"):
+            store.version("ada")
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+        with pytest.raises(RetrievalError, match=r"waits in .*aside\.jsonl"):
+            store.record(_decision())
+
+
+def test_nobody_waits_for_ever_for_a_server_that_hangs(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unified_flow.guardrails.postgres.ANSWER_S", 0.2)
+    with Hanging(postgres_url) as server:
+        store = store_at(server.url, tmp_path)
+        assert store.change("ada", _flag("spam")).version == 1
+        server.hang()
+        with pytest.raises(RetrievalError, match="OperationalError"):
+            store.version("ada")
+        store.close()
+
+
+def test_a_decision_waits_for_a_database_that_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unified_flow.guardrails.engines.LOCKED_S", 0.05)
+    store = store_of(tmp_path, GuardrailSettings())
+    store.change("ada", _flag("spam"))
+    waiting = tmp_path / "shared_state" / "ai_decisions_waiting.jsonl"
+    with closing(sqlite3.connect(tmp_path / "shared_state" / "guardrails.sqlite3")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert store.version("ada")  # who only reads is not held up
+        for number in range(2):
+            with pytest.raises(RetrievalError, match="is locked; what was decided waits") as caught:
+                store.record(_decision(message_id=f"m{number}", message_text="é\n\u2028" * 300))
+            assert "another program" in str(caught.value.hint)
+    assert stat.S_IMODE(waiting.stat().st_mode) == 0o600
+    left = waiting.read_bytes()
+    for _ in range(2):  # the second time as if it had died before the file was empty
+        store.record(_decision(message_id="m2"))
+        assert waiting.read_bytes() == b""
+        waiting.write_bytes(left + b"torn li")
+    kept = [each.message_id for each in store.decisions(limit=9)]
+    assert sorted(kept) == ["m0", "m1", "m2", "m2"]
+    store.close()
+
+
 SECRET = "hunter2-and-more"
 
 
@@ -308,8 +372,8 @@ SECRET = "hunter2-and-more"
         f"postgresql://ada:{SECRET}@/rules?host=/nowhere/at/all",
     ],
 )
-def test_the_url_is_never_shown(url: str) -> None:
-    store = GuardrailStore(Database.of_variable("RULES_URL", {"RULES_URL": url}))
+def test_the_url_is_never_shown(url: str, tmp_path: Path) -> None:
+    store = store_at(url, tmp_path)
     with pytest.raises(RetrievalError) as caught:
         store.rules("ada")
     said = f"{caught.value!r} {caught.value.hint} {caught.value.__cause__!r} {store.named}"
