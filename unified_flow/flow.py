@@ -30,10 +30,11 @@ from unified_flow.results import PriorTurn
 from unified_flow.resuming import changes
 from unified_flow.runner import this_process
 from unified_flow.services import Services
+from unified_flow.sessions.delivered import answered_before
 from unified_flow.tools.threads import FewThreads
 from unified_flow.turn import Turn
 from unified_flow.unkept import Unkept
-from unified_flow.walk import run_turn
+from unified_flow.walk import log_request, run_turn
 
 logging.getLogger("unified_flow").addHandler(logging.NullHandler())
 
@@ -86,22 +87,30 @@ class UnifiedFlow:
         the line of the query log: no message, and the turn itself only for as long as it takes,
         or, if it fails, until its intervention is closed. `history` is what was said before, oldest
         first, where the caller knows better than the session store.
+        A message of a session that is delivered again, with the `request_id` it had, is answered
+        by the turn that has answered it.
         """
         course = Course.begin(self.services.policy.bounds)
         question = checked_question(message)
         checked_id(session_id, "session_id")
         user_id = checked_user(user_id)
+        delivered = request_id is not None and persist
         request_id = checked_id(request_id or new_request_id(), "request_id")
         if channel is not None:
             checked_id(channel, "channel")
+        asked = {
+            "session_id": session_id,
+            "request_id": request_id,
+            "user_id": user_id,
+            "question": question,
+        }
+        if delivered and (turn := self._answered(**asked)) is not None:
+            return turn
         await self._refresh_documents(course)
         ledger = self._begin(
             observer,
-            session_id=session_id,
-            request_id=request_id,
-            user_id=user_id,
+            **asked,
             channel=channel,
-            question=question,
             persist=persist,
         )
         with self._kept_if_needed(ledger, course):
@@ -132,6 +141,13 @@ class UnifiedFlow:
         ledger = Ledger(folder, observer, first=decide)
         with self._kept_if_needed(ledger, course):
             return await run_turn(ledger, course, self.services)
+
+    def _answered(self, **message: str) -> Turn | None:
+        """The turn that has answered this very message, for a message that is delivered again."""
+        turn = answered_before(self.services.sessions, self.services.folders, **message)
+        if turn is not None:
+            log_request(turn, None, self.services)
+        return turn
 
     async def _refresh_documents(self, course: Course) -> None:
         """Raises InputError where there is nothing to answer from."""

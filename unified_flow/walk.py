@@ -53,7 +53,7 @@ async def run_turn(ledger: Ledger, course: Course, services: Services) -> Turn:
         raise
     finally:
         course.end()
-        _log_request(ledger.turn, error, services)
+        log_request(ledger.turn, error, services)
     return ledger.turn
 
 
@@ -92,7 +92,8 @@ def _close(ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None:
         logger.critical("turn %s lacks its last line: %s", ledger.turn.turn_id, exc)
 
 
-def _log_request(turn: Turn, error: BaseException | None, services: Services) -> None:
+def log_request(turn: Turn, error: BaseException | None, services: Services) -> None:
+    """The request's line in the query log."""
     phase_error = error if isinstance(error, PhaseError) else None
     try:
         services.query_log.write(

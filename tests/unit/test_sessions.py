@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.answers import scripted_flow
+from tests.answers import DRAFT, scripted_flow
 from unified_flow.errors import RetrievalError
 from unified_flow.sessions import SessionStore
 from unified_flow.turn import Turn
@@ -68,3 +70,63 @@ def test_a_broken_store_is_a_failure_and_not_an_empty_history(store: SessionStor
     with pytest.raises(RetrievalError, match=r"sessions\.sqlite3") as raised:
         store.recent("a", before=99, limit=5)
     assert isinstance(raised.value.__cause__, sqlite3.DatabaseError)
+
+
+def test_a_message_that_is_delivered_again_is_kept_once_and_answered_as_it_was(
+    home: Path, store: SessionStore
+) -> None:
+    flow = scripted_flow(home, planner=_complete(), synthesis=[DRAFT])  # it has one answer to give
+
+    async def deliver(**over: str) -> Turn:
+        message = {"session_id": "a", "message": "same?", "request_id": "r-1"} | over
+        return await flow.process(**message)
+
+    first, again = asyncio.run(deliver()), asyncio.run(deliver())
+    assert (again.turn_id, again.response) == (first.turn_id, DRAFT.response)
+    assert len(store.recent("a", before=99, limit=5)) == 1
+    log = (home / "logs" / "rag_queries.jsonl").read_text().splitlines()
+    assert [json.loads(line)["turn_id"] for line in log] == [1, 1]
+
+
+def test_other_words_under_one_request_are_another_message(home: Path, store: SessionStore) -> None:
+    flow = scripted_flow(home, planner=_complete())
+
+    async def talk() -> list[Turn]:
+        said = [
+            ("a", "one?", "ada"),
+            ("a", "two?", "ada"),
+            ("b", "one?", "ada"),
+            ("a", "one?", "bob"),
+        ]
+        return [
+            await flow.process(session, text, user_id=user, request_id="r-1")
+            for session, text, user in said
+        ]
+
+    assert [turn.turn_id for turn in asyncio.run(talk())] == [1, 2, 3, 4]
+    assert [each.question for each in store.recent("a", before=99, limit=5)] == [
+        "one?",
+        "two?",
+        "one?",
+    ]
+
+
+def test_a_message_delivered_twice_at_once_is_kept_once(home: Path, store: SessionStore) -> None:
+    flow = scripted_flow(home, planner=_complete())
+
+    async def both() -> list[Turn]:
+        two = [flow.process("a", "same?", request_id="r-1") for _ in range(2)]
+        return await asyncio.gather(*two)
+
+    turns = asyncio.run(both())
+    assert {turn.response for turn in turns} == {DRAFT.response}
+    assert len(store.recent("a", before=99, limit=5)) == 1
+    rows = sqlite3.connect(store.path).execute("SELECT count(*) FROM messages").fetchone()
+    assert rows == (2,)
+
+
+def test_a_turn_takes_back_what_it_kept_and_nothing_else(home: Path, store: SessionStore) -> None:
+    first, second = _ask(home, "a", "one?"), _ask(home, "a", "two?")
+    assert store.take_back(replace(first, question="In other words?")) == 2
+    assert [each.question for each in store.recent("a", before=99, limit=5)] == ["two?"]
+    assert store.take_back(second) == 2

@@ -34,7 +34,6 @@ from unified_flow.guardrails.stats import GuardrailStats, summed
 from unified_flow.ledger import Ledger
 from unified_flow.results import PriorTurn
 from unified_flow.sessions import SessionStore
-from unified_flow.sessions.store import message_ids
 from unified_flow.turn import Turn
 
 if TYPE_CHECKING:
@@ -179,7 +178,7 @@ class Guardrails:
 
     async def _take_back(self, turn: Turn) -> None:
         try:
-            await asyncio.to_thread(self._sessions.remove, message_ids(turn))
+            await asyncio.to_thread(self._sessions.take_back, turn)
         except RetrievalError as exc:
             # The silence holds all the same; a person sees to what the session may still hold.
             logger.critical("turn %s may still be in its session: %s", turn.turn_id, exc)

@@ -1,7 +1,7 @@
 """What phase 7 keeps and phases 0 and 2 read: finished turns, their messages, and an index.
 
-One SQLite file, one transaction a turn. Everything is keyed by turn and message id, so saving
-the same turn again changes nothing.
+One SQLite file, one transaction a turn. A message has an id, by which it is added once and removed:
+the same for the same turn saved again, and for the same message delivered again (one request id).
 """
 
 from __future__ import annotations
@@ -41,9 +41,18 @@ class SessionStore:
             return rows[0][0] or 0 if rows else 0
         return 0
 
+    def answered(self, session_id: str, request_id: str, user_id: str, question: str) -> int | None:
+        """The turn that has answered this very message; None if none has, or if the store cannot
+        tell."""
+        message = _message_id(session_id, request_id, user_id, question, "user")
+        query = "SELECT turn_id FROM messages WHERE id = ?"
+        with suppress(RetrievalError):
+            return next((turn for (turn,) in self._database.read(query, (str(message),))), None)
+        return None
+
     def save(self, turn: Turn) -> Saved:
-        """Keep an answered turn, if it is to be kept. Raises RetrievalError if the store cannot
-        take it."""
+        """Keep an answered turn, if it is to be kept. Of a message that was delivered twice at once
+        the turn that is saved first is kept. Raises RetrievalError if the store cannot take it."""
         if not turn.persist:
             return Saved()
         draft = turn.sections.synthesis
@@ -60,15 +69,31 @@ class SessionStore:
             *(analysis.resolved_query, draft.response, citations, draft.abstained, at),
         )
         index = " ".join(terms(f"{analysis.resolved_query} {draft.response}"))
+        saved = Saved(message_ids=[str(message.id) for message in messages], store=self.path.name)
         with self._database.open() as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            others = "SELECT 1 FROM messages WHERE id = ? AND turn_id != ?"
+            if connection.execute(others, (str(messages[0].id), turn.turn_id)).fetchone():
+                return saved
             connection.execute("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?,?,?)", row)
-            connection.executemany("INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?)", spoken)
+            # A resumed turn may have been asked in other words before.
+            connection.execute(
+                "DELETE FROM messages WHERE session_id = ? AND turn_id = ?",
+                (turn.session_id, turn.turn_id),
+            )
+            connection.executemany("INSERT INTO messages VALUES (?,?,?,?,?,?,?)", spoken)
             connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn.turn_id,))
             connection.execute(
                 "INSERT INTO turn_terms (rowid, terms, session_id) VALUES (?,?,?)",
                 (turn.turn_id, index, turn.session_id),
             )
-        return Saved(message_ids=[str(message.id) for message in messages], store=self.path.name)
+        return saved
+
+    def take_back(self, turn: Turn) -> int:
+        """`remove` what this turn has left here, and nothing that another one has."""
+        query = "SELECT id FROM messages WHERE session_id = ? AND turn_id = ?"
+        rows = self._database.read(query, (turn.session_id, turn.turn_id))
+        return self.remove(uuid.UUID(message) for (message,) in rows)
 
     def remove(self, ids: Iterable[uuid.UUID]) -> int:
         """Take messages back, and all that their turns had left here; how many messages that were.
@@ -139,7 +164,8 @@ def messages_of(turn: Turn) -> tuple[Message, Message]:
 
 def message_ids(turn: Turn) -> tuple[uuid.UUID, uuid.UUID]:
     """Of the question and of the answer."""
-    return _message_id(turn, "user"), _message_id(turn, "assistant")
+    message = (turn.session_id, turn.request_id, turn.user_id, turn.question)
+    return _message_id(*message, "user"), _message_id(*message, "assistant")
 
 
 def _row(message: Message, turn: Turn) -> tuple[object, ...]:
@@ -150,9 +176,9 @@ def _row(message: Message, turn: Turn) -> tuple[object, ...]:
     )
 
 
-def _message_id(turn: Turn, role: str) -> uuid.UUID:
-    """A UUID that is the same whenever this turn is saved."""
-    seed = uuid.uuid5(uuid.NAMESPACE_URL, f"{turn.request_id}/{turn.turn_id}/{role}")
+def _message_id(session_id: str, request_id: str, user_id: str, text: str, role: str) -> uuid.UUID:
+    """A UUID that is the same for the same message of the same request."""
+    seed = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([session_id, request_id, user_id, text, role]))
     return uuid.UUID(bytes=seed.bytes, version=4)
 
 

@@ -1,0 +1,30 @@
+"""A message that is delivered again, as the webhook of a chat does that saw no answer in time."""
+
+from __future__ import annotations
+
+from unified_flow.archive import TurnArchive
+from unified_flow.errors import RetrievalError
+from unified_flow.journal import TurnFolders
+from unified_flow.sessions.store import SessionStore
+from unified_flow.turn import Turn
+
+
+def answered_before(
+    sessions: SessionStore,
+    folders: TurnFolders,
+    *,
+    session_id: str,
+    request_id: str,
+    user_id: str,
+    question: str,
+) -> Turn | None:
+    """The turn that has answered it: the same session, request, user and text. None also if its
+    journal is gone or damaged: it is answered anew then, and kept once all the same."""
+    turn_id = sessions.answered(session_id, request_id, user_id, question)
+    if turn_id is None:
+        return None
+    try:
+        turn = TurnArchive(folders).load(turn_id)
+    except RetrievalError:
+        return None
+    return turn if turn is not None and turn.status == "answered" else None
