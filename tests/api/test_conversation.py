@@ -147,7 +147,7 @@ def test_a_conversation(
 
     def service() -> Services:
         moderated = {"moderation_url": moderation.url}
-        served = {"model": "test-model", "base_url": model.url}
+        served = {"model": "test-model", "base_url": model.url, "serve": {"rate_limit": "off"}}
         return wire(home, policy="silent", guardrails=moderated, pause=waits, **served)
 
     with opened(service()) as door:
