@@ -205,13 +205,17 @@ async def _model(name: str, services: Services) -> Finding:
     if name == EMBEDDED:
         return Finding("model embedded", True, "rules and quotes; needs no server")
     from unified_flow.models.keys import exposure
+    from unified_flow.models.local.model import LocalModel
     from unified_flow.models.openai import OpenAIModel
-    from unified_flow.models.probe import probe
+    from unified_flow.models.probe import behind, probe, probe_local
 
     try:
-        model = services.models.named(name)
+        model = behind(services.models.named(name))
     except ConfigError as exc:
         return Finding(f"model {name}", False, str(exc), exc.hint)
+    if isinstance(model, LocalModel):
+        found = await probe_local(model)
+        return Finding(f"model {name}", found.ok, found.message, found.hint)
     assert isinstance(model, OpenAIModel)
     key_file = services.settings.endpoint(name).api_key_file
     if key_file is not None and (exposed := exposure(key_file)):

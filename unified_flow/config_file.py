@@ -69,6 +69,13 @@ def _resolve(data: dict[str, Any], home: Path) -> dict[str, Any]:
         table = resolved.get(name)
         if isinstance(table, dict) and isinstance(table.get("path"), str):
             resolved[name] = table | {"path": str(home / table["path"])}
+    if isinstance(models := resolved.get("models"), dict):
+        resolved["models"] = {
+            name: table | {"api_key_file": str(home / table["api_key_file"])}
+            if isinstance(table, dict) and isinstance(table.get("api_key_file"), str)
+            else table
+            for name, table in models.items()
+        }
     if isinstance(serve := resolved.get("serve"), dict):
         files = {key: serve.get(key) for key in ("token_file", "triage_token_file")}
         found = {key: str(home / file) for key, file in files.items() if isinstance(file, str)}

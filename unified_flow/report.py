@@ -113,6 +113,8 @@ def _request(
         context |= {"loop": limit.loop, "iterations": limit.iterations, "limit": limit.limit}
     if hint := getattr(failure.error, "hint", None):
         context["hint"] = hint
+    if model_call := getattr(failure.error, "model_call", None):
+        context["model_call"] = model_call
     if isinstance(failure.error, PageError) and failure.error.url:
         context["url"] = failure.error.url
     request = InterventionRequest.from_exception(

@@ -59,9 +59,10 @@ Script = Mapping[str, Entry | Sequence[Entry]] | Sequence[Entry]
 def answer(
     content: BaseModel | Mapping[str, Any] | str,
     finish_reason: str | None = "stop",
+    tokens: int = 7,
     **message: Any,
 ) -> Behaviour:
-    return lambda c: c.json(200, _completion(content, finish_reason, message))
+    return lambda c: c.json(200, _completion(content, finish_reason, message, tokens))
 
 
 def status(code: int, message: str = "", **headers: str) -> Behaviour:
@@ -175,6 +176,7 @@ def _completion(
     content: BaseModel | Mapping[str, Any] | str,
     finish_reason: str | None,
     message: Mapping[str, Any],
+    tokens: int = 7,
 ) -> dict[str, Any]:
     if isinstance(content, BaseModel):
         text = content.model_dump_json()
@@ -185,7 +187,11 @@ def _completion(
         "id": "chatcmpl-test",
         "object": "chat.completion",
         "choices": [{"index": 0, "message": said, "finish_reason": finish_reason}],
-        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+        "usage": {
+            "prompt_tokens": 11,
+            "completion_tokens": tokens,
+            "total_tokens": 11 + tokens,
+        },
     }
 
 

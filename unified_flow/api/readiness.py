@@ -66,12 +66,14 @@ def _queue(services: Services) -> bool:
 
 
 async def _models(services: Services) -> bool:
+    """A model from a file is not asked: the first question starts it."""
     from unified_flow.models.openai import OpenAIModel
-    from unified_flow.models.probe import probe
+    from unified_flow.models.probe import behind, probe
 
     try:
         names = {services.models.name_of(services.recipe(phase)) for phase in NAMES}
-        models = [services.models.named(n) for n in sorted(names - {None, EMBEDDED}, key=str) if n]
+        named = sorted(name for name in names if name not in (None, EMBEDDED))
+        models = [behind(services.models.named(name)) for name in named]
     except UnifiedFlowError:
         return False
     asked = [probe(m, PROBE_TIMEOUT_S) for m in models if isinstance(m, OpenAIModel)]

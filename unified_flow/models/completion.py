@@ -11,13 +11,11 @@ from unified_flow.models import ModelReply
 from unified_flow.models.reply import ends_early
 
 _SHOWN = 300
-_MORE_TOKENS = "Raise the phase's token budget in its recipe."
+_MORE_TOKENS = "Raise token_budget in the phase's recipe, or use a model that says less."
 
 # Anything else ("stop", null, "eos", ...) is a reply that the model ended itself.
+_LENGTH = frozenset({"length", "max_tokens", "model_length"})
 _CUT = {
-    "length": "it reached its token limit",
-    "max_tokens": "it reached its token limit",
-    "model_length": "it reached its token limit",
     "content_filter": "the server's content filter stopped it",
     "abort": "the server aborted it",
     "cancelled": "the server cancelled it",
@@ -25,24 +23,39 @@ _CUT = {
 }
 
 
-def read_completion(body: bytes, content_type: str) -> ModelReply:
+def read_completion(
+    body: bytes, content_type: str, *, max_tokens: int, larger_context: str
+) -> ModelReply:
     """Raises NotJSONError (no completion at all), EmptyReplyError, CutReplyError.
 
     Some servers stream even if not asked to; an event stream counts only with its end.
     """
     if content_type.partition(";")[0].strip().lower() == "text/event-stream":
-        return _read_stream(body)
+        reply, choice, message = _read_stream(body)
+    else:
+        reply, choice, message = _read_whole(body)
+    reason = str(choice.get("finish_reason") or "").lower()[:40]
+    said = f"the model's reply is cut after {len(reply.text)} characters"
+    if not reply.text.strip():
+        said = _why_empty(message)
+    if reason in _LENGTH:
+        raise _out_of_tokens(f"{said} (finish_reason {reason})", reply, max_tokens, larger_context)
+    if reason in _CUT:
+        raise CutReplyError(f"{said} (finish_reason {reason}): {_CUT[reason]}")
+    if not reply.text.strip():
+        raise EmptyReplyError(f"{said} (finish_reason {reason})" if reason else said)
+    return reply
+
+
+def _read_whole(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
     envelope = _loads(body)
     choice = _choice(envelope)
     message = choice.get("message")
     content = _text(message.get("content")) if isinstance(message, dict) else ""
-    if not content.strip():
-        raise EmptyReplyError(_why_empty(choice, message), hint=_hint_empty(choice))
-    _refuse_cut(choice.get("finish_reason"), content)
-    return ModelReply(content, *_usage(envelope))
+    return ModelReply(content, *_usage(envelope)), choice, message
 
 
-def _read_stream(body: bytes) -> ModelReply:
+def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
     parts: list[str] = []
     reason: Any = None
     usage: tuple[int | None, int | None] = (None, None)
@@ -65,10 +78,7 @@ def _read_stream(body: bytes) -> ModelReply:
     text = "".join(parts)
     if not ended and reason is None:
         raise CutReplyError(f"the stream ended without its end after {len(text)} characters")
-    if not text.strip():
-        raise EmptyReplyError(_why_empty({"finish_reason": reason}, None))
-    _refuse_cut(reason, text)
-    return ModelReply(text, *usage)
+    return ModelReply(text, *usage), {"finish_reason": reason}, None
 
 
 def _events(body: bytes) -> Iterator[str]:
@@ -128,32 +138,29 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _refuse_cut(reason: Any, text: str) -> None:
-    if isinstance(reason, str) and reason in _CUT:
-        raise CutReplyError(
-            f"the model's reply is cut after {len(text)} characters: {_CUT[reason]}"
-            f" (finish_reason {reason})",
-            hint=_MORE_TOKENS if "token" in _CUT[reason] else None,
+def _out_of_tokens(
+    said: str, reply: ModelReply, max_tokens: int, larger_context: str
+) -> CutReplyError:
+    """The phase's own budget, or what the server can hold: one word for both, and two remedies."""
+    prompt, written = reply.prompt_tokens, reply.completion_tokens
+    if prompt is not None and written is not None and written < max_tokens:
+        return CutReplyError(
+            f"{said}: the server's context is full with {prompt} tokens of prompt and {written}"
+            f" of the {max_tokens} that the answer may have",
+            hint=larger_context,
         )
+    return CutReplyError(f"{said}: it reached its token limit of {max_tokens}", hint=_MORE_TOKENS)
 
 
-def _why_empty(choice: dict[str, Any], message: Any) -> str:
-    said = "the model's reply is empty"
+def _why_empty(message: Any) -> str:
     if isinstance(message, dict):
         if isinstance(refusal := message.get("refusal"), str) and refusal:
             return f"the model refused to answer: {refusal[:_SHOWN]}"
         if message.get("tool_calls"):
-            said = "the model asked for a tool call of its own and wrote no reply"
-        elif message.get("reasoning_content") or message.get("reasoning"):
-            said = "the model reasoned and wrote no reply"
-    reason = choice.get("finish_reason")
-    return f"{said} (finish_reason {str(reason)[:40]})" if reason else said
-
-
-def _hint_empty(choice: dict[str, Any]) -> str | None:
-    if choice.get("finish_reason") in {"length", "max_tokens", "model_length"}:
-        return _MORE_TOKENS
-    return None
+            return "the model asked for a tool call of its own and wrote no reply"
+        if message.get("reasoning_content") or message.get("reasoning"):
+            return "the model reasoned and wrote no reply"
+    return "the model's reply is empty"
 
 
 def _said(envelope: dict[str, Any]) -> str:

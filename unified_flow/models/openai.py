@@ -16,20 +16,23 @@ from pydantic import SecretStr
 
 from unified_flow.errors import ConfigError, ReplyTooLargeError
 from unified_flow.models import ModelCall, ModelReply
+from unified_flow.models.asked import noted
 from unified_flow.models.client import Lease
 from unified_flow.models.completion import read_completion
-from unified_flow.models.refusal import status_error, without_key
+from unified_flow.models.refusal import LARGER_CONTEXT, status_error, without_key
 from unified_flow.models.render import messages
 from unified_flow.models.schema import response_format
 from unified_flow.models.streaming import TextTap
 from unified_flow.models.transport import named, too_slow
+from unified_flow.tokens import estimate_tokens
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 DEFAULT_TIMEOUT_S = 60.0
 
 
 class OpenAIModel:
-    """`timeout_s` bounds a call as a whole, from connecting to the last byte.
+    """`timeout_s` bounds a call as a whole, from connecting to the last byte. `larger_context`
+    is the advice to whoever's prompt does not fit.
 
     `client` is closed by whoever made it. Without one the model shares the loop's client
     (`client.Lease`) and `aclose` gives its share back; a closed model may be used again.
@@ -43,11 +46,13 @@ class OpenAIModel:
         client: httpx.AsyncClient | None = None,
         api_key: str | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        larger_context: str = LARGER_CONTEXT,
     ) -> None:
         self.name = name
         self.base_url = _checked_url(base_url)
         self.model = model
         self.timeout_s = timeout_s
+        self._larger_context = larger_context
         self._key = SecretStr(api_key) if api_key else None
         self._client = client
         self._lease: Lease | None = None
@@ -65,22 +70,44 @@ class OpenAIModel:
         return f"asked {self.model} at {self.endpoint}"
 
     async def complete(self, call: ModelCall) -> ModelReply:
+        """Raises what `request` and `read_completion` raise; `asked.py` labels it."""
+        prompt = messages(call)
+        tap = None
+        if call.stream is not None:
+            tap = TextTap(call.stream.show, call.stream.field, self._secret()).feed
+        with noted(self._label(call, prompt)):
+            response, body = await self._post(call, prompt, tap)
+            return read_completion(
+                self._without_key(body),
+                response.headers.get("content-type", ""),
+                max_tokens=call.max_tokens,
+                larger_context=self._larger_context,
+            )
+
+    async def _post(
+        self, call: ModelCall, prompt: list[dict[str, str]], tap: Callable[[bytes], None] | None
+    ) -> tuple[httpx.Response, bytes]:
         payload = {
             "model": self.model,
-            "messages": messages(call),
+            "messages": prompt,
             "temperature": call.temperature,
             "max_tokens": call.max_tokens,
             "response_format": response_format(call.phase, call.output),
             "stream": call.stream is not None,
         }
-        tap = None
         if call.stream is not None:
             payload["stream_options"] = {"include_usage": True}
-            tap = TextTap(call.stream.show, call.stream.field, self._secret()).feed
-        response, body = await self.request(
-            "POST", "chat/completions", self.timeout_s, payload, tap=tap
-        )
-        return read_completion(self._without_key(body), response.headers.get("content-type", ""))
+        return await self.request("POST", "chat/completions", self.timeout_s, payload, tap=tap)
+
+    def _label(self, call: ModelCall, prompt: list[dict[str, str]]) -> dict[str, Any]:
+        text = "".join(message["content"] for message in prompt)
+        return {
+            "asked": self.model,
+            "server": self.endpoint,
+            "prompt_tokens_about": estimate_tokens(text),
+            "answer_tokens_at_most": call.max_tokens,
+            "timeout_s": self.timeout_s,
+        }
 
     async def request(
         self,
@@ -111,7 +138,9 @@ class OpenAIModel:
                 response = await client.send(request, stream=True, follow_redirects=False)
                 try:
                     if not response.is_success:
-                        raise await status_error(response, self.endpoint, self._secret())
+                        raise await status_error(
+                            response, self.endpoint, self._secret(), self._larger_context
+                        )
                     return response, await self._body(response, tap)
                 finally:
                     await response.aclose()

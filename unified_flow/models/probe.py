@@ -1,4 +1,4 @@
-"""Is a model server there, does it take the key, has it the model? For `doctor`."""
+"""Is a model server there, does it take the key, has it the model? For `doctor` and `/ready`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,26 @@ from typing import Literal
 
 import httpx
 
-from unified_flow.errors import ReplyTooLargeError
+from unified_flow.errors import ConfigError, ReplyTooLargeError
+from unified_flow.models import Model
+from unified_flow.models.bounded import BoundedModel
+from unified_flow.models.local.model import LocalModel
+from unified_flow.models.local.server import LocalModelError
 from unified_flow.models.openai import OpenAIModel
 from unified_flow.models.refusal import status_hint
 
 PROBE_TIMEOUT_S = 5.0
 
 Finding = Literal[
-    "ok", "unlisted", "model_missing", "key_refused", "refused", "unreachable", "timeout", "no_api"
+    "ok",
+    "unlisted",
+    "model_missing",
+    "key_refused",
+    "refused",
+    "unreachable",
+    "timeout",
+    "no_api",
+    "not_started",
 ]
 
 
@@ -35,6 +47,21 @@ class Probe:
     @property
     def ok(self) -> bool:
         return self.finding in ("ok", "unlisted")
+
+
+def behind(model: Model) -> Model:
+    """The model itself, where a policy's time-out and breaker stand before it."""
+    return model.model if isinstance(model, BoundedModel) else model
+
+
+async def probe_local(model: LocalModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe:
+    """Loads it, unless that is done, which may take as long as `start_timeout_s` allows."""
+    try:
+        served = await model.served()
+    except (ConfigError, LocalModelError) as exc:
+        return Probe("not_started", str(exc), exc.hint)
+    found = await probe(served, timeout_s)
+    return Probe("ok", f"{model.path.name} is loaded and answers") if found.ok else found
 
 
 async def probe(model: OpenAIModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe:

@@ -14,6 +14,10 @@ from unified_flow.models.local.warm import warm_address
 from unified_flow.models.openai import OpenAIModel
 
 _ENDING_S = 0.5
+_LARGER_CONTEXT = (
+    "Raise context_tokens under [local] in unified_flow.toml (now {tokens}); a server of"
+    " `unified-flow model serve` has to be started anew for it."
+)
 
 
 class LocalModel:
@@ -30,9 +34,10 @@ class LocalModel:
         timeout_s: float,
     ) -> None:
         self.name = name
-        self._path = path
+        self.path = path
         self._state = state
         self._timeout_s = timeout_s
+        self._larger_context = _LARGER_CONTEXT.format(tokens=context_tokens)
         self._server = LocalServer(
             path, context_tokens=context_tokens, start_timeout_s=start_timeout_s
         )
@@ -46,14 +51,14 @@ class LocalModel:
 
     async def complete(self, call: ModelCall) -> ModelReply:
         """Raises what OpenAIModel raises, ConfigError, and LocalModelError."""
-        served = await self._at(await self._address())
+        served = await self.served()
         try:
             return await served.complete(call)
         except httpx.TransportError as exc:
             # A process that is being killed loses its connections before it has ended.
             if ended := await asyncio.to_thread(self._server.died, _ENDING_S):
                 raise LocalModelError(
-                    f"the process of {self._path.name} died while it answered: {ended}",
+                    f"the process of {self.path.name} died while it answered: {ended}",
                     hint="the next call starts it again; with too little memory it dies again",
                 ) from exc
             raise
@@ -64,17 +69,23 @@ class LocalModel:
         await asyncio.to_thread(self._server.stop)
         atexit.unregister(self._server.stop)
 
-    async def _address(self) -> Address:
-        return await asyncio.to_thread(self._find_address)
+    async def served(self) -> OpenAIModel:
+        """The model at its server, which is started if none runs. Raises as `complete` does."""
+        return await self._at(await asyncio.to_thread(self._find_address))
 
     def _find_address(self) -> Address:
-        return warm_address(self._state, self._path) or self._server.start()
+        return warm_address(self._state, self.path) or self._server.start()
 
     async def _at(self, address: Address) -> OpenAIModel:
         if self._served is None or str(self._served.base_url) != address.url:
             if self._served is not None:
                 await self._served.aclose()
             self._served = OpenAIModel(
-                self.name, address.url, ALIAS, api_key=address.key, timeout_s=self._timeout_s
+                self.name,
+                address.url,
+                ALIAS,
+                api_key=address.key,
+                timeout_s=self._timeout_s,
+                larger_context=self._larger_context,
             )
         return self._served

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import subprocess
 import sys
@@ -16,7 +17,12 @@ from unified_flow.errors import ConfigError, ModelError
 from unified_flow.models.local.weights import checked, threads
 
 ALIAS = "local"
-_LOG_SHOWN = 600
+_STAMP = re.compile(r"^[\d.]+ (?:[DIWE] )?")
+_TROUBLE = re.compile(r"error|fail|insufficient|unable", re.IGNORECASE)
+_NO_MEMORY = re.compile(
+    r"(?:failed to|cannot) allocate|insufficient memory|bad_alloc", re.IGNORECASE
+)
+_LOG_SHOWN = 300
 _ENDS_WITHIN_S = 5.0
 
 
@@ -127,16 +133,14 @@ class LocalServer:
             )
         assert self._process is not None
         ended = said.get("error") or _ending(self._process.wait())
-        return LocalModelError(
-            f"llama.cpp cannot serve {self.path}: {ended}{self._tail()}", hint=_hint(ended)
-        )
+        ended += self._tail()
+        return LocalModelError(f"llama.cpp cannot serve {self.path}: {ended}", hint=_hint(ended))
 
     def _tail(self) -> str:
         if self._log is None:
             return ""
         self._log.seek(0)
-        text = self._log.read().decode("utf-8", "replace").strip()
-        return f"; its log ends: {text[-_LOG_SHOWN:]}" if text else ""
+        return _log_said(self._log.read().decode("utf-8", "replace"))
 
     def _end(self) -> None:
         process, self._process, self._address = self._process, None, None
@@ -169,6 +173,14 @@ def _exchange(process: subprocess.Popen[str], order: dict[str, Any]) -> dict[str
     return answer
 
 
+def _log_said(text: str) -> str:
+    """Its first errors, of which the others follow, else its first lines; without their times."""
+    lines = [_STAMP.sub("", line).strip() for line in text.splitlines()]
+    told = [line for line in lines if _TROUBLE.search(line)] or [line for line in lines if line]
+    shown = "; ".join(dict.fromkeys(" ".join(line.split()) for line in told))
+    return f"; its log says: {shown[:_LOG_SHOWN]}" if shown else ""
+
+
 def _ending(code: int) -> str:
     return f"the process ended with signal {-code}" if code < 0 else f"it ended with code {code}"
 
@@ -178,4 +190,6 @@ def _hint(ended: str) -> str:
         return "This CPU lacks what the package was built for (AVX2): use a server instead."
     if "signal 9" in ended:
         return "The system ended it, mostly for want of memory: take a smaller model."
+    if _NO_MEMORY.search(ended):
+        return "Too little memory: take a smaller model, or lower context_tokens under [local]."
     return "Is the file whole? Compare its size and hash with those of where it came from."
