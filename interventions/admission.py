@@ -1,6 +1,9 @@
 """What becomes of a failure when it is put: pure decisions, no storage.
 
-Source: "Backpressure Behavior" of the core document; the two cases before its four are ours.
+Source: "Backpressure Behavior" of the core document; the two cases before its four are ours, and so
+is the escalation. The limits of a session and of an error type keep one failure from flooding the
+queue; an escalation is no failure but somebody who waits for a person, each for an answer of their
+own. So it falls under the queue's size alone, and counts for nothing else.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from interventions.entry import Entry, is_snoozed, open_ones
+
+ESCALATION = "escalation"
 
 
 class AdmissionKind(StrEnum):
@@ -82,6 +87,10 @@ def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: dateti
     if len(open_entries) >= limits.max_size:
         return Decision(AdmissionKind.DROPPED, "queue_full", closes=retried)
 
+    if failure["type"] == ESCALATION:
+        return Decision(AdmissionKind.ACCEPTED, closes=retried, known=bool(same_failure))
+    open_entries = _failures(open_entries)
+
     same_session = [e for e in open_entries if e["session_id"] == failure["session_id"]]
     if len(same_session) >= limits.max_per_session:
         same_type = [entry for entry in same_session if entry["type"] == failure["type"]]
@@ -101,6 +110,9 @@ def limit_in_the_way(entries: Sequence[Entry], returning: Entry, limits: Limits)
     others = [e for e in open_ones(entries) if e["id"] != returning["id"]]
     if len(others) >= limits.max_size:
         return f"{len(others)} of {limits.max_size} entries are open"
+    if returning["type"] == ESCALATION:
+        return ""
+    others = _failures(others)
     session = sum(1 for e in others if e["session_id"] == returning["session_id"])
     if session >= limits.max_per_session:
         return f"session {returning['session_id']} has {session} of {limits.max_per_session} open"
@@ -108,6 +120,10 @@ def limit_in_the_way(entries: Sequence[Entry], returning: Entry, limits: Limits)
     if error >= limits.max_per_error_type:
         return f"{returning['error_type']} has {error} of {limits.max_per_error_type} open"
     return ""
+
+
+def _failures(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry["type"] != ESCALATION]
 
 
 def _retried(open_entries: Sequence[Entry], failure: Entry) -> Entry | None:

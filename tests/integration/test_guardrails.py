@@ -328,6 +328,8 @@ def test_what_needs_a_person_becomes_an_escalation(home: Path, rules: GuardrailS
     [decision] = decided(rules)
     assert decision.decision == "escalate"
     assert decision.snapshot_json["intervention_id"] == entry["id"]
+    say(flow_at(home), *["My lawyer!"] * 6, session="thread-7")
+    assert len(open_entries(home)) == 7  # each is answered by itself
 
 
 def test_a_model_that_is_down_for_two_attempts_is_asked_a_third_time(

@@ -101,6 +101,21 @@ def test_the_eleventh_of_an_error_type_is_counted(queue, make) -> None:
     assert queue.put(same).intervention_id == fourth["id"]
 
 
+def test_whoever_waits_for_a_person_has_an_entry_of_their_own(home: Path, make) -> None:
+    """As long as there is room at all; and they leave the failures theirs."""
+    queue = InterventionQueue(home, max_size=14)
+    for _ in range(12):
+        asked = queue.put(make(type="escalation", session_id="one", error_type="HumanNeededError"))
+        assert asked.kind == "accepted"
+    assert queue.put(make(session_id="one")).kind == "accepted"
+    closed = asked.intervention_id or ""
+    queue.resolve(closed, "answered")
+    assert queue.reopen(closed)["id"] == closed
+    queue.put(make(session_id="two"))
+    assert queue.put(make(type="escalation", session_id="one")).reason == "queue_full"
+    assert len(log_lines(home, "emergency_*.jsonl")) == 1
+
+
 def test_resolved_entries_count_for_no_limit_and_are_archived_when_room_is_needed(
     home: Path, make
 ) -> None:
