@@ -25,7 +25,13 @@ from unified_flow.events import (
 )
 from unified_flow.handler import handle
 from unified_flow.ledger import Ledger, Observer
-from unified_flow.question import checked_id, checked_question, checked_user, new_request_id
+from unified_flow.question import (
+    checked_channel,
+    checked_id,
+    checked_question,
+    checked_user,
+    new_request_id,
+)
 from unified_flow.results import PriorTurn
 from unified_flow.resuming import changes
 from unified_flow.runner import this_process
@@ -96,8 +102,7 @@ class UnifiedFlow:
         user_id = checked_user(user_id)
         delivered = request_id is not None and persist
         request_id = checked_id(request_id or new_request_id(), "request_id")
-        if channel is not None:
-            checked_id(channel, "channel")
+        channel = checked_channel(channel)
         asked = {
             "session_id": session_id,
             "request_id": request_id,

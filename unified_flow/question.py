@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import unicodedata
+from typing import Literal, get_args
 
 from unified_flow.errors import InputError
 from unified_flow.events import now
@@ -11,6 +12,8 @@ from unified_flow.events import now
 MAX_QUESTION_CHARS = 2000
 MAX_ID_CHARS = 200
 ALLOWED_CONTROLS = "\n\r\t"
+Channel = Literal["chat", "comment"]
+CHANNELS: tuple[Channel, ...] = get_args(Channel)
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
 
@@ -48,6 +51,20 @@ def checked_id(value: str, field: str) -> str:
 def checked_user(value: str) -> str:
     """The user whose rules hold: written in one way. Raises InputError."""
     return unicodedata.normalize("NFC", checked_id(value, "user_id")).strip()
+
+
+def checked_channel(value: str | None) -> Channel | None:
+    """Where the message comes from, which a user's rules may switch off; None where nobody knows.
+    Raises InputError for any other: a name that no switch knows would pass them all."""
+    known = next((each for each in CHANNELS if each == value), None)
+    if value is not None and known is None:
+        raise InputError(
+            f"channel must be {' or '.join(CHANNELS)}, not {value!r}"[:MAX_ID_CHARS],
+            field="channel",
+            reason="field_wrong",
+            hint="leave it out if it is neither",
+        )
+    return known
 
 
 def _refuse_unreadable(text: str, field: str, what: str) -> None:

@@ -228,6 +228,12 @@ def test_rules_need_the_token_and_are_checked(
         off = {"text": "hi", "channel": "comment"}
         tried = service.triage("POST", "/rules/ada/test", json=off).json()
         assert tried["reason"] == "AI is off for comments"
+        elsewhere = service.ask("hi", user_id="ada", channel="dm")
+        assert (elsewhere.status_code, elsewhere.json()["details"]["field"]) == (400, "channel")
+        rules(service, "ada", ai_enabled_for_chats=False)
+        asked = {"messages": [{"role": "user", "content": "hi"}], "user": "ada"}
+        told = service.http.post("/v1/chat/completions", json=asked).json()
+        assert not told["unified_flow"]["should_respond"]
         assert service.triage("DELETE", "/rules/ada").status_code == 200
         assert service.triage("DELETE", "/rules/ada").status_code == 404
 

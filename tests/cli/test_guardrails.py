@@ -71,6 +71,7 @@ def test_where_anything_is_answered(home: Path) -> None:
     off = run(home, "rules", "test", "hello", "--channel", "comment", code=1)
     assert off.stdout == "block: AI is off for comments\n"
     run(home, "rules", "test", "hello", "--channel", "chat")
+    assert "chatt" in run(home, "rules", "test", "hello", "--channel", "chatt", code=2).stderr
     run(home, "rules", "set", "--off")
     assert "answers nowhere" in run(home, "rules", "list").stdout
     run(home, "rules", "test", "hello", code=1)

@@ -20,7 +20,7 @@ import pytest
 from tests.answers import COMPLETE, DRAFT, open_entries, script, started_phases
 from tests.servers.model_server import ModelServer, rate_limited, refused_url, status
 from tests.servers.moderation_server import ModerationServer
-from unified_flow.errors import PhaseError, SynthesisError
+from unified_flow.errors import InputError, PhaseError, SynthesisError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.settings import GuardrailSettings
@@ -184,6 +184,7 @@ def test_each_user_has_rules_of_their_own(home: Path, rules: GuardrailStore) -> 
         ("ai_enabled_for_comments", "chat", True),
         ("ai_enabled_for_chats", "chat", False),
         ("ai_control_enabled", None, False),
+        ("ai_enabled_for_chats", None, True),
     ],
 )
 def test_what_is_off_is_silent_and_recorded(
@@ -194,6 +195,17 @@ def test_what_is_off_is_silent_and_recorded(
     assert turn.should_respond == answers
     if not answers:
         assert decided(rules)[0].matched_rule == f"scope:{off}"
+
+
+def test_a_channel_that_is_left_out_or_unknown_passes_no_switch(
+    home: Path, rules: GuardrailStore
+) -> None:
+    flag(rules, ai_enabled_for_chats=False, ai_enabled_for_comments=False)
+    [turn] = say(flow_at(home), "What is a topic?")
+    assert not turn.should_respond
+    for channel in ("chats", "Comment", "dm", ""):
+        with pytest.raises(InputError, match="channel must be chat or comment"):
+            say(flow_at(home), "What is a topic?", channel=channel)
 
 
 @on_both

@@ -123,7 +123,8 @@ async def complete(
     if asked.model != MODEL:
         raise ProblemError(problems.invalid("field_wrong", 404, "model"))
     session_id = asked.metadata.session_id if asked.metadata else None
-    question = Question(asked.question, session_id, asked.user or "default", history=asked.history)
+    user = asked.user or "default"
+    question = Question(asked.question, session_id, user, "chat", history=asked.history)
     usage = Usage()
     work = ask(serving.flow, question, facts, serving.metrics, usage)
     answer = await serving.running.while_connected(work, request.receive)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -179,7 +179,8 @@ def try_rules(
     text: Annotated[str, typer.Argument(help="A message.", show_default=False)],
     user: User = "default",
     channel: Annotated[
-        str | None, typer.Option(help="chat or comment.", show_default=False)
+        Literal["chat", "comment"] | None,
+        typer.Option(help="Where it is said.", show_default=False),
     ] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from unified_flow.guardrails.matching import Rule, checked_rule
-
-Channel = Literal["chat", "comment"]
 
 
 class UserRules(BaseModel):
@@ -46,16 +43,13 @@ class UserRules(BaseModel):
         for phrase in self.escalate_phrases:
             yield Rule("phrase", phrase, escalates=True)
 
-    def answers_in(self, channel: str | None) -> bool:
-        """Whether anything answers; a message of no channel needs only the first switch."""
-        return self.off_switch(channel) is None
-
     def off_switch(self, channel: str | None) -> str | None:
-        """The column that keeps this channel silent."""
+        """The column that keeps this channel silent. A message of no channel may come from
+        either: it is answered as long as one of the two is."""
         if not self.ai_control_enabled:
             return "ai_control_enabled"
-        if channel == "chat" and not self.ai_enabled_for_chats:
-            return "ai_enabled_for_chats"
-        if channel == "comment" and not self.ai_enabled_for_comments:
-            return "ai_enabled_for_comments"
-        return None
+        if channel == "comment":
+            return None if self.ai_enabled_for_comments else "ai_enabled_for_comments"
+        if self.ai_enabled_for_chats or (channel is None and self.ai_enabled_for_comments):
+            return None
+        return "ai_enabled_for_chats"
