@@ -135,6 +135,11 @@ class MemoryStore:
         self._change(user_id, kept)
         return gone
 
+    def forget(self, user_id: str, turn_id: int) -> list[Record]:
+        """What the turn has made, and what it has changed: how that read before is not known."""
+        written = [record.id for record in self.all(user_id) if record.turn_id == turn_id]
+        return self.delete(user_id, written) if written else []
+
     def _change(self, user_id: str, change: Callable[[list[Record]], list[Record]]) -> None:
         path = self.path(user_id)
         lock = FileLock(path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)

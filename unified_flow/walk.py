@@ -60,7 +60,7 @@ async def run_turn(ledger: Ledger, course: Course, services: Services) -> Turn:
 async def _walk(ledger: Ledger, course: Course, services: Services) -> Ended:
     """Through the phases, between the guardrails; how it ended."""
     guardrails = services.guardrails
-    if not await guardrails.admits(ledger):
+    if not await guardrails.admits(ledger, course.ends_at):
         return "silenced"
     course.search_first(services, ledger.turn)
     while True:
@@ -69,11 +69,14 @@ async def _walk(ledger: Ledger, course: Course, services: Services) -> Ended:
             return "answered"
         turn = ledger.turn
         if isinstance(step, End):
-            released = await guardrails.releases(ledger, turn.clarification_question or "")
+            reply = turn.clarification_question or ""
+            released = await guardrails.releases(ledger, reply, course.ends_at)
             return "clarify" if released else "silenced"
-        # Nothing is kept before this phase, so that nothing needs to be taken back after it.
-        if step.phase == "save" and not await guardrails.releases(ledger, turn.response or ""):
-            return "silenced"
+        # Nothing is said before this phase, so that hardly anything is to be taken back.
+        if step.phase == "save":
+            reply = turn.response or ""
+            if not await guardrails.releases(ledger, reply, course.ends_at):
+                return "silenced"
         await run_phase(step, ledger, services, course)
 
 

@@ -15,6 +15,7 @@ from interventions.settings import queue_at, queue_settings
 from unified_flow.config import EMBEDDED, Settings, load
 from unified_flow.documents import documents_of, roots_of
 from unified_flow.guardrails.checks import Guardrails
+from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import Recorder
 from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
@@ -121,7 +122,7 @@ def wire(
         refuse_when_full=queue_settings(root).refuse_when_full,
         query_log=QueryLog(root / "logs" / "rag_queries.jsonl"),
         policy=POLICIES[settings.policy](settings),
-        guardrails=_guardrails(root, settings, sessions, queue),
+        guardrails=_guardrails(root, settings, sessions, memory, queue),
         pause=asyncio.sleep if pause is None else pause,
         asked_with=_asked_with(docs, given_modules, allow_tools, flags),
     )
@@ -159,7 +160,11 @@ def _tools(
 
 
 def _guardrails(
-    home: Path, settings: Settings, sessions: SessionStore, queue: InterventionQueue
+    home: Path,
+    settings: Settings,
+    sessions: SessionStore,
+    memory: MemoryStore,
+    queue: InterventionQueue,
 ) -> Guardrails:
     """Raises ConfigError for a moderator that cannot be made."""
     own = settings.guardrails
@@ -168,14 +173,10 @@ def _guardrails(
         from unified_flow.guardrails.moderation import moderator_of
 
         moderator = moderator_of(own)
-    return Guardrails(
-        home,
-        own,
-        sessions,
-        Recorder(queue, own),
-        moderator=moderator,
-        always=settings.policy == "silent",
-    )
+    recorder = Recorder(queue, own)
+    inspector = Inspector(home, own, recorder, moderator)
+    always = settings.policy == "silent"
+    return Guardrails(sessions, memory, inspector, recorder, always=always)
 
 
 def _servers(settings: Settings, home: Path) -> list[ToolServer]:

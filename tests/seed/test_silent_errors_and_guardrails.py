@@ -93,7 +93,7 @@ def test_total_silence_whatever_keeps_it_from_answering(
     home: Path, store: GuardrailStore, model: ModelServer
 ) -> None:
     """Objectives: no "Sorry, an error has occurred" any more."""
-    model.script = {"query_analyzer": status(401)}
+    model.script = script(reflection=status(401))
 
     async def run() -> list[dict[str, Any]]:
         async with flow(home, model) as made:
@@ -243,7 +243,7 @@ def test_what_may_pass_is_tried_again(
 ) -> None:
     """Use cases 1 to 4; `Success on attempt 2/3` as in the document's second log."""
     answers = script(planner=[COMPLETE])
-    model.script = answers | {"query_analyzer": [status(code), answers["query_analyzer"]]}
+    model.script = answers | {"reflection": [status(code), answers["reflection"]]}
     waits = Seconds()
     [turn] = tell(flow(home, model, waits), ASKED)
     assert turn.response == DRAFT.response

@@ -22,7 +22,7 @@ class ModerationServer:
         self.flags = dict(flags or {})
         self.answer: tuple[int, bytes] | None = None
         self.fails_for: str | None = None  # a text that has this is answered by status 500
-        self.hangs = False
+        self.hangs_for: str | None = None  # a text that has this is not answered
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.closing = threading.Event()
@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         owner.requests.append(body)
         owner.keys.append(self.headers.get("Authorization"))
         self.close_connection = True
-        if owner.hangs:
+        if owner.hangs_for is not None and owner.hangs_for in body["input"]:
             owner.closing.wait()
             return
         status, data = owner.reply(body["input"])

@@ -15,18 +15,26 @@ from unified_flow.api.context import Served, Serving, for_triage
 from unified_flow.api.rendering import ProblemError
 from unified_flow.api.schemas import errors
 from unified_flow.errors import ConfigError, InputError, RetrievalError
-from unified_flow.guardrails.decision import of_matches, of_scope
+from unified_flow.guardrails.decision import of_rules
 from unified_flow.guardrails.matching import Matcher
 from unified_flow.guardrails.opening import decision_object
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.stats import summed
-from unified_flow.question import MAX_ID_CHARS
+from unified_flow.question import MAX_ID_CHARS, checked_user
 
 router = APIRouter(
     tags=["guardrails"], dependencies=[Depends(for_triage)], responses=errors(404, 422)
 )
 MOST_RULES = 100_000
-UserId = Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARS)]
+
+
+def whose(user_id: Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARS)]) -> str:
+    """The user as the flow knows them."""
+    with _told():
+        return checked_user(user_id)
+
+
+UserId = Annotated[str, Depends(whose)]
 Words = Annotated[list[str], Field(max_length=MOST_RULES)]
 
 
@@ -90,9 +98,8 @@ def try_rules(serving: Served, user_id: UserId, message: Annotated[TriedMessage,
     """What the rules make of a message. Moderation is not asked, nothing is recorded."""
     with _told():
         rules = _existing(serving, user_id)
-        result = of_scope(rules, message.channel)
-        if result.passes:
-            result = of_matches(Matcher(rules.rules()).matches(message.text))
+        matcher = Matcher(rules.rules())
+        result = of_rules(rules, matcher, message.channel, message.text)
     return result.as_state() | {"matched_rule": result.matched_rule}
 
 
@@ -105,6 +112,7 @@ def decisions(
 ) -> Any:
     """The latest, newest first; redacted."""
     with _told():
+        user_id = checked_user(user_id) if user_id is not None else None
         found = serving.flow.services.guardrails.store().decisions(
             limit=limit, user_id=user_id, decision=decision
         )

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from unified_flow.guardrails.matching import Match
+from unified_flow.guardrails.matching import Match, Matcher
 from unified_flow.guardrails.moderator import Moderated, ModerationFailed
 from unified_flow.guardrails.rules import UserRules
 
@@ -68,6 +68,12 @@ def of_matches(matches: Sequence[Match]) -> GuardrailResult:
         IN_DISGUISE if first.evaded else AS_WRITTEN,
         f"{'escalate' if rule.escalates else 'flagged'}_{rule.kind}:{rule.text}",
     )
+
+
+def of_rules(rules: UserRules, matcher: Matcher, channel: str | None, text: str) -> GuardrailResult:
+    """Of a user's own rules; a message to whom AI is off for needs no looking through."""
+    result = of_scope(rules, channel)
+    return of_matches(matcher.matches(text)) if result.passes else result
 
 
 def of_moderation(

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine, Mapping
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from interventions import InterventionQueue, InterventionRequest
 from unified_flow.classify import classify
@@ -21,10 +22,17 @@ from unified_flow.turn import Turn
 if TYPE_CHECKING:
     from unified_flow.guardrails.store import Decision, GuardrailStore, Outcome
 
+T = TypeVar("T")
+
 logger = logging.getLogger("unified_flow.guardrails")
 REPLY_CHARS = 500
 BLOCKS: tuple[Outcome, ...] = ("pre_blocked", "post_blocked")
 FAILURES: tuple[Outcome, ...] = ("llm_error",)
+
+
+def left_s(by: float) -> float:
+    """Seconds until `by`, on the loop's clock."""
+    return max(0.0, by - asyncio.get_running_loop().time())
 
 
 class SpikeOfBlocksError(UnifiedFlowError):
@@ -41,6 +49,7 @@ class Recorder:
     def __init__(self, queue: InterventionQueue, settings: GuardrailSettings) -> None:
         self._queue = queue
         self._settings = settings
+        self._going_on: set[asyncio.Task[Any]] = set()
         self._alerted: dict[tuple[Outcome, ...], float] = {}
 
     async def decided(
@@ -49,17 +58,27 @@ class Recorder:
         store: GuardrailStore,
         stage: Stage,
         result: GuardrailResult,
-        reply: str | None = None,
+        more: Mapping[str, str] | None = None,
+        *,
+        by: float | None = None,
     ) -> None:
-        """Blocked, or left to a person; `reply` is what was blocked after the model."""
+        """Blocked, or left to a person; `more` is for the snapshot, such as what was not said."""
+        await self.in_time(self._decided(turn, store, stage, result, more or {}), by)
+
+    async def _decided(
+        self,
+        turn: Turn,
+        store: GuardrailStore,
+        stage: Stage,
+        result: GuardrailResult,
+        more: Mapping[str, str],
+    ) -> None:
         escalated = result.decision == "escalate"
         outcome: Outcome = "pre_blocked" if stage == "pre" else "post_blocked"
-        more: dict[str, Any] = {"stage": stage}
-        if reply is not None:
-            more["reply"] = reply[:REPLY_CHARS]
+        snapshot: dict[str, Any] = {"stage": stage, **more}
         if escalated:
             needed = HumanNeededError(result.reason, hint="answer it in the conversation itself")
-            more["intervention_id"] = await self.tell(needed, turn)
+            snapshot["intervention_id"] = await self.tell(needed, turn)
         await self._keep(
             store,
             turn,
@@ -68,13 +87,13 @@ class Recorder:
             reason=result.reason,
             matched_rule=result.matched_rule,
             outcome="escalated" if escalated else outcome,
-            more=more,
+            more=snapshot,
         )
 
-    async def answered(self, turn: Turn, store: GuardrailStore) -> None:
+    async def answered(self, turn: Turn, store: GuardrailStore, *, by: float | None = None) -> None:
         checks = [check for check in (turn.pre, turn.post) if check is not None]
         unchecked = next((check for check in checks if check.failed), None)
-        await self._keep(
+        keeping = self._keep(
             store,
             turn,
             decision="respond",
@@ -83,6 +102,7 @@ class Recorder:
             matched_rule=None if unchecked is None else unchecked.matched_rule,
             outcome="passed",
         )
+        await self.in_time(keeping, by)
 
     async def silent(self, turn: Turn, store: GuardrailStore) -> None:
         """A failure that its policy keeps from the user; its intervention is there already."""
@@ -99,9 +119,23 @@ class Recorder:
             more={"phase": turn.failure.phase, "intervention_id": turn.failure.intervention_id},
         )
 
-    async def tell(self, error: Exception, turn: Turn) -> str | None:
-        """The id of the intervention; None if the queue had no room."""
-        return await asyncio.to_thread(self._put, error, turn, "high")
+    async def tell(self, error: Exception, turn: Turn, by: float | None = None) -> str | None:
+        """The id of the intervention; None if the queue had no room, or has not answered yet."""
+        return await self.in_time(asyncio.to_thread(self._put, error, turn, "high"), by)
+
+    async def in_time(self, work: Coroutine[Any, Any, T], by: float | None) -> T | None:
+        """What comes of it. None once the turn's time is up: it goes on then without the turn."""
+        if by is None:
+            return await work
+        task = asyncio.create_task(work)
+        self._going_on.add(task)
+        task.add_done_callback(self._going_on.discard)
+        await asyncio.wait({task}, timeout=left_s(by))
+        return task.result() if task.done() else None
+
+    async def aclose(self) -> None:
+        """Once what goes on has come to its end."""
+        await asyncio.gather(*self._going_on, return_exceptions=True)
 
     def _put(self, error: Exception, turn: Turn, severity: str) -> str | None:
         meaning = classify(error, "answer_pipeline")

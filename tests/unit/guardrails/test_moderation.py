@@ -103,7 +103,7 @@ def test_a_useless_answer_is_a_failure(
 
 
 def test_an_endpoint_that_is_down_or_slow_is_a_failure(server: ModerationServer) -> None:
-    server.hangs = True
+    server.hangs_for = ""
     slow = _ask(GuardrailSettings(moderation_url=server.url, moderation_timeout_s=0.1), "x")
     server.close()
     down = _ask(GuardrailSettings(moderation_url=server.url), "x")
