@@ -222,7 +222,8 @@ def test_rules_need_the_token_and_are_checked(
         assert refused.status_code == 400
         assert service.triage("PUT", "/rules/ada", json={"keywords": []}).status_code == 422
         rules(service, "ada", flagged_phrases=["buy  now"], ai_enabled_for_comments=False)
-        assert service.triage("GET", "/rules/ada").json()["flagged_phrases"] == ["buy now"]
+        assert service.triage("GET", "/rules/%20ada").json()["flagged_phrases"] == ["buy now"]
+        assert service.triage("GET", "/rules/a%0Ab").status_code == 400
         tried = service.triage("POST", "/rules/ada/test", json={"text": "BUY, NOW"}).json()
         assert (tried["decision"], tried["matched_rule"]) == ("block", "flagged_phrase:buy now")
         off = {"text": "hi", "channel": "comment"}

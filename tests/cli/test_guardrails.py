@@ -87,6 +87,19 @@ def test_rules_are_imported(home: Path, tmp_path: Path) -> None:
     run(other, "rules", "import", str(everything))
     assert told(other, "rules", "list") == told(home, "rules", "list")
     run(home, "rules", "import", str(tmp_path / "absent.txt"), code=2)
+    for nothing in ("[]", '{"rules": []}', "# only this\n"):
+        words.write_text(nothing)
+        assert "holds no rules" in run(home, "rules", "import", str(words)).stderr
+    assert [each["user_id"] for each in told(home, "rules", "list")["rules"]] == ["ada"]
+
+
+def test_rules_that_read_the_same_are_one(home: Path) -> None:
+    run(home, "rules", "add", "spam", "SPAM", "buy now")
+    added = told(home, "rules", "add", "ｓｐａｍ", "Buy, now", "scam", "--user", " default ")
+    assert (added["flagged_keywords"], added["flagged_phrases"]) == (["spam", "scam"], ["buy now"])
+    run(home, "rules", "remove", "SPAM", "BUY  NOW")
+    assert told(home, "rules", "list")["rules"][0]["flagged_keywords"] == ["scam"]
+    assert "error" in run(home, "rules", "add", "spam", "--user", "a\nb", code=2).stderr
 
 
 def test_what_cannot_be_a_rule_is_refused(home: Path) -> None:
@@ -123,6 +136,7 @@ def test_decisions_and_stats_are_shown_without_secrets(home: Path) -> None:
     assert (stats["blocked"], stats["silent_failures"], stats["retry_rate"]) == (1, 1, 1.0)
     assert stats["blocks"][0]["rule"] == "flagged_keyword:spam"
     assert "silent failures        1" in run(home, "guardrails", "stats").stdout
+    run(home, "guardrails", "stats", "--days", "99999999", code=2)
 
 
 def test_a_database_that_is_not_there_is_told_without_its_url(

@@ -11,7 +11,7 @@ from interventions.cli.screen import note, say
 from interventions.redaction import redact_text
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
-from unified_flow.cli.rules import store_at
+from unified_flow.cli.guarding import named, store_at
 from unified_flow.cli.screen import beginning
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _decisions() -> None:
 
 @app.command("stats")
 def stats(
-    days: Annotated[int, typer.Option(min=1, help="How many days, today included.")] = 7,
+    days: Annotated[int, typer.Option(min=1, max=366, help="How many days, today included.")] = 7,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
@@ -96,7 +96,8 @@ def list_decisions(
     with exits():
         from unified_flow.guardrails.opening import decision_object
 
-        found = store_at(home).decisions(limit=limit, user_id=user, decision=decision)
+        whose = named(user) if user is not None else None
+        found = store_at(home).decisions(limit=limit, user_id=whose, decision=decision)
         if as_json:
             rows = [decision_object(each) for each in found]
             say(json.dumps({"decisions": rows}, ensure_ascii=False))

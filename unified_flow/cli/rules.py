@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,10 +12,10 @@ from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
+from unified_flow.cli.guarding import change_rules, named, row_of, store_at, summary, switches, told
 
 if TYPE_CHECKING:
     from unified_flow.guardrails.rules import UserRules
-    from unified_flow.guardrails.store import GuardrailStore
 
 app = typer.Typer(
     help="Flagged words and phrases, and where anything is answered, for each user.",
@@ -47,14 +46,14 @@ def list_rules(
     """
     with exits():
         store = store_at(home)
-        one = store.rules(user) if user is not None else None
+        one = store.rules(named(user)) if user is not None else None
         found = store.all_rules() if user is None else [one] if one is not None else []
         if as_json:
-            say(json.dumps({"rules": [_row(each) for each in found]}, ensure_ascii=False))
+            say(json.dumps({"rules": [row_of(each) for each in found]}, ensure_ascii=False))
         elif not found:
             note("no rules yet: unified-flow rules add spam 'buy now'")
         for each in found if not as_json else []:
-            say(f"{each.user_id}: {_switches(each)}")
+            say(f"{each.user_id}: {switches(each)}")
             for rule in each.rules():
                 person = "  (goes to a person)" if rule.escalates else ""
                 say(f"  {rule.kind:<8}  {rule.text}{person}")
@@ -86,24 +85,25 @@ def add(
                 phrase: [rule for rule in rules if len(rule.split()) != 1],
             }
         )
-        after = _change(user, lambda before: merged(before, more), home)
-        _told(after, as_json)
+        told(change_rules(user, lambda before: merged(before, more), home), as_json)
 
 
 @app.command("remove")
 def remove(
     rules: Words, user: User = "default", as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
-    """Take rules away, as they were written.
+    """Take rules away, however they are written: SPAM is spam.
 
     \b
     unified-flow rules remove spam
     """
     with exits():
-        unwanted = {" ".join(rule.split()) for rule in rules}
-        before = store_at(home).rules(user)
-        known = {rule.text for rule in before.rules()} if before is not None else set()
-        if missing := sorted(unwanted - known):
+        from unified_flow.guardrails.matching import read_as
+
+        unwanted = {read_as(rule): rule for rule in rules}
+        before = store_at(home).rules(named(user))
+        known = {read_as(rule.text) for rule in before.rules()} if before is not None else set()
+        if missing := [rule for read, rule in unwanted.items() if read not in known]:
             note(f"error: {user} has no rule {missing[0]!r}")
             note("  hint: unified-flow rules list")
             raise typer.Exit(Code.NOT_FOUND)
@@ -112,13 +112,12 @@ def remove(
             columns = [*_columns(False), *_columns(True)]
             return before.model_copy(
                 update={
-                    name: tuple(rule for rule in getattr(before, name) if rule not in unwanted)
+                    name: tuple(r for r in getattr(before, name) if read_as(r) not in unwanted)
                     for name in columns
                 }
             )
 
-        after = _change(user, without, home)
-        _told(after, as_json)
+        told(change_rules(user, without, home), as_json)
 
 
 @app.command("set")
@@ -147,8 +146,7 @@ def set_switches(
             "ai_enabled_for_comments": comments,
         }
         given = {name: value for name, value in named.items() if value is not None}
-        after = _change(user, lambda before: before.model_copy(update=given), home)
-        _told(after, as_json)
+        told(change_rules(user, lambda before: before.model_copy(update=given), home), as_json)
 
 
 @app.command("import")
@@ -169,9 +167,17 @@ def import_rules(
 
         from unified_flow.guardrails.importing import merged, read_rules
 
-        for more in read_rules(file, user):
-            after = _change(more.user_id, partial(_merged_with, merged, more), home)
-            _told(after, as_json)
+        after = [
+            change_rules(more.user_id, partial(merged, more=more), home)
+            for more in read_rules(file, user)
+        ]
+        if as_json:
+            say(json.dumps({"rules": [row_of(each) for each in after]}, ensure_ascii=False))
+            return
+        for each in after:
+            note(summary(each))
+        if not after:
+            note(f"{file} holds no rules")
 
 
 @app.command("test")
@@ -193,14 +199,14 @@ def try_rules(
     Exit code 0 if it would be answered, else 1.
     """
     with exits():
-        from unified_flow.guardrails.decision import of_matches, of_scope
+        from unified_flow.guardrails.decision import PASS, of_rules
         from unified_flow.guardrails.rulebook import Rulebook
 
-        ready = Rulebook(store_at(home)).of(user)
+        ready = Rulebook(store_at(home)).of(named(user))
         matches = ready.matcher.matches(text) if ready is not None else []
-        result = of_matches(matches)
-        if ready is not None and not (scope := of_scope(ready.rules, channel)).passes:
-            result = scope
+        result = PASS
+        if ready is not None:
+            result = of_rules(ready.rules, ready.matcher, channel, text)
         if as_json:
             found = [
                 {"rule": m.rule.text, "kind": m.rule.kind, "hidden": m.evaded} for m in matches
@@ -216,53 +222,6 @@ def try_rules(
         raise typer.Exit(Code.FAILED)
 
 
-def store_at(home: Path | None) -> GuardrailStore:
-    """Raises ConfigError, also where the extra is not installed."""
-    from interventions.home import find_home
-    from unified_flow.config import load
-    from unified_flow.guardrails.opening import open_store
-
-    place = find_home(home)
-    return open_store(place, load(place).guardrails)
-
-
-def _change(user: str, change: Callable[[UserRules], UserRules], home: Path | None) -> UserRules:
-    from unified_flow.question import checked_id
-
-    return store_at(home).change(checked_id(user, "user_id"), change)
-
-
-def _merged_with(
-    merge: Callable[[UserRules, UserRules], UserRules], more: UserRules, before: UserRules
-) -> UserRules:
-    return merge(before, more)
-
-
-def _told(after: UserRules, as_json: bool) -> None:
-    if as_json:
-        say(json.dumps(_row(after), ensure_ascii=False))
-    else:
-        note(f"{after.user_id} has {len(list(after.rules()))} rules and {_switches(after)}")
-
-
-def _row(rules: UserRules) -> dict[str, Any]:
-    return rules.model_dump(mode="json", exclude={"version"})
-
-
 def _columns(escalate: bool) -> tuple[str, str]:
     kind = "escalate" if escalate else "flagged"
     return f"{kind}_keywords", f"{kind}_phrases"
-
-
-def _switches(rules: UserRules) -> str:
-    if not rules.ai_control_enabled:
-        return "answers nowhere"
-    off = [
-        name
-        for name, on in (
-            ("chats", rules.ai_enabled_for_chats),
-            ("comments", rules.ai_enabled_for_comments),
-        )
-        if not on
-    ]
-    return f"answers, but not in {' and '.join(off)}" if off else "answers everywhere"

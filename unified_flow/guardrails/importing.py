@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from unified_flow.errors import InputError
-from unified_flow.guardrails.rules import UserRules
+from unified_flow.guardrails.rules import UserRules, once
 
 MAX_BYTES = 32 * 1024 * 1024
 HINT = "a line a rule, or JSON as `unified-flow rules list --json` prints it"
@@ -27,6 +27,8 @@ def read_rules(file: Path, user_id: str) -> list[UserRules]:
         return _of_json(text, file, user_id)
     lines = [line.strip() for line in text.splitlines()]
     rules = [line for line in lines if line and not line.startswith("# ")]
+    if not rules:
+        return []
     return [
         UserRules(
             user_id=user_id,
@@ -49,9 +51,6 @@ def _of_json(text: str, file: Path, user_id: str) -> list[UserRules]:
 def merged(before: UserRules, more: UserRules) -> UserRules:
     """`before` with the rules of `more` added; the switches are those of `more`."""
     columns = ("flagged_keywords", "flagged_phrases", "escalate_keywords", "escalate_phrases")
-    added = {
-        name: tuple(dict.fromkeys([*getattr(before, name), *getattr(more, name)]))
-        for name in columns
-    }
+    added = {name: once([*getattr(before, name), *getattr(more, name)]) for name in columns}
     switches = more.model_dump(include={name for name in more.model_fields_set if "ai_" in name})
     return before.model_copy(update=added | switches)

@@ -54,6 +54,12 @@ def checked_rule(text: str) -> str:
     return rule
 
 
+def read_as(rule: str) -> str:
+    """What the rule is found by: rules that read the same are one rule."""
+    plain = words(folded(visible(rule)))
+    return _line(plain) if plain else _symbols(rule)
+
+
 class Matcher:
     """The rules of one user. Safe among threads once built."""
 

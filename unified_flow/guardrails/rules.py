@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from unified_flow.guardrails.matching import Rule, checked_rule
+from unified_flow.guardrails.matching import Rule, checked_rule, read_as
+
+
+def once(rules: Iterable[str]) -> tuple[str, ...]:
+    """As they were written first: SPAM and spam are one rule."""
+    kept: dict[str, str] = {}
+    for rule in rules:
+        kept.setdefault(read_as(rule), rule)
+    return tuple(kept.values())
 
 
 class UserRules(BaseModel):
@@ -31,7 +39,7 @@ class UserRules(BaseModel):
     @field_validator("flagged_keywords", "flagged_phrases", "escalate_keywords", "escalate_phrases")
     @classmethod
     def _each_once(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(checked_rule(rule) for rule in rules))
+        return once(checked_rule(rule) for rule in rules)
 
     def rules(self) -> Iterator[Rule]:
         for keyword in self.flagged_keywords:
