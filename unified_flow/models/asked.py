@@ -1,10 +1,14 @@
-"""What a failed call was: for the person who reads its intervention."""
+"""What was asked of a model: for whoever reads of its failure, and whether all of it was read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from unified_flow.tokens import estimate_tokens
+
+_SMALLEST_CONTEXT = 1000  # fewer tokens are what a server counts that leaves out what it had cached
 
 
 @contextmanager
@@ -18,3 +22,14 @@ def noted(asked: dict[str, Any]) -> Iterator[None]:
     except Exception as exc:  # only to be labelled: it is the boundary's to tell
         vars(exc)["model_call"] = asked
         raise
+
+
+def estimated(messages: list[dict[str, str]]) -> int:
+    """About how many tokens a prompt has."""
+    return sum(estimate_tokens(message["content"]) for message in messages)
+
+
+def is_cut(about: int, counted: int | None) -> bool:
+    """True if the server counted so few tokens of a prompt that it cannot have read it all. A cut
+    that takes less than half cannot be told from a tokenizer that makes few tokens."""
+    return counted is not None and _SMALLEST_CONTEXT <= counted < about / 2

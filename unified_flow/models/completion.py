@@ -14,10 +14,13 @@ _SHOWN = 300
 _MORE_TOKENS = "Raise token_budget in the phase's recipe, or use a model that says less."
 
 # Anything else ("stop", null, "eos", ...) is a reply that the model ended itself.
-_LENGTH = frozenset({"length", "max_tokens", "model_length"})
+_LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
 _CUT = {
     "content_filter": "the server's content filter stopped it",
+    "safety": "the server's content filter stopped it",
+    "recitation": "the server's content filter stopped it",
     "abort": "the server aborted it",
+    "insufficient_system_resource": "the server ran out of resources",
     "cancelled": "the server cancelled it",
     "error": "the server failed while writing it",
 }
@@ -30,7 +33,7 @@ def read_completion(
 
     Some servers stream even if not asked to; an event stream counts only with its end.
     """
-    if content_type.partition(";")[0].strip().lower() == "text/event-stream":
+    if _is_stream(body, content_type):
         reply, choice, message = _read_stream(body)
     else:
         reply, choice, message = _read_whole(body)
@@ -47,11 +50,18 @@ def read_completion(
     return reply
 
 
+def _is_stream(body: bytes, content_type: str) -> bool:
+    """By what it says, or by how it begins: gateways send streams as plain text."""
+    return content_type.partition(";")[0].strip().lower() == "text/event-stream" or bool(
+        body.lstrip().startswith((b"data:", b"event:"))
+    )
+
+
 def _read_whole(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
     envelope = _loads(body)
     choice = _choice(envelope)
     message = choice.get("message")
-    content = _text(message.get("content")) if isinstance(message, dict) else ""
+    content = text_of(message.get("content")) if isinstance(message, dict) else ""
     return ModelReply(content, *_usage(envelope)), choice, message
 
 
@@ -66,12 +76,12 @@ def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
             break
         event = _loads(data.encode())
         if not event.get("choices"):
-            if "error" in event:
+            if "error" in event or event.get("object") == "error":
                 raise CutReplyError(f"the stream broke off with an error: {_said(event)}")
         else:
             choice = _choice(event)
             delta = choice.get("delta")
-            parts.append(_text(delta.get("content")) if isinstance(delta, dict) else "")
+            parts.append(text_of(delta.get("content")) if isinstance(delta, dict) else "")
             reason = choice.get("finish_reason") or reason
         if event.get("usage"):
             usage = _usage(event)
@@ -127,7 +137,7 @@ def _choice(envelope: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _text(content: Any) -> str:
+def text_of(content: Any) -> str:
     """Some servers give the content as a list of parts."""
     if isinstance(content, list):
         return "".join(
@@ -164,7 +174,7 @@ def _why_empty(message: Any) -> str:
 
 
 def _said(envelope: dict[str, Any]) -> str:
-    error = envelope["error"]
+    error = envelope.get("error", envelope)
     message = error.get("message") if isinstance(error, dict) else error
     return str(message)[:_SHOWN]
 
@@ -173,6 +183,9 @@ def _usage(envelope: dict[str, Any]) -> tuple[int | None, int | None]:
     usage = envelope.get("usage")
     if not isinstance(usage, dict):
         return None, None
-    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
-    prompt, completion = (n if isinstance(n, int) and n >= 0 else None for n in counts)
+    counts = (
+        usage.get("prompt_tokens", usage.get("input_tokens")),
+        usage.get("completion_tokens", usage.get("output_tokens")),
+    )
+    prompt, completion = (n if type(n) is int and n >= 0 else None for n in counts)
     return prompt, completion

@@ -1,13 +1,15 @@
 """A language model behind any OpenAI-compatible chat-completions endpoint.
 
 Errors: httpx's own for what the network and the server do (each also says which model was asked),
-`ModelError`s for a reply that is of no use. Nothing is retried.
+`ModelError`s for a reply that is of no use. Nothing is retried; a server that refuses a field of
+the request is asked in other words (`dialect.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -16,15 +18,16 @@ from pydantic import SecretStr
 
 from unified_flow.errors import ConfigError, ReplyTooLargeError
 from unified_flow.models import ModelCall, ModelReply
-from unified_flow.models.asked import noted
+from unified_flow.models.asked import estimated, is_cut, noted
 from unified_flow.models.client import Lease
 from unified_flow.models.completion import read_completion
+from unified_flow.models.dialect import Dialect, other_words
 from unified_flow.models.refusal import LARGER_CONTEXT, status_error, without_key
 from unified_flow.models.render import messages
-from unified_flow.models.schema import response_format
 from unified_flow.models.streaming import TextTap
 from unified_flow.models.transport import named, too_slow
-from unified_flow.tokens import estimate_tokens
+
+logger = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 DEFAULT_TIMEOUT_S = 60.0
@@ -56,6 +59,7 @@ class OpenAIModel:
         self._key = SecretStr(api_key) if api_key else None
         self._client = client
         self._lease: Lease | None = None
+        self._dialect = Dialect()
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, {self.endpoint!r}, {self.model!r})"
@@ -77,37 +81,51 @@ class OpenAIModel:
             tap = TextTap(call.stream.show, call.stream.field, self._secret()).feed
         with noted(self._label(call, prompt)):
             response, body = await self._post(call, prompt, tap)
-            return read_completion(
+            reply = read_completion(
                 self._without_key(body),
                 response.headers.get("content-type", ""),
                 max_tokens=call.max_tokens,
                 larger_context=self._larger_context,
             )
+            self._tell_if_cut(reply, estimated(prompt))
+            return reply
 
     async def _post(
         self, call: ModelCall, prompt: list[dict[str, str]], tap: Callable[[bytes], None] | None
     ) -> tuple[httpx.Response, bytes]:
-        payload = {
-            "model": self.model,
-            "messages": prompt,
-            "temperature": call.temperature,
-            "max_tokens": call.max_tokens,
-            "response_format": response_format(call.phase, call.output),
-            "stream": call.stream is not None,
-        }
-        if call.stream is not None:
-            payload["stream_options"] = {"include_usage": True}
-        return await self.request("POST", "chat/completions", self.timeout_s, payload, tap=tap)
+        while True:
+            payload = self._dialect.payload(call, self.model, prompt)
+            try:
+                return await self.request(
+                    "POST", "chat/completions", self.timeout_s, payload, tap=tap
+                )
+            except httpx.HTTPStatusError as exc:
+                other = other_words(self._dialect, exc.response.status_code, exc.response.text)
+                if other is None:
+                    raise
+                logger.warning("%s; asked again: %s", exc, other)
+                self._dialect = other
 
     def _label(self, call: ModelCall, prompt: list[dict[str, str]]) -> dict[str, Any]:
-        text = "".join(message["content"] for message in prompt)
         return {
             "asked": self.model,
             "server": self.endpoint,
-            "prompt_tokens_about": estimate_tokens(text),
+            "prompt_tokens_about": estimated(prompt),
             "answer_tokens_at_most": call.max_tokens,
+            "response_format": self._dialect.response_format,
             "timeout_s": self.timeout_s,
         }
+
+    def _tell_if_cut(self, reply: ModelReply, about: int) -> None:
+        if is_cut(about, reply.prompt_tokens):
+            logger.warning(
+                "%s at %s read %s tokens of a prompt of about %s: it cuts what its context cannot"
+                " hold and tells nobody (Ollama: raise OLLAMA_CONTEXT_LENGTH)",
+                self.model,
+                self.endpoint,
+                reply.prompt_tokens,
+                about,
+            )
 
     async def request(
         self,

@@ -109,7 +109,8 @@ def _refusal(exc: httpx.HTTPStatusError, at: str) -> Probe:
 
 
 def _listed(wanted: str, names: tuple[str, ...], at: str) -> Probe:
-    if wanted in names:
+    # Ollama means its newest by a bare name; Gemini lists its models under a folder.
+    if {wanted, f"{wanted}:latest", f"models/{wanted}"} & set(names):
         return Probe("ok", f"{at} has {wanted}", models=names)
     if not names:
         return Probe("unlisted", f"{at} answers and lists no models")
@@ -127,5 +128,8 @@ def _names(body: bytes) -> tuple[str, ...] | None:
     data = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(data, list):
         return None
-    ids = (item.get("id") for item in data if isinstance(item, dict))
-    return tuple(name for name in ids if isinstance(name, str))
+    items = [item for item in data if isinstance(item, dict)]
+    ids = [item.get("id") for item in items]
+    also = [item.get("aliases") for item in items]  # of llama.cpp
+    aliases = [alias for each in also if isinstance(each, list) for alias in each]
+    return tuple(dict.fromkeys(name for name in (*ids, *aliases) if isinstance(name, str)))

@@ -46,6 +46,14 @@ def parse_reply(text: str, output: type[Output]) -> Output:
         raise SchemaMismatchError(_mismatch(exc, output), hint=_HINT) from exc
 
 
+def spoken_from(text: str) -> int:
+    """Where the reasoning of a reply ends that is still being written; its length, until then."""
+    if _OPEN.match(text) is None:
+        return 0
+    found = _CLOSE.search(text)
+    return found.end() if found else len(text)
+
+
 def ends_early(exc: json.JSONDecodeError) -> bool:
     """True if the JSON is fine as far as it goes, and goes not far enough."""
     rest = exc.doc[exc.pos :].strip()

@@ -12,6 +12,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from unified_flow.models.completion import text_of
+from unified_flow.models.reply import spoken_from
+
 _ENDS = (b"\n\n", b"\r\n\r\n")
 
 
@@ -43,7 +46,7 @@ class TextTap:
         return min(places, default=None)
 
     def _tell(self) -> None:
-        start = self._reply.find("{")
+        start = self._reply.find("{", spoken_from(self._reply))
         if start < 0:
             return
         try:
@@ -75,4 +78,4 @@ def _content(event: bytes) -> str:
         content = parsed["choices"][0]["delta"]["content"]
     except (ValueError, LookupError, TypeError):
         return ""
-    return content if isinstance(content, str) else ""
+    return text_of(content)
