@@ -204,6 +204,9 @@ def test_a_model_that_is_away_is_not_spoken_of(
             assert said(reply) == (200, False, "")
             told = _without_ids(reply.text)  # chance writes 401 too
             assert not any(word in told for word in ("401", "LLM", "error"))
+            # What is no question is the calling program's to mend, and so under every policy.
+            refused = service.ask("long " * 500, session_id="s1")
+            assert (refused.status_code, refused.json()["code"]) == (400, "VALIDATION_ERROR")
         assert len(model.requests) == 1
     [entry] = open_entries(folder)
     assert entry["error_type"] == "HTTPStatusError"
