@@ -151,12 +151,19 @@ def test_a_database_that_is_not_there_is_told_without_its_url(
 
 def test_ask_says_why_there_is_no_answer(home: Path) -> None:
     run(home, "rules", "add", "spam")
-    asked = run(home, "ask", "Is this spam?", code=1)
+    asked = run(home, "ask", "Is this spam?")
     assert asked.stdout == ""
     assert "GUARDRAIL_PRE_BLOCKED: Flagged keyword detected: 'spam'" in asked.stderr
-    silent = told(home, "ask", "Is this spam?", code=1)
+    silent = told(home, "ask", "Is this spam?")
     assert (silent["response"], silent["should_respond"]) == (None, False)
     assert silent["guardrail_pre_result"]["decision"] == "block"
+    batch = home / "asked.txt"
+    batch.write_text("Is this spam?\n")
+    said = run(home, "ask", "--batch", str(batch)).stdout
+    assert "no answer: GUARDRAIL_PRE_BLOCKED: Flagged keyword detected: 'spam'" in said
+    refused = told(home, "resume", "1", code=2)  # a block is no failure that could be retried
+    assert (refused["error_type"], refused["status"]) == ("NotResumableError", "failed")
+    assert told(home, "resume", "99", code=3)["error_type"] == "NoSuchTurnError"
     page = (home / "shared_state/turns/turn_000001/context.md").read_text()
     assert "Guardrail (pre): block, Flagged keyword detected: 'spam'" in page
 
@@ -169,17 +176,17 @@ def test_what_is_silenced_is_in_the_log_of_whatever_runs_a_turn(home: Path, tmp_
     asked = tmp_path / "asked.txt"
     asked.write_text("Is this spam?\nWhat is a topic?\n")
 
-    def program(*args: str) -> None:
+    def program(*args: str, code: int) -> None:
         command = [sys.executable, "-m", "unified_flow", *args, "--home", str(home)]
         env = {**os.environ, "OPENAI_API_KEY": key}
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 1, done.stderr
+        assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
 
     with ModelServer(api_key="another") as model:
         named = ["--model", "test-model", "--base-url", model.url]
-        program("ask", "--batch", str(asked), *named)
-        program("interventions", "retry", open_entries(home)[0]["id"])
+        program("ask", "--batch", str(asked), *named, code=0)
+        program("interventions", "retry", open_entries(home)[0]["id"], code=1)
     file = home / "logs" / "flow.log"
     said = [line.split(" ", 2)[2] for line in file.read_text().splitlines()]
     assert said[:2] == [

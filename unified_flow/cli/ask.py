@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +12,7 @@ import typer
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from unified_flow.cli import options
-from unified_flow.cli.exits import exits
+from unified_flow.cli.exits import exits, refused_as_json
 from unified_flow.cli.screen import on_terminal
 
 if TYPE_CHECKING:
@@ -57,12 +55,12 @@ def ask(
     unified-flow ask "…" --tools mytools.py --allow-tool 'time.*'
     unified-flow ask --batch questions.txt --jsonl --docs docs/
 
-    Exit codes: 0 answered (also: a question back, or an honest "the documents do not say"),
-    1 a phase failed and an intervention waits, 2 usage or configuration, 4 a phase failed and
-    nobody could be told, 130 interrupted.
+    Exit codes: 0 answered (also: a question back, an honest "the documents do not say", or
+    silence, where a guardrail or the policy wants it), 1 a phase failed and an intervention
+    waits, 2 usage or configuration, 4 a phase failed and nobody could be told, 130 interrupted.
     """
     machine = as_json or as_jsonl
-    with exits(), _refused_as_json(machine, session):
+    with exits(), refused_as_json(machine, session):
         if (question is None) == (batch is None):
             raise typer.BadParameter("give a question, or --batch FILE")
         if session is not None and batch is not None:
@@ -98,20 +96,6 @@ def ask(
                 text = _stdin() if question == "-" else question
                 code = asyncio.run(_answer(flow, text, session, machine, home))
     raise typer.Exit(code)
-
-
-@contextmanager
-def _refused_as_json(wanted: bool, session: str | None) -> Iterator[None]:
-    """A script that reads an object gets one, also for what never became a turn."""
-    from unified_flow.cli.outcome import of_refusal
-    from unified_flow.errors import ConfigError, InputError, QueueFullError
-
-    try:
-        yield
-    except (InputError, ConfigError, QueueFullError) as exc:
-        if wanted:
-            say(json.dumps(of_refusal(exc, session or ""), ensure_ascii=False))
-        raise
 
 
 def _warn_if_crowded(flow: UnifiedFlow) -> None:

@@ -109,4 +109,6 @@ def _print(outcome: dict[str, Any], as_jsonl: bool) -> None:
         say(json.dumps(outcome, ensure_ascii=False))
         return
     answer = outcome["response"] or f"failed: {outcome.get('message')}"
+    if not outcome.get("should_respond", True):
+        answer = f"no answer: {outcome['error_message']}"
     say(clean(f"{outcome['line']}. {outcome.get('question', '')}\n{answer}\n"))

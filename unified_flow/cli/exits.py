@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,7 +10,8 @@ import typer
 
 from interventions.cli.exits import Code
 from interventions.cli.exits import exits as queue_exits
-from interventions.cli.screen import note
+from interventions.cli.screen import note, say
+from interventions.errors import QueueError
 from unified_flow.errors import (
     ConfigError,
     InputError,
@@ -26,6 +28,19 @@ CODES: tuple[tuple[type[UnifiedFlowError], Code], ...] = (
     (QueueFullError, Code.QUEUE),
     (RetrievalError, Code.FAILED),
 )
+
+
+@contextmanager
+def refused_as_json(wanted: bool, session: str | None = None) -> Iterator[None]:
+    """A script that reads an object gets one, also where no turn has begun or gone on."""
+    try:
+        yield
+    except (UnifiedFlowError, QueueError) as exc:
+        if wanted:
+            from unified_flow.cli.outcome import of_refusal
+
+            say(json.dumps(of_refusal(exc, session or ""), ensure_ascii=False))
+        raise
 
 
 @contextmanager

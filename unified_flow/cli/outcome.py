@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interventions.cli.exits import Code
+from interventions.errors import QueueError
 from interventions.redaction import redact, redact_text
 from unified_flow.errors import PhaseError, UnifiedFlowError, wire_name
 from unified_flow.shown import shown, shown_citation
@@ -52,8 +53,9 @@ def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
     return outcome
 
 
-def of_refusal(error: UnifiedFlowError, session_id: str) -> dict[str, Any]:
-    """The same for a question that was never a turn (bad input, bad configuration)."""
+def of_refusal(error: UnifiedFlowError | QueueError, session_id: str) -> dict[str, Any]:
+    """The same where no turn has begun or gone on (bad input, bad configuration, a turn that
+    somebody else runs)."""
     return {
         "response": None,
         "status": "failed",
@@ -78,10 +80,8 @@ def of_refusal(error: UnifiedFlowError, session_id: str) -> dict[str, Any]:
 
 def exit_code(turn: Turn, error: PhaseError | None) -> Code:
     """4 if a failure reached nobody, even where the user has the answer; else 1 for a turn that
-    failed or is silent, or 0."""
+    failed, or 0: silence that a policy or a guardrail wants is what was to come."""
     told = turn.failure is None or turn.failure.intervention_id is not None
     if error is not None:
         return Code.FAILED if error.intervention_id is not None else Code.QUEUE
-    if not told:
-        return Code.QUEUE
-    return Code.DONE if turn.should_respond else Code.FAILED
+    return Code.DONE if told else Code.QUEUE

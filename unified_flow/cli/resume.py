@@ -14,7 +14,7 @@ from interventions.entry import short_id
 from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.completing import turn_numbers
-from unified_flow.cli.exits import exits
+from unified_flow.cli.exits import exits, refused_as_json
 from unified_flow.cli.screen import on_terminal
 
 if TYPE_CHECKING:
@@ -76,10 +76,11 @@ def resume(
     unified-flow resume 12 --from planner
     unified-flow resume 12 --grant session
 
-    Exit codes: 0 answered, 1 a phase failed, 2 nothing is left to do (or not from there),
-    3 no such turn, 4 a phase failed and nobody could be told, 5 it is being resumed elsewhere.
+    Exit codes: 0 answered (or silent, as the policy wants it), 1 a phase failed, 2 nothing is left
+    to do (or not from there), 3 no such turn, 4 a phase failed and nobody could be told, 5 it is
+    being resumed elsewhere.
     """
-    with exits():
+    with exits(), refused_as_json(as_json):
         import asyncio
 
         from interventions.cli.asking import asker
