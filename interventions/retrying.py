@@ -116,8 +116,8 @@ def retry_all(
         told = {outcome.turn_id for outcome in done}
         unused = {future: turn for future, turn in running.items() if future.cancel()}
         left = [f for f, turn in running.items() if f not in unused and turn.turn_id not in told]
-        interrupted(len(left))
-        with suppress(KeyboardInterrupt, TimeoutError):
+        with suppress(KeyboardInterrupt, TimeoutError):  # the second may come while this is said
+            interrupted(len(left))
             for future in as_completed(left, timeout=PATIENCE_S):
                 report(future.result())
         told = {outcome.turn_id for outcome in done}

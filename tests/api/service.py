@@ -15,6 +15,8 @@ from typing import Any
 
 import httpx
 
+from tests import forked
+
 TRIAGE = "triage-token-0123456789abcdef"
 CLIENT = "client-token-0123456789abcdef"
 START_S = 30.0
@@ -62,7 +64,7 @@ def serving(
     named = ["--docs", str(docs)] if docs is not None else []
     command = [sys.executable, "-m", "unified_flow", "serve", "--port", "0", "--home", str(home)]
     errors = (home / "stderr.txt").open("w+")
-    process = subprocess.Popen(
+    process = forked.Process(
         [*command, *named, *flags],
         stdout=subprocess.PIPE,
         stderr=errors,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests import forked
 from tests.answers import journal_lines, script
 from tests.api.service import CLIENT, TRIAGE, Service, model_flags, serving
 from tests.servers.model_server import ModelServer, hang, rate_limited, status
@@ -47,7 +47,7 @@ def _asked(model: ModelServer, times: int) -> None:
 
 def test_another_address_needs_a_token(folder: Path) -> None:
     command = [sys.executable, "-m", "unified_flow", "serve", "--host", "0.0.0.0", "--port", "0"]
-    told = subprocess.run(
+    told = forked.run(
         [*command, "--home", str(folder)], capture_output=True, text=True, check=False
     )
     assert told.returncode == 2
@@ -60,7 +60,7 @@ def test_a_guessable_token_is_refused(folder: Path) -> None:
     (folder / "token").chmod(0o600)
     (folder / "unified_flow.toml").write_text('[serve]\ntoken_file = "token"\n')
     command = [sys.executable, "-m", "unified_flow", "serve", "--port", "0", "--home", str(folder)]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = forked.run(command, capture_output=True, text=True, check=False)
     assert told.returncode == 2
     assert "16 characters" in told.stderr
     assert "short" not in told.stderr
@@ -171,7 +171,7 @@ def test_stopping_journals_what_runs_and_tells_the_client(
         assert answer.headers["Retry-After"]
         assert journal_lines(folder)[-1]["event"] == "turn_interrupted"
         assert service.log[-1]["status"] == "interrupted"
-    shown = subprocess.run(
+    shown = forked.run(
         [
             *(sys.executable, "-m", "unified_flow", "turns", "list", "--interrupted"),
             *("--home", str(folder)),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue
+from tests import forked
 from tests.answers import script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, status
@@ -27,7 +28,7 @@ def broken(folder: Path, docs: Path) -> Iterator[Service]:
 
 def _trace(service: Service, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "unified_flow", "trace", *arguments]
-    return subprocess.run(
+    return forked.run(
         [*command, "--home", str(service.home)], capture_output=True, text=True, check=False
     )
 

@@ -7,11 +7,13 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.answers import QUESTION, open_entries, script
 from tests.servers.model_server import ModelServer, hang, refused_url, status
 from unified_flow.phases import NAMES
@@ -34,9 +36,13 @@ FAILURE = {"error_type", "error_category", "phase", "intervention_id", "message"
 
 
 def run(
-    *args: str | Path, home: Path, stdin: bytes = b"", **env: str
+    *args: str | Path,
+    home: Path,
+    stdin: bytes = b"",
+    start: Callable[..., subprocess.CompletedProcess[bytes]] = forked.run,
+    **env: str,
 ) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+    done = start(
         [sys.executable, "-m", "unified_flow", *map(str, args)],
         input=stdin,
         capture_output=True,
@@ -77,7 +83,8 @@ def test_an_answer_that_is_not_there_is_an_honest_success(home: Path, docs: Path
 
 
 def test_a_pipe_gets_nothing_but_the_answer(home: Path, docs: Path) -> None:
-    done = run("ask", "What are topics for?", "--docs", docs, home=home)
+    fresh = subprocess.run  # for this once, from the start
+    done = run("ask", "What are topics for?", "--docs", docs, home=home, start=fresh)
     assert done.returncode == 0
     assert done.stderr == ""
     assert "continuous data streams" in done.stdout
@@ -107,7 +114,7 @@ def test_a_failure_ends_with_a_card_whose_commands_work(
     model_server.script = script(planner=script()["planner"][1:])
     for command in (show, resolve.replace('"what you mended"', "mended")):
         module, *args = command.split()
-        ran = subprocess.run(
+        ran = forked.run(
             [sys.executable, "-m", module, *args],
             env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
             capture_output=True,
@@ -228,7 +235,7 @@ def test_a_home_that_cannot_be_written(home: Path, tmp_path: Path, docs: Path) -
         if folder.stat().st_uid == os.getuid() and folder != Path("/"):
             folder.chmod(folder.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
     closed.chmod(0o555)
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", UNPRIVILEGED, str(docs), str(home), str(closed)],
         capture_output=True,
         text=True,
@@ -244,7 +251,7 @@ def test_interrupting_is_no_failure(home: Path, docs: Path, model_server: ModelS
     import signal
 
     model_server.script = script(reflection=hang())
-    process = subprocess.Popen(
+    process = forked.Process(
         [
             *(sys.executable, "-m", "unified_flow", "ask", QUESTION, "--docs", str(docs)),
             *("--model", "m", "--base-url", model_server.url, "--home", str(home)),

@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from interventions import InterventionQueue
+from tests import forked
 from tests.answers import COMPLETE, DRAFT, script
 from tests.servers.model_server import ModelServer, hang, status
 from unified_flow.cli.live import LivePhases, paused
@@ -40,7 +41,7 @@ def folder(home: Path, tmp_path: Path) -> Path:
 
 
 def piped(home: Path, *args: str, say: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+    done = forked.run(
         [*CHAT, "--home", str(home), *args],
         input=say,
         capture_output=True,
@@ -127,7 +128,7 @@ def test_a_retry_reads_the_settings_again(home: Path) -> None:
         ModelServer(script(synthesis=DRAFT, planner=COMPLETE)) as sound,
     ):
         settings.write_text(f'model = "m"\nbase_url = "{broken.url}"\n')
-        chat = subprocess.Popen(
+        chat = forked.Process(
             [*CHAT, "--home", str(home)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -179,7 +180,7 @@ def test_ctrl_c_stops_the_turn_and_not_the_chat(home: Path, folder: Path) -> Non
 
 
 def test_ctrl_c_ends_a_chat_whose_pipe_stays_open(home: Path) -> None:
-    chat = subprocess.Popen(
+    chat = forked.Process(
         [*CHAT, "--home", str(home)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pty
-import subprocess
 import sys
 from pathlib import Path
 
+from tests import forked
 from tests.cli.test_ask import run
 from tests.servers.model_server import refused_url
 
@@ -65,7 +65,7 @@ def _on_a_terminal(*args: str, home: Path) -> str:
     """What a person sees: both streams are one terminal of 100 columns."""
     master, slave = pty.openpty()
     os.set_inheritable(slave, True)
-    process = subprocess.Popen(
+    process = forked.Process(
         [sys.executable, "-m", "unified_flow", *args, "--home", str(home)],
         stdout=slave,
         stderr=slave,

@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import forked
+
 
 def memory(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "unified_flow", "memory", *args, "--home", str(home)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return forked.run(command, capture_output=True, text=True, check=False)
 
 
 def test_add_list_and_delete(home: Path) -> None:
@@ -40,7 +42,7 @@ def test_doctor_names_a_file_of_memories_that_cannot_be_read(home: Path) -> None
     folder.mkdir(parents=True)
     (folder / "anna.jsonl").write_text('{"id": "m1", "te\n')
     command = [sys.executable, "-m", "unified_flow", "doctor", "--json", "--home", str(home)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = forked.run(command, capture_output=True, text=True, check=False)
     checks = json.loads(done.stdout)["checks"]
     (found,) = [check for check in checks if check["name"] == "memory"]
     assert not found["ok"]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.answers import COMPLETE, open_entries, script
 from tests.servers import mcp_server
 from tests.servers.model_server import ModelServer
@@ -32,7 +33,7 @@ def fails(n: int = 1) -> int:
 
 
 def run(*args: object, home: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return forked.run(
         [BIN, *map(str, args), "--home", str(home)],
         capture_output=True,
         text=True,
@@ -148,7 +149,7 @@ class Terminal:
 
     def __init__(self, *command: object) -> None:
         self.master, slave = pty.openpty()
-        self.process = subprocess.Popen(
+        self.process = forked.Process(
             list(map(str, command)), stdin=slave, stdout=slave, stderr=slave, start_new_session=True
         )
         os.close(slave)

@@ -13,6 +13,7 @@ from queue import Queue
 
 import pytest
 
+from tests import forked
 from unified_flow.cli.watching import concerns, is_noise
 from unified_flow.retrieval.index import Index
 
@@ -51,7 +52,7 @@ def watch(home: Path) -> Iterator[Watch]:
     started = []
 
     def start(*paths: Path) -> Watching:
-        process = subprocess.Popen(
+        process = forked.Process(
             [sys.executable, "-u", "-m", "unified_flow", "index", "--watch", *map(str, paths),
              "--home", str(home)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.answers import APPROVE, COMPLETE, QUESTION, SEARCH, open_entries, script
 from tests.servers.model_server import Connection, ModelServer, answer, hang, status
 from unified_flow.archive import TurnArchive
@@ -36,7 +37,7 @@ class Cli:
         self.home = home
 
     def start(self, *words: str | Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return forked.Process(
             [sys.executable, "-m", *map(str, words)],
             env={**os.environ, "UNIFIED_FLOW_HOME": str(self.home)},
             stdin=subprocess.DEVNULL,

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.answers import ANALYSIS, APPROVE, COMPLETE, PROCEED, SEARCH, open_entries
 from tests.servers.model_server import ModelServer, hang, status
 from unified_flow.evaluation.lines import LineFile, read_lines
@@ -57,7 +58,7 @@ def command(*args: str | Path, home: Path) -> list[str]:
 
 
 def evaluated(*args: str | Path, home: Path, code: int = 0) -> dict[str, Any]:
-    done = subprocess.run(
+    done = forked.run(
         command(*args, home=home), capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == code, done.stderr
@@ -173,7 +174,7 @@ def test_a_run_that_is_ended_goes_on_where_it_was(
     draft = Draft(response="A topic is a named bus.")
     answering(model_server, synthesis=[draft, draft, hang(), draft])
     args: list[str | Path] = [dataset, *served(model_server), "--name", "killed"]
-    running = subprocess.Popen(command(*args, home=home), stderr=subprocess.PIPE, text=True)
+    running = forked.Process(command(*args, home=home), stderr=subprocess.PIPE, text=True)
     while sum(request.phase == "synthesis" for request in model_server.requests) < 3:
         assert running.poll() is None, running.stderr and running.stderr.read()
         time.sleep(0.01)
@@ -193,7 +194,7 @@ def test_another_run_does_not_take_a_name_nor_a_run_that_is_going(
     dataset: Path, home: Path
 ) -> None:
     evaluated(dataset, "--name", "mine", home=home)
-    done = subprocess.run(
+    done = forked.run(
         command(dataset, "--name", "mine", "--seed", "2", home=home),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -201,7 +202,7 @@ def test_another_run_does_not_take_a_name_nor_a_run_that_is_going(
     assert "the run mine is another one: seed differ" in done.stderr
     held = LineFile(home / "shared_state/evaluations/mine/results.jsonl")
     held.lock()
-    done = subprocess.run(
+    done = forked.run(
         command(dataset, "--name", "mine", home=home), capture_output=True, text=True, check=False
     )
     held.close()
@@ -245,7 +246,7 @@ def test_the_plain_pipeline_asks_once_and_its_failures_are_told(
 
 
 def test_the_plain_pipeline_needs_a_language_model(dataset: Path, home: Path) -> None:
-    done = subprocess.run(
+    done = forked.run(
         command(dataset, "--plain", home=home), capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
@@ -257,6 +258,6 @@ def test_runs_are_listed_and_shown(dataset: Path, home: Path) -> None:
     (row,) = evaluated("list", home=home)["runs"]
     assert row == {"run": name, "model": "embedded", "answered": 3, "right": 1.0}
     words = command("show", name, "--wrong", home=home)[:-1]
-    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    shown = forked.run(words, capture_output=True, text=True, check=True).stdout
     assert f"{name}: 3 questions, 0 without an answer; flow, model embedded" in shown
     assert "gold answer in the response" in shown

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from interventions.entry import short_id
+from tests import forked
 from tests.answers import (
     APPROVE,
     COMPLETE,
@@ -210,7 +211,7 @@ def test_another_result_is_another_result(home: Path, docs: Path) -> None:
 
 
 def cli(home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-m", *map(str, words)],
         env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
         capture_output=True,
@@ -254,7 +255,7 @@ def test_a_failure_as_a_test_that_fails_until_it_is_mended(
 
     def run() -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
-        return subprocess.run(command, cwd=test.parent, capture_output=True, text=True, check=False)
+        return forked.run(command, cwd=test.parent, capture_output=True, text=True, check=False)
 
     failing = run()
     assert failing.returncode == 1, failing.stdout
@@ -288,7 +289,7 @@ def exported(home: Path, folder: Path) -> Path:
 
 def run_alone(test: Path, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
-    return subprocess.run(
+    return forked.run(
         command,
         cwd=test.parent,
         env={**os.environ, **env},

@@ -20,6 +20,7 @@ import pytest
 
 from interventions import InterventionQueue, retrying
 from interventions.retrying import waiting
+from tests import forked
 from tests.answers import COMPLETE, QUESTION, open_entries, script, served_flow
 from tests.servers.model_server import Connection, ModelServer, answer, status
 from unified_flow.archive import TurnArchive
@@ -48,7 +49,7 @@ def failed(home: Path, docs: Path, model_server: ModelServer) -> str:
 
 
 def retry(home: Path, name: str, code: int) -> dict[str, Any]:
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "interventions", "retry", name, "--all", "--json"],
         env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
         capture_output=True,
@@ -67,7 +68,7 @@ def statuses(home: Path) -> list[str]:
 
 def test_an_entry_knows_every_turn_that_it_blocks(home: Path, failed: str) -> None:
     (counting,) = (entry for entry in open_entries(home) if entry.get("turns"))
-    shown = subprocess.run(
+    shown = forked.run(
         [sys.executable, "-m", "interventions", "show", counting["id"], "--home", str(home)],
         capture_output=True,
         text=True,
@@ -154,7 +155,7 @@ JOBS = 2
 def interrupted(home: Path, name: str, server: ModelServer) -> Iterator[subprocess.Popen[str]]:
     """`retry --all` with a Ctrl-C while turns run at the same time, and what it says."""
     asked = server.phases.count("synthesis")
-    process = subprocess.Popen(
+    process = forked.Process(
         [sys.executable, "-m", "interventions", "retry", name, "--all", "--jobs", str(JOBS)],
         env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
         stdout=subprocess.PIPE,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.answers import (
     QUESTION,
     journal_lines,
@@ -38,7 +39,7 @@ def cli(
     env.pop("EDITOR", None)
     if editor is not None:
         env["EDITOR"] = f"{sys.executable} {editor}"
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-m", module, *map(str, words)],
         env=env,
         stdin=subprocess.DEVNULL,
@@ -156,7 +157,7 @@ def test_a_question_that_is_no_text_is_refused(question: str) -> None:
 def test_an_editor_that_cannot_be_named_is_told(home: Path) -> None:
     env = {**os.environ, "UNIFIED_FLOW_HOME": str(home), "EDITOR": "'unclosed"}
     env.pop("VISUAL", None)
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "unified_flow", "resume", "1", "--edit"],
         env=env,
         stdin=subprocess.DEVNULL,

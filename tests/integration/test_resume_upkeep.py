@@ -18,6 +18,7 @@ import pytest
 from interventions import InterventionQueue
 from interventions.home import lock_file
 from interventions.lock import FairLock
+from tests import forked
 from tests.answers import QUESTION, open_entries, script, scripted_flow
 from tests.servers.model_server import ModelServer, status
 from unified_flow.archive import TurnArchive
@@ -40,7 +41,7 @@ def ask(home: Path, docs: Path, **over: Any) -> None:
 
 
 def cli(home: Path, *words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", *map(str, words)],
         env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
         capture_output=True,

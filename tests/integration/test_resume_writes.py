@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from interventions.resumers import BegunCall, Settled
+from tests import forked
 from tests.answers import COMPLETE, NOTHING_CLAIMED, QUESTION, journal_lines, script
 from tests.servers.model_server import ModelServer
 from unified_flow.flow import UnifiedFlow
@@ -70,7 +71,7 @@ def command(home: Path, *words: str) -> dict[str, Any]:
 def at_a_terminal(home: Path, typed: str) -> tuple[int, str]:
     """Exit code, and all that a person saw who typed `typed` when they were asked."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(**command(home), stdin=theirs, stdout=theirs, stderr=theirs)
+    process = forked.Process(**command(home), stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     seen, answers = b"", typed.splitlines(keepends=True)
     while True:
@@ -91,7 +92,7 @@ def at_a_terminal(home: Path, typed: str) -> tuple[int, str]:
 @pytest.mark.usefixtures("cut_off")
 def test_without_a_terminal_it_is_refused_with_the_names_of_the_flags(home: Path) -> None:
     before = journal_lines(home)
-    done = subprocess.run(
+    done = forked.run(
         **command(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
@@ -130,9 +131,7 @@ def test_what_counts_as_done_is_not_called(home: Path) -> None:
 
 @pytest.mark.usefixtures("cut_off")
 def test_a_flag_says_so_for_a_script(home: Path) -> None:
-    done = subprocess.run(
-        **command(home, "--tools-done"), capture_output=True, text=True, check=False
-    )
+    done = forked.run(**command(home, "--tools-done"), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

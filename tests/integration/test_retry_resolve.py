@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from interventions import InterventionQueue
+from tests import forked
 from tests.answers import COMPLETE, DRAFT, QUESTION, SEARCH, open_entries, script, served_flow
 from tests.servers.model_server import Connection, ModelServer, answer, status
 from unified_flow.archive import TurnArchive
@@ -29,7 +30,7 @@ COMMANDS = {
 
 
 def cli(home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-m", *map(str, words)],
         env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
         stdin=subprocess.DEVNULL,

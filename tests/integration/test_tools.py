@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.answers import (
     COMPLETE,
     NOTHING_CLAIMED,
@@ -54,7 +55,7 @@ def plan(tool: str, **args: Any) -> Plan:
 
 
 def run(command: str, *args: object, home: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return forked.run(
         [BIN / command, *map(str, args), "--home", str(home)],
         capture_output=True,
         text=True,
