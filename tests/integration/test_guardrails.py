@@ -20,15 +20,17 @@ import pytest
 from tests.answers import COMPLETE, DRAFT, NOTHING_CLAIMED, open_entries, script, started_phases
 from tests.servers.model_server import ModelServer, rate_limited, refused_url, status
 from tests.servers.moderation_server import ModerationServer
-from unified_flow.errors import InputError, PhaseError, SynthesisError
+from unified_flow.errors import InputError, PhaseError, RetrievalError, SynthesisError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.guardrails.stats import summed
 from unified_flow.guardrails.store import Decision, GuardrailStore, store_of
 from unified_flow.memory import MemoryStore
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.sessions.store import SessionStore
 from unified_flow.turn import Turn
 from unified_flow.wiring import wire
 
@@ -104,6 +106,15 @@ def remembered(home: Path, session: str = "s1") -> list[str]:
 
 def decided(store: GuardrailStore) -> list[Decision]:
     return store.decisions(limit=99)[::-1]
+
+
+def alerts(home: Path) -> list[tuple[str, str, int]]:
+    """What a spike has told: error, severity, how often."""
+    return [
+        (entry["error_type"], entry["severity"], entry["occurrences"])
+        for entry in open_entries(home)
+        if entry["error_type"].startswith("SpikeOf")
+    ]
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -388,6 +399,27 @@ def test_a_turn_that_moderation_silenced_goes_on_once_it_is_back(
     assert done.closed is not None
 
 
+def test_a_turn_whose_save_is_repeated_is_recorded_once(
+    home: Path, rules: GuardrailStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer was decided upon before the store failed, and again when it goes on."""
+
+    def full(self: object, turn: Turn) -> None:
+        raise RetrievalError("no room")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(SessionStore, "save", full)
+        [turn] = say(flow_at(home, policy="silent"), "A topic?")
+    assert (turn.should_respond, turn.saved) == (True, False)
+
+    async def resume() -> Any:
+        async with flow_at(home, policy="silent") as flow:
+            return await resume_turn(flow, 1, Resumption())
+
+    assert asyncio.run(resume()).turn.saved
+    assert [decision.outcome for decision in decided(rules)] == ["passed"]
+
+
 def test_rules_that_cannot_be_read_silence_and_are_told(home: Path) -> None:
     (home / "shared_state").mkdir()
     (home / "shared_state" / "guardrails.sqlite3").write_text("no database " * 100)
@@ -542,9 +574,33 @@ def test_a_turn_that_was_silenced_can_go_on_when_the_cause_is_mended(
 def test_many_blocks_alert_a_person_once(home: Path, rules: GuardrailStore) -> None:
     flag(rules, flagged_keywords=["spam"])
     say(flow_at(home, guardrails={"alert_count": 3}), *["spam"] * 6)
-    [entry] = open_entries(home)
-    assert (entry["severity"], entry["error_type"]) == ("critical", "SpikeOfBlocksError")
-    assert entry["occurrences"] == 1
+    assert alerts(home) == [("SpikeOfBlocksError", "critical", 1)]
+
+
+def test_many_silent_failures_alert_a_person_once(
+    home: Path, rules: GuardrailStore, moderation: ModerationServer
+) -> None:
+    """A model that is down, and moderation that is: either way nobody knew what to say."""
+    settings: dict[str, Any] = {"policy": "silent", "guardrails": {"alert_count": 3}}
+    over = {"query_analyzer": ValueError("down"), "reflection": ValueError("down")}
+    say(flow_at(home, script=over, **settings), "A topic?", "A topic?")
+    assert alerts(home) == []
+    moderation.close()
+    own = {"moderation_url": moderation.url, "alert_count": 3}
+    say(flow_at(home, guardrails=own), "A topic?", "A topic?")
+    assert alerts(home) == [("SpikeOfSilentFailuresError", "critical", 1)]
+    assert [decision.outcome for decision in decided(rules)] == ["llm_error"] * 2 + [
+        "check_failed"
+    ] * 2
+
+
+def test_silence_that_the_user_has_ordered_alerts_nobody(home: Path, rules: GuardrailStore) -> None:
+    flag(rules, ai_control_enabled=False)
+    say(flow_at(home, guardrails={"alert_count": 2}), *["A topic?"] * 3)
+    assert alerts(home) == []
+    stats = summed(rules.by_day(1), 1)
+    assert (stats.blocked, stats.silent_failures) == (3, 0)
+    assert stats.blocks[0].rule == "scope:ai_control_enabled"
 
 
 def test_a_killed_turn_is_checked_before_it_goes_on(home: Path, rules: GuardrailStore) -> None:

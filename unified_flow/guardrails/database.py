@@ -29,7 +29,7 @@ from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.guardrails.engines import PATIENT_S, postgres_engine, sqlite_engine
 from unified_flow.models.circuit import Circuit, Rules, asked, failed, given_up, succeeded
 
-REVISION = "0001"
+REVISION = "0002"
 MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK = 7166451
 # One turn has waited for a database that is away: those of the next seconds need not.

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from unified_flow.guardrails.matching import Match, Matcher
 from unified_flow.guardrails.moderator import Moderated, ModerationFailed
 from unified_flow.guardrails.rules import UserRules
 
+if TYPE_CHECKING:
+    from unified_flow.guardrails.store import Outcome
+
 Stage = Literal["pre", "post"]
+SCOPE = "scope:"
 AS_WRITTEN, IN_DISGUISE = 0.95, 0.9
 
 
@@ -46,13 +50,24 @@ UNREADABLE = GuardrailResult("block", "The rules cannot be read", 0.0, "rules_fa
 BROKEN = GuardrailResult("block", "A guardrail failed", 0.0, "guardrails_failed", failed=True)
 
 
+def outcome_of(stage: Stage, result: GuardrailResult) -> Outcome:
+    """At which point a message that does not pass was decided about, for `ai_decisions`."""
+    if result.decision == "escalate":
+        return "escalated"
+    if result.failed:
+        return "check_failed"
+    if (result.matched_rule or "").startswith(SCOPE):
+        return "switched_off"
+    return "pre_blocked" if stage == "pre" else "post_blocked"
+
+
 def of_scope(rules: UserRules, channel: str | None) -> GuardrailResult:
     column = rules.off_switch(channel)
     if column is None:
         return PASS
     where = {"ai_enabled_for_chats": "chats", "ai_enabled_for_comments": "comments"}
     reason = f"AI is off for {where.get(column, 'this user')}"
-    return GuardrailResult("block", reason, 1.0, f"scope:{column}")
+    return GuardrailResult("block", reason, 1.0, f"{SCOPE}{column}")
 
 
 def of_matches(matches: Sequence[Match]) -> GuardrailResult:

@@ -14,7 +14,7 @@ from interventions import InterventionQueue, InterventionRequest
 from unified_flow.classify import classify
 from unified_flow.errors import HumanNeededError, UnifiedFlowError
 from unified_flow.folding import GUARDRAILS
-from unified_flow.guardrails.decision import GuardrailResult, Stage
+from unified_flow.guardrails.decision import GuardrailResult, Stage, outcome_of
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.sessions.store import message_ids
 from unified_flow.turn import Turn
@@ -27,7 +27,7 @@ T = TypeVar("T")
 logger = logging.getLogger("unified_flow.guardrails")
 REPLY_CHARS = 500
 BLOCKS: tuple[Outcome, ...] = ("pre_blocked", "post_blocked")
-FAILURES: tuple[Outcome, ...] = ("llm_error",)
+FAILURES: tuple[Outcome, ...] = ("llm_error", "check_failed")
 
 
 def left_s(by: float) -> float:
@@ -74,7 +74,6 @@ class Recorder:
         more: Mapping[str, str],
     ) -> None:
         escalated = result.decision == "escalate"
-        outcome: Outcome = "pre_blocked" if stage == "pre" else "post_blocked"
         snapshot: dict[str, Any] = {"stage": stage, **more}
         if escalated:
             needed = HumanNeededError(result.reason, hint="answer it in the conversation itself")
@@ -86,7 +85,7 @@ class Recorder:
             confidence=result.confidence,
             reason=result.reason,
             matched_rule=result.matched_rule,
-            outcome="escalated" if escalated else outcome,
+            outcome=outcome_of(stage, result),
             more=snapshot,
         )
 

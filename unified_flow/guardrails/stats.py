@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-BLOCKED = frozenset({"pre_blocked", "post_blocked"})
+# What the user's own switches silence is blocked by rule too, though it alarms nobody.
+BLOCKED = frozenset({"pre_blocked", "post_blocked", "switched_off"})
+# A model, or a check: either way nobody could say whether and what to answer.
+FAILED = frozenset({"llm_error", "check_failed"})
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,9 @@ def summed(rows: Iterable[Mapping[str, Any]], days: int) -> GuardrailStats:
         days=days,
         blocks=[Blocks(day, rule, count) for (day, rule), count in sorted(blocks.items())],
         messages=outcomes.total(),
-        blocked=outcomes["pre_blocked"] + outcomes["post_blocked"],
+        blocked=sum(outcomes[each] for each in BLOCKED),
         escalated=outcomes["escalated"],
-        silent_failures=outcomes["llm_error"],
+        silent_failures=sum(outcomes[each] for each in FAILED),
         retried=retried,
         retry_rate=retried / asked if asked else None,
     )

@@ -21,9 +21,18 @@ from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.tables import MESSAGE_CHARS, ai_decisions, ai_rules
 
+ONCE = ("message_id", "outcome")
 # Rules that are deleted and made anew count from 1 again, so that the number alone says little.
 Version = tuple[int, datetime]
-Outcome = Literal["passed", "pre_blocked", "post_blocked", "llm_error", "escalated"]
+Outcome = Literal[
+    "passed",
+    "pre_blocked",
+    "post_blocked",
+    "llm_error",
+    "escalated",
+    "check_failed",
+    "switched_off",
+]
 
 
 @dataclass(frozen=True)
@@ -120,19 +129,24 @@ class GuardrailStore:
             return gone.rowcount > 0
 
     def record(self, decision: Decision) -> None:
-        """What the database cannot take now is kept in a file beside the queue, which the next
+        """One row for a message and an outcome: it says what was decided last, and when first.
+
+        What the database cannot take now is kept in a file beside the queue, which the next
         decision brings with it; RetrievalError is raised all the same, for somebody to mend it."""
         row = asdict(decision) | {"message_text": decision.message_text[:MESSAGE_CHARS]}
         row.pop("id")
         try:
             with self._database.write() as connection:
-                connection.execute(ai_decisions.insert().values(row))
+                insert = _insert(connection)(ai_decisions).values(row)
+                kept = {"id", "created_at", *ONCE}
+                news = {each: insert.excluded[each] for each in row.keys() - kept}
+                connection.execute(insert.on_conflict_do_update(index_elements=ONCE, set_=news))
         except RefusedError:
             raise
         except RetrievalError as exc:
             self._aside.put(row)
-            kept = f"{exc}; what was decided waits in {self._aside.file}"
-            raise RetrievalError(kept, hint=exc.hint) from exc
+            waits = f"{exc}; what was decided waits in {self._aside.file}"
+            raise RetrievalError(waits, hint=exc.hint) from exc
         with self._aside.taken() as rows:
             if rows:
                 with self._database.write() as connection:
@@ -189,14 +203,18 @@ class GuardrailStore:
 
 def _take_in(connection: sa.Connection, row: dict[str, Any]) -> None:
     """Once: whoever took it in may have died before the file was empty."""
-    same = [ai_decisions.c[name] == row[name] for name in ("message_id", "outcome", "created_at")]
-    if connection.execute(sa.select(ai_decisions.c.id).where(*same)).first() is None:
-        connection.execute(ai_decisions.insert().values(row))
+    insert = _insert(connection)(ai_decisions).values(row)
+    connection.execute(insert.on_conflict_do_nothing(index_elements=ONCE))
+
+
+def _insert(connection: sa.Connection) -> Any:
+    """What knows of rows that are there already is each database's own."""
+    return sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
 
 
 def _held(connection: sa.Connection, user_id: str) -> dict[str, Any]:
     """The user's row, made if there is none, which nobody else changes before we are done."""
-    insert: Any = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    insert = _insert(connection)
     fresh = UserRules(user_id=user_id).model_dump(mode="json") | {"updated_at": datetime.now(UTC)}
     # Changes nothing of a row that is there, but takes hold of it.
     same = {"user_id": ai_rules.c.user_id}

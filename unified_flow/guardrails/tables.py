@@ -13,7 +13,10 @@ import sqlalchemy as sa
 metadata = sa.MetaData()
 MESSAGE_CHARS = 500
 DECISIONS = ("ignore", "respond", "escalate")
-OUTCOMES = ("passed", "pre_blocked", "post_blocked", "llm_error", "escalated")
+OUTCOMES = (
+    *("passed", "pre_blocked", "post_blocked", "llm_error", "escalated"),
+    *("check_failed", "switched_off"),
+)
 
 
 class Moment(sa.TypeDecorator[datetime]):
@@ -69,5 +72,6 @@ ai_decisions = sa.Table(
     sa.CheckConstraint("confidence >= 0 AND confidence <= 1", name="confidence_unit"),
     sa.Index("ai_decisions_of_user", "user_id", "created_at"),
     sa.Index("ai_decisions_by_time", "created_at"),
-    sa.Index("ai_decisions_of_message", "message_id"),
+    # A turn that goes on may decide the same once more.
+    sa.Index("ai_decisions_once", "message_id", "outcome", unique=True),
 )

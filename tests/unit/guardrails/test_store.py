@@ -12,6 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from unified_flow.guardrails.stats import Blocks, summed
 from unified_flow.guardrails.store import Decision, GuardrailStore, store_of
 from unified_flow.guardrails.tables import metadata
 
+NUMBER = count()
 DOCUMENTED_RULES = {
     *("user_id", "ai_control_enabled", "ai_enabled_for_chats", "ai_enabled_for_comments"),
     *("flagged_keywords", "flagged_phrases"),
@@ -41,7 +43,7 @@ DOCUMENTED_DECISIONS = {
 def _decision(**fields: object) -> Decision:
     made = {
         "user_id": "ada",
-        "message_id": "m1",
+        "message_id": f"message {next(NUMBER)}",
         "decision": "ignore",
         "confidence": 0.95,
         "reason": "Flagged keyword detected: 'spam'",
@@ -155,6 +157,59 @@ def test_stats_count_blocks_a_day_by_rule(store: GuardrailStore) -> None:
     ]
     assert (stats.messages, stats.blocked, stats.silent_failures) == (7, 4, 1)
     assert stats.retry_rate == 0.5  # two of the four that reached the model
+
+
+def test_a_message_has_one_row_for_each_outcome(store: GuardrailStore) -> None:
+    """A turn that goes on says the same again: what it says last holds."""
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    one = {"message_id": "m1", "outcome": "llm_error"}
+    store.record(_decision(created_at=at, reason="down", **one))
+    store.record(_decision(reason="down again", retry_count=3, **one))
+    store.record(_decision(message_id="m1", outcome="passed", decision="respond"))
+    store.record(_decision(message_id="m2", outcome="llm_error"))
+    assert [(d.message_id, d.outcome) for d in store.decisions(limit=9)] == [
+        ("m2", "llm_error"),
+        ("m1", "passed"),
+        ("m1", "llm_error"),
+    ]
+    last = store.decisions(limit=9)[-1]
+    assert (last.reason, last.retry_count, last.created_at) == ("down again", 3, at)
+
+
+def test_older_decisions_are_brought_along(database: Database, store: GuardrailStore) -> None:
+    store.record(_decision(message_id="m1"))
+    database.downgrade("0001")
+    row = (
+        "INSERT INTO ai_decisions (user_id, message_id, decision, confidence, reason, matched_rule,"
+        " message_text, snapshot_json, created_at, outcome, retry_count) VALUES"
+        " ('ada', '{}', 'ignore', 1, '', '{}', 'x', '{{}}', '2026-03-01', '{}', 0)"
+    )
+    with database._engine.begin() as connection:
+        for values in (
+            ("m1", "flagged_keyword:spam", "pre_blocked"),
+            ("m2", "moderation_failed", "pre_blocked"),
+            ("m2", "moderation_failed", "post_blocked"),
+            ("m3", "scope:ai_control_enabled", "pre_blocked"),
+            ("m4", "openai_moderation", "post_blocked"),
+        ):
+            connection.exec_driver_sql(row.format(*values))
+    found = {(d.message_id, d.outcome) for d in store.decisions(limit=9)}
+    assert len(store.decisions(limit=9)) == 4
+    assert found == {
+        ("m1", "pre_blocked"),
+        ("m2", "check_failed"),
+        ("m3", "switched_off"),
+        ("m4", "post_blocked"),
+    }
+    with pytest.raises(RetrievalError):
+        store.record(_decision(outcome="unknown"))
+    database.downgrade("0001")
+    with database._engine.connect() as connection:
+        left = connection.exec_driver_sql("SELECT message_id, outcome FROM ai_decisions").all()
+    assert {tuple(each) for each in left} == {
+        *((message, "pre_blocked") for message in ("m1", "m2", "m3")),
+        ("m4", "post_blocked"),
+    }
 
 
 def test_the_tables_come_and_go(database: Database, store: GuardrailStore) -> None:
@@ -358,7 +413,7 @@ def test_a_decision_waits_for_a_database_that_is_locked(
         assert waiting.read_bytes() == b""
         waiting.write_bytes(left + b"torn li")
     kept = [each.message_id for each in store.decisions(limit=9)]
-    assert sorted(kept) == ["m0", "m1", "m2", "m2"]
+    assert sorted(kept) == ["m0", "m1", "m2"]
     store.close()
 
 
