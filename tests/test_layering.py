@@ -15,6 +15,7 @@ from unified_flow.phases import NAMES
 
 ROOT = Path(unified_flow.__file__).parent.parent
 LATE = {"textual", "fastapi", "uvicorn", "dbos", "xllamacpp", "qdrant_client", "sqlalchemy", "mcp"}
+LATE |= {"tenacity"}
 # Made of SQLAlchemy, and loaded late themselves.
 TABLES = {"database", "engines", "postgres", "store", "tables"}
 LATE |= {f"unified_flow.guardrails.{name}" for name in TABLES}

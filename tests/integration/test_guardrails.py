@@ -6,10 +6,11 @@ import asyncio
 import json
 import logging
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from types import SimpleNamespace
@@ -277,6 +278,9 @@ def test_a_reply_that_was_kept_is_taken_back_when_it_is_made_anew(
 
     assert asyncio.run(again()).status == "silenced"
     assert remembered(home) == ["What is a topic?"]
+    with closing(sqlite3.connect(home / "shared_state" / "sessions.sqlite3")) as sessions:
+        kept = sessions.execute("SELECT turn_id, role FROM messages ORDER BY turn_id, role")
+        assert kept.fetchall() == [(1, "assistant"), (1, "user")]
 
 
 def test_a_blocked_reply_leaves_nothing_in_the_memory_of_its_user(
@@ -378,6 +382,58 @@ def test_moderation_that_is_down_is_decided_by_the_setting(
     entry = open_entries(home)[0]
     assert (entry["phase"], entry["error_type"]) == ("guardrails", "ConnectError")
     assert decided(rules)[-1].decision == ("respond" if opens else "ignore")
+
+
+def test_moderation_that_is_down_for_the_reply_silences_it(
+    home: Path, rules: GuardrailStore, moderation: ModerationServer
+) -> None:
+    """Until it is back: then the turn goes on with the reply that it had."""
+    moderation.fails_for = REPLY
+    settings = {"guardrails": {"moderation_url": moderation.url}}
+    [turn] = say(flow_at(home, **settings), "What is a topic?")
+    assert turn.error_message == "GUARDRAIL_POST_BLOCKED: Moderation failed: status 500"
+    assert remembered(home) == []
+    [entry] = open_entries(home)
+    assert (entry["phase"], entry["error_type"]) == ("guardrails", "HTTPStatusError")
+    assert [decision.outcome for decision in decided(rules)] == ["check_failed"]
+    moderation.fails_for = None
+
+    async def retry() -> Any:
+        async with flow_at(home, **settings) as flow:
+            wanted = Resumption(intervention_id=entry["id"], note="it is back")
+            return await resume_turn(flow, 1, wanted)
+
+    done = asyncio.run(retry())
+    assert (done.turn.response, done.closed) == (DRAFT.response, entry["id"])
+
+
+@pytest.mark.parametrize(("message", "answers"), [("What is a topic?", True), ("spam", False)])
+def test_a_decision_that_cannot_be_kept_is_told_and_changes_nothing(
+    home: Path, rules: GuardrailStore, message: str, answers: bool
+) -> None:
+    flag(rules, flagged_keywords=["spam"])
+    with closing(sqlite3.connect(home / "shared_state" / "guardrails.sqlite3")) as database:
+        database.execute("DROP TABLE ai_decisions")
+    [turn] = say(flow_at(home), message)
+    assert turn.should_respond == answers
+    [entry] = open_entries(home)
+    assert (entry["phase"], entry["severity"]) == ("guardrails", "critical")
+    assert "ai_decisions" in entry["error_message"]
+
+
+def test_a_question_that_is_edited_is_checked_anew(home: Path, rules: GuardrailStore) -> None:
+    flag(rules, flagged_keywords=["spam"])
+    with pytest.raises(SynthesisError):
+        say(flow_at(home, script={"synthesis": "no json"}), "What is a topic?")
+
+    async def resume() -> Any:
+        async with flow_at(home) as flow:
+            edited = Resumption(edited={"question": "What is spam?"})
+            return await resume_turn(flow, 1, edited)
+
+    assert asyncio.run(resume()).turn.error_message == (
+        "GUARDRAIL_PRE_BLOCKED: Flagged keyword detected: 'spam'"
+    )
 
 
 def test_a_turn_that_moderation_silenced_goes_on_once_it_is_back(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -172,9 +170,3 @@ def test_a_silent_turn_waits_as_long_as_the_server_says_within_reason(
 ) -> None:
     limited = replace(failure(refusal(429, retry_after=named)), left_s=None)
     assert Silent().decide(limited) == action
-
-
-def test_what_is_not_tried_again_needs_no_tenacity() -> None:
-    """It takes longer to import than a command has to start."""
-    code = "import sys, unified_flow.wiring; sys.exit('tenacity' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
