@@ -160,6 +160,9 @@ def test_a_model_that_limits_the_rate_says_when_to_come_back(
     assert (response.status_code, response.headers["Retry-After"]) == (429, "7")
     assert response.json()["code"] == "RATE_LIMITED"
     assert "sources" not in response.json()
+    upstream.script = always(reflection=status(503, retry_after="9"))
+    response = chaotic.ask()
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "9")
 
 
 def test_a_turn_that_takes_too_long_is_ended(tmp_path: Path, upstream: ModelServer) -> None:

@@ -87,8 +87,11 @@ def test_the_servers_own_word_says_when_to_ask_again(said: str, seconds: float) 
     assert retry_after_s(error, at) == seconds
 
 
-def test_only_a_rate_limit_or_a_breaker_knows_when_to_ask_again() -> None:
-    assert retry_after_s(refusal(503, retry_after="7")) is None
+def test_who_knows_when_to_ask_again() -> None:
+    assert retry_after_s(refusal(503, retry_after="7")) == 7.0
+    assert retry_after_s(refusal(503)) is None
+    assert retry_after_s(refusal(503, retry_after="soon")) is None
+    assert retry_after_s(refusal(500, retry_after="7")) is None
     assert retry_after_s(TIMEOUT) is None
     assert retry_after_s(errors.CircuitOpenError("open", retry_after_s=12.0)) == 12.0
 

@@ -90,20 +90,23 @@ def _outcome(state: RetryCallState) -> Again:
 def retry_after_s(error: Exception, now: datetime | None = None) -> float | None:
     """Seconds until it makes sense to ask again; None if nobody has said so.
 
-    A server that limits the rate without saying until when means a second.
+    A server that limits the rate without saying until when means a second; one that is down or
+    overloaded (503) need not know.
     """
     if isinstance(error, CircuitOpenError):
         return error.retry_after_s
     if not isinstance(error, httpx.HTTPStatusError):
         return None
-    if error.response.status_code != httpx.codes.TOO_MANY_REQUESTS:
+    limited = error.response.status_code == httpx.codes.TOO_MANY_REQUESTS
+    if not limited and error.response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
         return None
+    unsaid = DEFAULT_RETRY_AFTER_S if limited else None
     said = error.response.headers.get("retry-after", "").strip()
     if said.isdecimal() and said.isascii() and len(said) < 10:
         return float(said)
     try:
         until = parsedate_to_datetime(said)
     except ValueError:
-        return DEFAULT_RETRY_AFTER_S
+        return unsaid
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
