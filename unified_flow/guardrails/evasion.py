@@ -2,118 +2,161 @@
 
 A word is read a second way only where it shows a sign of hiding, so that an innocent word is never
 matched by a form that nobody wrote. `skeleton` is that second way: of rules and of such words.
+Of a long text, whatever can be is done for all of it, or once for each word that differs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from unified_flow.guardrails import accents
 from unified_flow.guardrails.lookalikes import (
-    any_foreign,
-    any_genuine,
+    STAND_INS,
+    Scripts,
+    foreign,
     foreign_letters,
     holds_foreign,
 )
-from unified_flow.guardrails.normalize import LETTER, UNSPACED, folded
+from unified_flow.guardrails.normalize import INDIC, NO_WORDS, folded
+from unified_flow.guardrails.spacing import spelled
+from unified_flow.guardrails.vocabulary import Vocabulary, drawn_together
 
-# Digits and signs for letters; i, l and 1 look alike, so that all of them are i.
-_STAND_INS = str.maketrans("0134578@$€!|+l", "oieastbaseiiti")
-_SIGNS = re.compile(r"[*~^`\\]")
-_SIGN = r"[@$€!|+*~^`\\]"
-_SPACED = rf"(?<![^\W_])(?:{LETTER}|[@$])(?:[\W_]+?(?:{LETTER}|[@$])(?![^\W_]|[@$])){{2,}}"
-_CHUNK = rf"[$€@]{{0,3}}{LETTER}(?:{LETTER}|{_SIGN}+(?={LETTER})|[$]+)*"
-_TOKEN = re.compile(rf"(?P<spaced>{_SPACED})|(?P<chunk>{_CHUNK})|[{UNSPACED}]")
-_RUN = re.compile(r"(\S)\1+")
+_SIGN = "[@$€!|+*~^`\\\\\u2800]"
+_GAP = re.compile(f"([^\\w@$€!|+*~^`\\\\\u2800\0{INDIC}]+)")
+_NO_WORDS = re.compile(f"[{NO_WORDS}]+")
 _STRETCHED = re.compile(r"([^\W\d_])\1\1")
-_HINT = re.compile(
-    rf"[^\W\d_]\d|\d[^\W\d_]|[^\W_]{_SIGN}+[^\W_]|[$€@][^\W\d_]|[^\W\d_]\$|([^\W\d_])\1\1"
-    rf"|(?<![^\W_])[^\W_][\W_]+[^\W_](?![^\W_])"
+_APART = re.compile(r"\b\w\W+\w\b")
+_CODED = re.compile(
+    rf"[^\W\d_]\d|\d[^\W\d_]|\w{_SIGN}+\w|[$€@!|][^\W\d_]|[^\W\d_][$@]|(?<!\w)\w\W+\w*[\d$@]"
+)
+# Signs that stand for themselves: alone, before a word, after it. Two are letters alone as well.
+_AS_SIGNS = re.compile(
+    rf"(?<![\w{_SIGN[1:-1]}])(?:(?![@$](?!\S)){_SIGN}+(?![\w{_SIGN[1:-1]}])|[+*~^`\\\u2800]+(?=\w))"
+    rf"|(?<=\w)[!|+*~^`\\€\u2800]+(?![\w{_SIGN[1:-1]}])"
 )
 _ASCII = re.compile("[A-Za-z]")
-_MIXED = re.compile(r"[A-Za-z][^\W\d_\u0000-\u024f]|[^\W\d_\u0000-\u024f][A-Za-z]")
 _PRICE = re.compile(r"[$€]\d|\d[$€]")
-# Words of one letter, which may stand before or after a word that is spelled out.
-_ONE_LETTER = frozenset("aiuoyeàéó")
-# Shorter words are too easily spelled by chance.
-SHORTEST_SPELLED = 3
+_ENDS = "0123456789@$€!|+*~^`\\\u2800"
+_SIGNS_AND_DIGITS = frozenset(_ENDS)
+# With digits before or after them, shorter words are something else: COP26, MP3, K9.
+SHORTEST_NUMBERED = 4
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """The second reading of a text. `chunks`: its words as written, `plain` the same as skeletons,
-    `drawn` those with stretched letters drawn together; `spelled`: what spaced letters may spell.
+    """What a text may say besides what is written: by the place of a token in it the rules' words
+    that it may be, of those the `shown` ones with a sign of hiding; what spaced letters may spell.
     """
 
-    chunks: list[str]
-    plain: list[str]
-    drawn: list[str]
-    spelled: list[str]
-    latin: bool
-    _apart: frozenset[int]
-
-    def shows(self, place: int) -> bool:
-        """The word at `place` shows a sign of hiding."""
-        return place in self._apart or _shows(self.chunks[place], self.latin)
+    readings: Mapping[int, Sequence[str]]
+    shown: frozenset[int]
+    spelled: Sequence[str]
 
 
 def skeleton(seen: str) -> str:
     """`seen` (from `visible`) in letters that all look-alikes share."""
     if not seen.isascii() and holds_foreign(seen):
         capitals, small = foreign_letters()
-        seen = folded(seen.translate(capitals)).translate(small)
-    else:
-        seen = folded(seen)
-    return _SIGNS.sub("", seen).translate(_STAND_INS)
+        return folded(seen.translate(capitals)).translate(small)
+    return folded(seen).translate(STAND_INS)
 
 
-def drawn_together(plain: str) -> str:
-    """Every run of a letter as one: `spaaam` and `spam` become the same."""
-    return _RUN.sub(r"\1", plain)
-
-
-def stretches(plain: str, rule: str) -> bool:
-    """`plain` is `rule`, at most with letters stretched to three and more of them."""
-    here = [(letter, len(list(run))) for letter, run in groupby(plain)]
-    there = [(letter, len(list(run))) for letter, run in groupby(rule)]
-    return len(here) == len(there) and all(
-        a == b and (m == n or m >= max(3, n)) for (a, m), (b, n) in zip(here, there, strict=True)
+def hidden(seen: str, plain: Iterable[str], known: Vocabulary) -> Hidden | None:
+    """None if nothing in the text shows a sign of hiding: nearly every text. `plain`: its words
+    as they are written."""
+    scripts = Scripts.of(seen)
+    accented = {} if seen.isascii() else accents.read(accents.marked(plain), known)
+    seen = seen.replace("_", "-")
+    coded = False
+    if not _SIGNS_AND_DIGITS.isdisjoint(seen):
+        coded = _CODED.search(seen) is not None
+        seen = _AS_SIGNS.sub("·", seen)
+    stretched = _STRETCHED.search(seen.lower()) is not None
+    if not (accented or scripts.disguise or coded or stretched or _APART.search(seen)):
+        return None
+    parts = _GAP.split(_NO_WORDS.sub(" \0 ", seen))
+    found = spelled(parts[::2], parts[1::2], _coded)
+    readings = _readings(set(found.tokens), known, scripts)
+    if stretched:
+        _add_stretched(readings, found.tokens, known)
+    if accented:
+        _add_accented(readings, found.tokens, accented)
+    places = [place for place, token in enumerate(found.tokens) if token in readings]
+    shown = {place for place in places if readings[found.tokens[place]].shown}
+    return Hidden(
+        {place: readings[found.tokens[place]].words for place in places},
+        frozenset(shown | found.apart),
+        skeleton(" ".join(found.spelled)).split(),
     )
 
 
-def hidden(seen: str) -> Hidden | None:
-    """None if nothing in the text shows a sign of hiding: nearly every text."""
-    foreign = not seen.isascii() and holds_foreign(seen)
-    latin = not foreign or _mostly_latin(seen)
-    disguised = foreign and (latin or _MIXED.search(seen) is not None)
-    if not disguised and _HINT.search(seen) is None:
-        return None
-    chunks: list[str] = []
-    spelled: list[str] = []
-    apart: set[int] = set()
-    for found in _TOKEN.finditer(seen):
-        if found.lastgroup != "spaced":
-            chunks.append(found[0])
-            continue
-        parts = _parts(found[0])
-        spelled += _readings([found[0], *parts])
-        for part in map(_letters, parts):
-            if len(part) >= SHORTEST_SPELLED:
-                apart.add(len(chunks))
-            chunks.append(part)
-    plain = skeleton(" ".join(chunks)).split(" ")
-    drawn = drawn_together(" ".join(plain)).split(" ")
-    return Hidden(chunks, plain, drawn, spelled, latin, frozenset(apart))
+@dataclass
+class _Reading:
+    """The rules' words that a token may be; `shown`: it shows a sign of hiding."""
+
+    words: list[str] = field(default_factory=list)
+    shown: bool = False
+
+    def add(self, word: str, *, shown: bool) -> None:
+        if word not in self.words:
+            self.words.append(word)
+        self.shown = self.shown or shown
 
 
-def _shows(chunk: str, latin: bool) -> bool:
-    if _STRETCHED.search(chunk.lower()):
+_Readings = dict[str, _Reading]
+
+
+def _readings(tokens: Collection[str], known: Vocabulary, scripts: Scripts) -> _Readings:
+    """As they are, and without the digits and signs at their ends."""
+    odd = [token for token in tokens if not token.isalpha() and not token.isdigit()]
+    bare = [token.strip(_ENDS) for token in odd]
+    owners = [*(token for token in tokens if token.isalpha()), *odd, *odd]
+    forms = [*owners[: len(owners) - len(odd)], *bare]
+    for token, letters in zip(odd, bare, strict=True):
+        if len(letters) > 4 and not letters[1].isalnum() and not letters[-2].isalnum():
+            owners.append(token)  # s|p|a|m
+            forms.append("".join(filter(str.isalnum, letters)))
+    readings: _Readings = defaultdict(_Reading)
+    words = skeleton(" ".join(forms)).split(" ")
+    for token, form, word in zip(owners, forms, words, strict=True):
+        if word in known.words:
+            readings[token].add(word, shown=_shows(token, form, scripts))
+    masked = {token: letters for token, letters in zip(odd, bare, strict=True) if "*" in letters}
+    for token, letters in zip(masked, folded(" ".join(masked.values())).split(), strict=True):
+        for word in known.masked(letters):
+            readings[token].add(word, shown=True)
+    return readings
+
+
+def _add_stretched(readings: _Readings, tokens: Iterable[str], known: Vocabulary) -> None:
+    owners = [token for token in set(tokens) if len(token) > 2 and _STRETCHED.search(token.lower())]
+    plain = skeleton(" ".join(owners))
+    drawn = drawn_together(plain).split()
+    for token, word, short in zip(owners, plain.split(), drawn, strict=True):
+        for meant in known.stretched(word, short):
+            readings[token].add(meant, shown=True)
+
+
+def _add_accented(readings: _Readings, tokens: Iterable[str], accented: Mapping[str, str]) -> None:
+    owners = [token for token in set(tokens) if not token.isascii()]
+    for token, word in zip(owners, folded(" ".join(owners)).split(), strict=True):
+        if (meant := accented.get(word.strip(_ENDS))) is not None:
+            readings[token].add(meant, shown=True)
+
+
+def _shows(token: str, form: str, scripts: Scripts) -> bool:
+    if not form.isascii() and _in_foreign_letters(form, scripts):
         return True
-    if not chunk.isascii() and _in_foreign_letters(chunk, latin):
-        return True
-    return not chunk.isalpha() and _coded(chunk)
+    if not form.isalpha():
+        return _coded(form)
+    if form == token:
+        return False
+    if any(map(str.isdigit, token)):
+        return len(form) >= SHORTEST_NUMBERED
+    return len(form) > 2 and len(token) > 2 * len(form) - 2  # s|p|a|m
 
 
 def _coded(chunk: str) -> bool:
@@ -123,41 +166,16 @@ def _coded(chunk: str) -> bool:
     letters = sum(map(str.isalpha, chunk))
     digits = sum(map(str.isdigit, chunk))
     signs = len(chunk) - letters - digits
-    return letters > 0 and letters + signs >= max(2, digits)
+    if not letters or not (digits or signs):
+        return False
+    return letters + signs >= max(2, digits) or (letters > 1 and len(chunk) > 4)
 
 
-def _in_foreign_letters(chunk: str, latin: bool) -> bool:
-    """Scripts are mixed within the word, or all of it looks Latin within a Latin text."""
+def _in_foreign_letters(chunk: str, scripts: Scripts) -> bool:
+    """Scripts are mixed within the word, or all of it looks Latin and is meant to be."""
     if not holds_foreign(chunk):
         return False
-    alike = any_foreign().findall(chunk)
-    return bool(_ASCII.search(chunk)) or (latin and len(alike) == sum(map(str.isalpha, chunk)))
-
-
-def _mostly_latin(seen: str) -> bool:
-    """Of the letters that can be told apart, more are Latin."""
-    return len(_ASCII.findall(seen)) > len(any_genuine().findall(seen))
-
-
-def _letters(spaced: str) -> str:
-    return "".join(c for c in spaced if c.isalnum() or c in "@$" or "\u0900" <= c <= "\u0dff")
-
-
-def _parts(spaced: str) -> list[str]:
-    """Divided at the wider gaps, if some are wider: `b u y   n o w` is two words."""
-    gaps = [gap for gap in re.findall(r"[\W_]+", spaced) if gap not in ("@", "$")]
-    narrow = min(map(len, gaps))
-    if all(len(gap) == narrow for gap in gaps):
-        return [spaced]
-    return re.split(rf"[^\w@$]{{{narrow + 1},}}", spaced)
-
-
-def _readings(spaced: Sequence[str]) -> Iterator[str]:
-    """What the letters may spell; a word of one letter before or after it may be left out."""
-    for part in dict.fromkeys(spaced):
-        plain = skeleton(_letters(part))
-        yield plain
-        if plain[:1] in _ONE_LETTER:
-            yield plain[1:]
-        if plain[-1:] in _ONE_LETTER:
-            yield plain[:-1]
+    if _ASCII.search(chunk):
+        return True
+    alike = foreign()
+    return scripts.reads_latin and all(c in alike for c in chunk if c.isalpha())

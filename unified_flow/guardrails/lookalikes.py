@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from dataclasses import dataclass
 from functools import cache
 
 _UNUSUAL_RANGES = (
@@ -31,7 +32,15 @@ _SCRIPT = re.compile(
     "[\u0370-\u058f\u10a0-\u10ff\u13a0-\u13ff\u1c80-\u1cbf\u1f00-\u1fff\u2c80-\u2cff"
     "\u2d00-\u2d2f\u2de0-\u2dff\ua4d0-\ua4ff\ua640-\ua69f\uab70-\uabbf]"
 )
-_LATIN = re.compile("[A-Za-z]")
+_MIXED = re.compile(r"[A-Za-z][^\W\d_\u0000-\u024f]|[^\W\d_\u0000-\u024f][A-Za-z]")
+# Nobody writes a message in these letters alone without meaning others: Cherokee and Lisu, of which
+# only some letters look Latin, and Cyrillic ones of languages that need more than look-alikes.
+_TELLING = re.compile(
+    "[\u13a0-\u13ff\uab70-\uabbf\ua4d0-\ua4ff\u0405\u0455\u0500\u0501\u051a-\u051d\u04bb]"
+)
+# Digits and signs for letters, and signs that only divide them; i, l and 1 look alike, so that all
+# of them are i.
+STAND_INS = str.maketrans("0134578@$€!|+l", "oieastbaseiiti", "*~^`\\\u2800")
 # Alphabets that Unicode keeps as symbols and NFKC leaves alone: white on black, in a circle.
 _SYMBOLS = (0x1F150, 0x1F170)
 # Alike to any reader, yet left out of UTS 39 because a careful one sees the difference.
@@ -55,8 +64,9 @@ def unusual_letters() -> dict[int, str]:
 
 
 @cache
-def foreign_letters() -> tuple[dict[int, str], dict[int, str]]:
-    """(capitals, small letters) of other scripts that look like a Latin letter."""
+def foreign_letters() -> tuple[dict[int, str], dict[int, int | str | None]]:
+    """For `str.translate`: capitals of other scripts that look like a Latin letter; small ones,
+    and with them what stands for letters."""
     from confusable_homoglyphs.confusables import confusables_data
 
     capitals: dict[int, str] = {}
@@ -70,32 +80,43 @@ def foreign_letters() -> tuple[dict[int, str], dict[int, str]]:
         if latin:
             (capitals if letter.isupper() else small)[ord(letter)] = latin[0].lower()
     small |= {ord(letter): latin for letter, latin in _ALIKE_TOO.items()}
-    return capitals, small
+    return capitals, STAND_INS | {code: latin.translate(STAND_INS) for code, latin in small.items()}
 
 
 @cache
-def any_unusual() -> re.Pattern[str]:
-    return re.compile(_class(unusual_letters()))
+def unusual() -> frozenset[str]:
+    return frozenset(map(chr, unusual_letters()))
+
+
+@dataclass(frozen=True)
+class Scripts:
+    """`reads_latin`: words wholly of letters that look Latin are meant so; `disguise`: there may be
+    such words, or ones in which scripts are mixed."""
+
+    reads_latin: bool = True
+    disguise: bool = False
+
+    @classmethod
+    def of(cls, seen: str) -> Scripts:
+        if seen.isascii() or not holds_foreign(seen):
+            return cls()
+        alike = foreign()
+        latin = genuine = 0  # letters, and those of them that neither are Latin nor look so
+        for letter, times in Counter(seen).items():
+            if letter.isascii():
+                latin += times if letter.isalpha() else 0
+            elif letter > "\u024f" and letter not in alike:
+                genuine += times if letter.isalpha() else 0
+        reads_latin = latin > genuine or (not genuine and _TELLING.search(seen) is not None)
+        return cls(reads_latin, reads_latin or _MIXED.search(seen) is not None)
 
 
 def holds_foreign(text: str) -> bool:
     """Told from the script first: the table need not be there for a text in Latin letters."""
-    return _SCRIPT.search(text) is not None and any_foreign().search(text) is not None
+    return _SCRIPT.search(text) is not None and not foreign().isdisjoint(text)
 
 
 @cache
-def any_foreign() -> re.Pattern[str]:
+def foreign() -> frozenset[str]:
     capitals, small = foreign_letters()
-    return re.compile(_class({**capitals, **small}))
-
-
-@cache
-def any_genuine() -> re.Pattern[str]:
-    """A letter that is neither Latin nor looks like it."""
-    capitals, small = foreign_letters()
-    alike = "".join(map(chr, sorted({*capitals, *small})))
-    return re.compile(rf"[^\W\d_\u0000-\u024f{alike}]")
-
-
-def _class(letters: Iterable[int]) -> str:
-    return "[" + "".join(map(chr, sorted(letters))) + "]"
+    return frozenset(map(chr, (capitals.keys() | small.keys()) - STAND_INS.keys()))

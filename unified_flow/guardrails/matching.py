@@ -7,23 +7,21 @@ are seen through: `normalize.py`, `evasion.py`.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Literal
 
 from unified_flow.errors import InputError
-from unified_flow.guardrails.evasion import (
-    SHORTEST_SPELLED,
-    drawn_together,
-    hidden,
-    skeleton,
-    stretches,
-)
+from unified_flow.guardrails.evasion import hidden, skeleton
 from unified_flow.guardrails.normalize import folded, visible, words
+from unified_flow.guardrails.vocabulary import Vocabulary
 
 Kind = Literal["keyword", "phrase"]
+_WORDS = re.compile(r"[^\W_]+")
+_TAG = re.compile(r"#(\w+)")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,15 @@ def checked_rule(text: str) -> str:
     """`text` as it is kept. Raises InputError for a rule that holds nothing or nearly anything."""
     rule = " ".join(text.split())
     found = words(folded(visible(rule)))
-    if not rule or (not found and not _symbols(rule)):
+    signs = _symbols(visible(rule)).strip()
+    if not found and not signs:
         raise InputError("a rule needs a word or a sign in it", field="rule")
+    if not found and len(signs) == 1 and (signs.isascii() or unicodedata.category(signs)[0] == "P"):
+        raise InputError(
+            f"the rule {rule!r} would match nearly every text",
+            field="rule",
+            hint="write at least two signs, or the word that is meant",
+        )
     if len(found) == 1 and len(found[0]) == 1 and found[0].isascii():
         raise InputError(f"the rule {rule!r} would match every {found[0]}", field="rule")
     return rule
@@ -57,7 +62,7 @@ def checked_rule(text: str) -> str:
 def read_as(rule: str) -> str:
     """What the rule is found by: rules that read the same are one rule."""
     plain = words(folded(visible(rule)))
-    return _line(plain) if plain else _symbols(rule)
+    return _line(plain) if plain else _symbols(visible(rule))
 
 
 class Matcher:
@@ -66,62 +71,68 @@ class Matcher:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._plain: dict[str, list[Rule]] = {}
         self._signs: dict[str, list[Rule]] = {}
-        self._skeletons: dict[str, list[tuple[str, Rule]]] = {}
-        self._spelled: dict[str, list[Rule]] = {}
+        self._tags: dict[str, list[Rule]] = {}
+        self._known = Vocabulary()
         for rule in rules:
             self._add(rule)
         self._words = _automaton(self._plain)
-        self._hidden = _automaton(self._skeletons)
 
     def _add(self, rule: Rule) -> None:
         seen = visible(rule.text)
         plain = words(folded(seen))
         if not plain:
-            self._signs.setdefault(_symbols(rule.text), []).append(rule)
+            self._signs.setdefault(_symbols(seen), []).append(rule)
             return
         self._plain.setdefault(_line(plain), []).append(rule)
-        other = words(skeleton(seen))
-        joined = "".join(other)
-        drawn = _line([drawn_together(word) for word in other])
-        self._skeletons.setdefault(drawn, []).append((joined, rule))
-        if len(joined) >= SHORTEST_SPELLED:
-            self._spelled.setdefault(joined, []).append(rule)
+        self._known.add(words(skeleton(seen)), rule)
+        if len(plain) > 1:
+            self._tags.setdefault("".join(plain), []).append(rule)
 
     def matches(self, text: str) -> list[Match]:
         """Every rule that the text breaks, once each; those found as written come first."""
         seen = visible(text)
-        found: dict[Rule, Match] = {}
-        for line in _found(self._words, _line(words(folded(seen)))):
-            for rule in self._plain[line[1]]:
-                found.setdefault(rule, Match(rule, evaded=False))
-        for rule in self._in_signs(text):
-            found.setdefault(rule, Match(rule, evaded=False))
-        for rule in self._in_disguise(seen):
-            found.setdefault(rule, Match(rule, evaded=True))
-        return list(found.values())
+        plain = words(folded(seen))
+        written = _once([*self._in_words(plain), *self._in_signs(seen)])
+        evaded = _once([*self._run_together(seen), *self._in_disguise(seen, plain)])
+        return [
+            *(Match(rule, evaded=False) for rule in written.values()),
+            *(Match(rule, evaded=True) for key, rule in evaded.items() if key not in written),
+        ]
 
-    def _in_signs(self, text: str) -> Iterator[Rule]:
+    def _in_words(self, plain: Sequence[str]) -> Iterator[Rule]:
+        if self._words is not None:
+            for _, line in self._words.iter(_line(plain)):
+                yield from self._plain[line]
+
+    def _in_signs(self, seen: str) -> Iterator[Rule]:
         if self._signs:
-            shown = _symbols(text)
+            shown = _symbols(seen)
             for signs, rules in self._signs.items():
                 if signs in shown:
                     yield from rules
 
-    def _in_disguise(self, seen: str) -> Iterator[Rule]:
-        second = hidden(seen) if self._skeletons else None
+    def _run_together(self, seen: str) -> Iterator[Rule]:
+        """Phrases as hashtags, or with a capital for each word."""
+        if self._tags:
+            for tag in _TAG.findall(seen):
+                yield from self._tags.get(folded(tag), ())
+            if _CAMEL.search(seen):
+                apart = words(folded(_CAMEL.sub(" ", seen)))
+                yield from (rule for rule in self._in_words(apart) if " " in rule.text)
+
+    def _in_disguise(self, seen: str, plain: Sequence[str]) -> Iterator[Rule]:
+        second = hidden(seen, plain, self._known) if self._known.words else None
         if second is None:
             return
-        for spelled in second.spelled:
-            yield from self._spelled.get(spelled, ())
-        starts = list(accumulate((len(word) + 1 for word in second.drawn), initial=1))
-        for end, line in _found(self._hidden, _line(second.drawn)):
-            first = bisect_right(starts, end - len(line) + 2) - 1
-            last = bisect_right(starts, end)
-            if any(second.shows(place) for place in range(first, last)):
-                written = "".join(second.plain[first:last])
-                for joined, rule in self._skeletons[line]:
-                    if stretches(written, joined):
-                        yield rule
+        for letters in second.spelled:
+            yield from self._known.spelled(letters)
+        for places, rule in self._known.made_of(second.readings):
+            if not second.shown.isdisjoint(places):
+                yield rule
+
+
+def _once(rules: Iterable[Rule]) -> dict[int, Rule]:
+    return {id(rule): rule for rule in rules}
 
 
 def _automaton(lines: Iterable[str]) -> Any:
@@ -137,15 +148,11 @@ def _automaton(lines: Iterable[str]) -> Any:
     return automaton
 
 
-def _found(automaton: Any, text: str) -> Iterable[tuple[int, str]]:
-    """(place of the last character, line) of every line in `text`, overlapping ones too."""
-    return () if automaton is None else automaton.iter(text)
-
-
 def _line(parts: Sequence[str]) -> str:
     """Words between spaces, so that only whole ones are found."""
     return f" {' '.join(parts)} "
 
 
-def _symbols(text: str) -> str:
-    return "".join(c for c in visible(text) if not c.isspace() and not c.isalnum())
+def _symbols(seen: str) -> str:
+    """The signs, with a blank for the words between them."""
+    return _WORDS.sub(" ", "".join(seen.split()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from unified_flow.guardrails.lookalikes import any_unusual, unusual_letters
+from unified_flow.guardrails.lookalikes import unusual, unusual_letters
 
 # Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties: what no reader sees.
 _UNSEEN = re.compile(
@@ -23,6 +23,11 @@ _MARKS = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0640]"
 )
+# What the compatibility form writes with three to eighteen characters. Few messages have any; of
+# one that is made of them they are not read, so that none takes longer than its length says.
+_LONG = re.compile("[\u2474-\u249b\u3200-\u33ff\ufc5e-\ufdfc]")
+# Written from right to left against its letters' own direction, up to the end of that.
+_BACKWARDS = re.compile("\u202e([^\u202c\n]*)\u202c?")
 _REGIONAL = re.compile("[\U0001f1e6-\U0001f1ff]+")
 # Thai, Lao, Myanmar, Khmer, Hiragana, Han.
 UNSPACED = (
@@ -30,17 +35,22 @@ UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 # Vowel signs of Indic scripts are part of a word, though Python counts them as no letters.
-_SIGNS = "\u0900-\u0963\u0966-\u0dff"
+INDIC = "\u0900-\u0963\u0966-\u0dff"
 _KATAKANA = "\u30a1-\u30fa\u30fc-\u30ff"
-LETTER = rf"(?:[^\W_{UNSPACED}{_KATAKANA}]|[{_SIGNS}])"
-_WORD = re.compile(rf"[{UNSPACED}]|[{_KATAKANA}]+|{LETTER}+")
+NO_WORDS = UNSPACED + _KATAKANA
+_LETTER = rf"(?:[^\W_{NO_WORDS}]|[{INDIC}])"
+_WORD = re.compile(rf"[{UNSPACED}]|[{_KATAKANA}]+|{_LETTER}+")
 
 
 def visible(text: str) -> str:
     """Without what nobody sees, in Unicode's compatibility form; case is kept."""
     if text.isascii():
         return text
+    text = _BACKWARDS.sub(lambda found: found[1][::-1], text)
     text = _REGIONAL.sub(_flag_or_letters, _UNSEEN.sub("", text))
+    short, many = _LONG.subn(" ", text)
+    if many * 20 > len(text):
+        text = short
     return _MARKS.sub("", unicodedata.normalize("NFKC", text))
 
 
@@ -49,7 +59,7 @@ def folded(seen: str) -> str:
     if seen.isascii():
         return seen.lower()
     text = seen.casefold()
-    if any_unusual().search(text):
+    if not unusual().isdisjoint(text):
         text = text.translate(unusual_letters())
     return _MARKS.sub("", text)
 
