@@ -27,6 +27,7 @@ class ModelCall:
     sections: Sections
     temperature: float
     max_tokens: int
+    top_p: float | None = None
     stream: Stream | None = field(default=None, compare=False)
 
 
