@@ -38,6 +38,22 @@ def test_every_route_says_what_it_refuses() -> None:
             assert "200" in route["responses"], (path, method)
 
 
+def test_every_route_says_which_token_it_wants(service: Service) -> None:
+    described = json.loads(description())
+    assert set(described["components"]["securitySchemes"]) == {"client", "triage"}
+    wanted = {
+        path: {name for way in route.get("security", []) for name in way}
+        for path, methods in described["paths"].items()
+        for route in methods.values()
+    }
+    assert wanted["/health"] == wanted["/ready"] == set()
+    assert wanted["/query"] == {"client", "triage"}
+    for path, names in wanted.items():
+        if names == {"triage"} and "{" not in path:
+            refused = service.http.get(path)
+            assert refused.status_code in (401, 405), path
+
+
 def test_every_text_is_there_in_both_languages() -> None:
     assert MESSAGES["en"].keys() == MESSAGES["sv"].keys()
 

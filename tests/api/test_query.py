@@ -169,4 +169,15 @@ def test_health_and_readiness_are_open_and_leave_no_line(service: Service) -> No
         "ready": True,
         "checks": {"index": "ok", "model": "ok", "queue": "ok"},
     }
+    for path in ("/health", "/ready"):
+        alive = service.http.head(path)
+        assert (alive.status_code, alive.content) == (200, b"")
     assert len(service.log) == before
+
+
+def test_a_message_that_is_delivered_again_is_answered_as_it_was(service: Service) -> None:
+    again = {"session_id": "again", "headers": {"X-Request-ID": "delivery-1"}}
+    first, second = (service.ask(**again).json() for _ in range(2))
+    assert second == first
+    other = service.ask("What is a service?", **again).json()
+    assert other["metadata"]["turn_id"] != first["metadata"]["turn_id"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import socket
 import sys
@@ -334,6 +335,17 @@ def test_metrics(failing: Service) -> None:
 def test_not_ready_when_a_part_is_not(folder: Path, docs: Path) -> None:
     with ModelServer() as model, serving(folder, *model_flags(model.url), docs=docs) as service:
         assert service.http.get("/ready").status_code == 200
+        # As good as a disk that fills up.
+        resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+        _until(lambda: service.http.get("/ready").status_code == 503, "it stays ready")
+        assert service.http.get("/ready").json()["checks"] == {
+            "index": "ok",
+            "model": "ok",
+            "queue": "failed",
+        }
+        whole = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, whole)
+        _until(lambda: service.http.get("/ready").status_code == 200, "it is not ready again")
         model.close()
         _until(lambda: service.http.get("/ready").status_code == 503, "it stays ready")
         answer = service.http.get("/ready")

@@ -23,13 +23,14 @@ from unified_flow.api import completions, guardrails, query, triage, turns, upke
 from unified_flow.api import problem as problems
 from unified_flow.api.context import Serving, one_too_many
 from unified_flow.api.facts import RequestLog, facts_of
-from unified_flow.api.gate import LOOPBACK_NAMES, Gate, write_line
+from unified_flow.api.gate import LOOPBACK_NAMES, OPEN_PATHS, Gate, write_line
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problem import Problem
 from unified_flow.api.ratelimit import Buckets, Rate
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.rendering import ProblemError, response_of
 from unified_flow.api.running import Running
+from unified_flow.api.schemas import secured
 from unified_flow.api.tokens import Tokens, read_token
 from unified_flow.config_tables import ServeSettings
 from unified_flow.errors import ConfigError
@@ -106,6 +107,8 @@ def routes(**options: Any) -> FastAPI:
     )
     for part in (query, completions, turns, triage, guardrails, upkeep):
         app.include_router(part.router)
+    plain = app.openapi
+    app.openapi = lambda: secured(plain(), OPEN_PATHS)  # type: ignore[method-assign]
     return app
 
 

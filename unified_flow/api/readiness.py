@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
 from time import monotonic
 from typing import Literal
 
 from interventions.errors import QueueError
+from interventions.home import make_private_folder, state_folder
 from unified_flow.config import EMBEDDED
 from unified_flow.errors import InputError, UnifiedFlowError
 from unified_flow.phases import NAMES
@@ -17,6 +20,7 @@ from unified_flow.services import Services
 Finding = Literal["ok", "failed"]
 PROBE_TIMEOUT_S = 2.0
 GOOD_FOR_S = 1.0
+ROOM_BYTES = 128 * 1024  # about what a turn and its failure write
 
 
 @dataclass
@@ -59,9 +63,21 @@ def _index(services: Services) -> bool:
 
 
 def _queue(services: Services) -> bool:
+    """Whether a failure would find room there, on the disk too."""
     try:
-        return not (services.queue.is_full() and services.refuse_when_full)
+        full = services.queue.is_full() and services.refuse_when_full
+        return not full and _has_room(state_folder(services.home))
     except QueueError:
+        return False
+
+
+def _has_room(folder: Path) -> bool:
+    try:
+        make_private_folder(folder)
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(ROOM_BYTES))
+        return True
+    except OSError:
         return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -151,6 +152,25 @@ MEANINGS = {
     503: "Something is down or slow (policy `graceful`, with `sources` where there are any), "
     "or the service takes no questions now",
 }
+
+
+BEARER = {"type": "http", "scheme": "bearer"}
+SCHEMES = {
+    "client": BEARER | {"description": "needed where the service has such a token"},
+    "triage": BEARER | {"description": "opens what a client's token does, and triage"},
+}
+
+
+def secured(description: dict[str, Any], open_paths: Collection[str]) -> dict[str, Any]:
+    """With the tokens that each route wants, which are looked at before any route is."""
+    description["components"]["securitySchemes"] = SCHEMES
+    for path, methods in description["paths"].items():
+        for route in methods.values():
+            if {"triage", "guardrails"}.intersection(route["tags"]):
+                route["security"] = [{"triage": []}]
+            elif path not in open_paths:
+                route["security"] = [{}, {"client": []}, {"triage": []}]
+    return description
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -34,12 +34,14 @@ class Ready(BaseModel):
     checks: dict[str, Literal["ok", "failed"]]
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health() -> Alive:
     """The process lives. Open to everybody."""
     return Alive()
 
 
+@router.head("/ready", include_in_schema=False)
 @router.get("/ready", responses=errors(503))
 async def ready(serving: Served, facts: OfRequest) -> Any:
     """It could answer a question: index, model and queue are well. Open to everybody."""
