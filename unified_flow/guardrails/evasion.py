@@ -113,9 +113,12 @@ def _readings(tokens: Collection[str], known: Vocabulary, scripts: Scripts) -> _
     """As they are, and without the digits and signs at their ends."""
     odd = [token for token in tokens if not token.isalpha() and not token.isdigit()]
     bare = [token.strip(_ENDS) for token in odd]
-    owners = [*(token for token in tokens if token.isalpha()), *odd, *odd]
-    forms = [*owners[: len(owners) - len(odd)], *bare]
+    owners = [token for token in tokens if not token.isdigit()]
+    forms = list(owners)
     for token, letters in zip(odd, bare, strict=True):
+        if letters != token:
+            owners.append(token)
+            forms.append(letters)
         if len(letters) > 4 and not letters[1].isalnum() and not letters[-2].isalnum():
             owners.append(token)  # s|p|a|m
             forms.append("".join(filter(str.isalnum, letters)))

@@ -21,7 +21,8 @@ from unified_flow.guardrails.vocabulary import Vocabulary
 Kind = Literal["keyword", "phrase"]
 _WORDS = re.compile(r"[^\W_]+")
 _TAG = re.compile(r"#(\w+)")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL = re.compile(r"(?<![A-Za-z])[A-Za-z]*[a-z][A-Z][A-Za-z]*")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,13 @@ class Matcher:
         ]
 
     def _in_words(self, plain: Sequence[str]) -> Iterator[Rule]:
+        for line in self._lines(plain):
+            yield from self._plain[line]
+
+    def _lines(self, plain: Sequence[str]) -> Iterator[str]:
         if self._words is not None:
             for _, line in self._words.iter(_line(plain)):
-                yield from self._plain[line]
+                yield line
 
     def _in_signs(self, seen: str) -> Iterator[Rule]:
         if self._signs:
@@ -116,9 +121,11 @@ class Matcher:
         if self._tags:
             for tag in _TAG.findall(seen):
                 yield from self._tags.get(folded(tag), ())
-            if _CAMEL.search(seen):
-                apart = words(folded(_CAMEL.sub(" ", seen)))
-                yield from (rule for rule in self._in_words(apart) if " " in rule.text)
+            for joined in set(_CAMEL.findall(seen)):
+                apart = words(folded(_CAPITAL.sub(" ", joined)))
+                for line in self._lines(apart):
+                    if line.count(" ") > 2:
+                        yield from self._plain[line]
 
     def _in_disguise(self, seen: str, plain: Sequence[str]) -> Iterator[Rule]:
         second = hidden(seen, plain, self._known) if self._known.words else None

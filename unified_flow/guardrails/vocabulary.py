@@ -43,15 +43,15 @@ class Vocabulary:
 
     def made_of(self, readings: Mapping[int, Sequence[str]]) -> Iterator[tuple[range, Rule]]:
         """The rules whose words stand one after another, with the places where they do."""
-        for first in readings:
+        for first, words in readings.items():
             nodes, place = [self._first], first
-            while nodes:
-                words = readings.get(place, ())
+            while words and nodes:
                 nodes = [node[word] for node in nodes for word in words if word in node]
                 place += 1
                 for node in nodes:
                     for rule in node.get(_RULES, ()):
                         yield range(first, place), rule
+                words = readings.get(place, ())
 
     def spelled(self, letters: str) -> Sequence[Rule]:
         return self._spelled.get(letters, ())

@@ -187,7 +187,16 @@ INNOCENT = [
     *("fromage râpé", "trop salé", "rapé y café", "la chica de ojos azules: kíllá", "Sâle été"),
     *("kil", "Müller kommt", "È già tardi"),
     # Words that are only in capitals, and such as have one inside.
-    *("YouTube", "eBay nowhere", "McDonald", "TheRapids", "buynow", "#buynowhere", "JavaScript"),
+    *(
+        "YouTube",
+        "eBay nowhere",
+        "McDonald",
+        "TheRapids",
+        "buynow",
+        "we buy nowHere",
+        "#buynowhere",
+        "JavaScript",
+    ),
     "El niño cumplió un año",
     "Мягкий сыр и свежий хлеб",
     "Vi köper ny bil; fåglar är fina",
