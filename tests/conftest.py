@@ -17,6 +17,8 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("UNIFIED_FLOW_", "OPENAI_", "INTERVENTIONS_")):
             monkeypatch.delenv(name)
+    # Tests script what the model says in every phase; what rules take over has tests of its own.
+    monkeypatch.setenv("UNIFIED_FLOW_MIX", "model")
 
 
 @pytest.fixture

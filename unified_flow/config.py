@@ -96,6 +96,11 @@ class Settings(BaseSettings):
         default={}, description="more endpoints, by the name that `model` and [roles] use"
     )
     roles: Roles = Roles()
+    mix: Literal["measured", "model"] = Field(
+        default="measured",
+        description="who does what rules do better than a small language model: rules (`measured`),"
+        " or the `model` too",
+    )
     local: LocalSettings = LocalSettings()
     policy: Literal["fail_fast", "graceful", "silent"] = Field(
         default="fail_fast", description="what a failure does: `fail_fast`, `graceful` or `silent`"

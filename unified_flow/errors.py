@@ -115,6 +115,10 @@ class CutReplyError(ModelError):
     """The reply ended before it was complete (token limit, or a stream without its end)."""
 
 
+class PromptTooLargeError(ModelError):
+    """A section of the turn takes more tokens than the recipe lets it; no model was asked."""
+
+
 class ReplyTooLargeError(ModelError):
     """The server sent more than any answer can hold; reading stopped at the bound."""
 

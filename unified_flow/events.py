@@ -130,7 +130,9 @@ class PhaseStarted(Event):
 
 
 class ModelCalled(Event):
-    """`request_digest` covers all that the model saw; `reply` is its text as it came."""
+    """`request_digest` covers all that the model saw; `reply` is its text as it came. `left_out`
+    counts passages and earlier turns that its prompt had no room for.
+    """
 
     event: Literal["model_called"] = "model_called"
     phase: str
@@ -139,6 +141,7 @@ class ModelCalled(Event):
     reply: Any
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    left_out: dict[str, int] = {}
     duration_ms: float
 
 

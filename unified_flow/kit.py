@@ -13,6 +13,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from unified_flow.clock import elapsed_ms
+from unified_flow.config import EMBEDDED
 from unified_flow.errors import LimitReachedError
 from unified_flow.events import (
     HistoryRead,
@@ -28,7 +29,14 @@ from unified_flow.models import ModelCall, Stream
 from unified_flow.models.reply import parse_reply
 from unified_flow.prefetch import Prefetch
 from unified_flow.recipe import Recipe
-from unified_flow.results import GatheredContext, Memory, PriorTurn, ToolRequest, ToolResult
+from unified_flow.results import (
+    Evidence,
+    GatheredContext,
+    Memory,
+    PriorTurn,
+    ToolRequest,
+    ToolResult,
+)
 from unified_flow.sections import Sections, ToolDescription
 from unified_flow.services import Services
 from unified_flow.tools.caller import Caller
@@ -69,6 +77,11 @@ class Kit:
         return self._services.toolbox.describe(personal=self._ledger.turn.persist)
 
     @property
+    def leaves_to_rules(self) -> bool:
+        """Whether rules decide what they decide better than a small model (the setting `mix`)."""
+        return self._services.settings.mix == "measured"
+
+    @property
     def sections(self) -> Sections:
         """What the recipe lets this phase read."""
         return self._ledger.turn.sections.only(self.recipe.head.reads)
@@ -80,11 +93,14 @@ class Kit:
         history: tuple[PriorTurn, ...] = (),
         tools: tuple[ToolDescription, ...] = (),
         context_gatherer: GatheredContext | None = None,
+        evidence: Evidence | None = None,
+        by_rules: bool = False,
         stream: str | None = None,
     ) -> T:
         """The model's answer as `output`; the keywords add inputs that are no section yet.
 
-        Onlookers see the text of the answer's field `stream` while it is written.
+        `by_rules` asks the embedded model, whichever the phase has. Onlookers see the text of the
+        answer's field `stream` while it is written.
 
         Raises what the model raises, NotJSONError or SchemaMismatchError for an answer that
         does not fit, LimitReachedError before one call too many.
@@ -94,8 +110,9 @@ class Kit:
         if turn.counters.model_calls >= limit:
             raise LimitReachedError("model_calls", turn.counters.model_calls, limit)
         models = self._services.models
-        model = models.named(self._model) if self._model else models.of_phase(self.recipe)
-        inputs = turn.sections.with_inputs(history, tools, context_gatherer)
+        name = EMBEDDED if by_rules else self._model
+        model = models.named(name) if name else models.of_phase(self.recipe)
+        inputs = turn.sections.with_inputs(history, tools, context_gatherer, evidence)
         sections = inputs.only(self.recipe.head.reads)
         call = ModelCall(
             phase=self.phase,
@@ -105,6 +122,8 @@ class Kit:
             sections=sections,
             temperature=self.recipe.head.temperature,
             max_tokens=self.recipe.head.token_budget,
+            budgets=self.recipe.head.budgets,
+            top_p=self.recipe.head.top_p,
             stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
         )
         self.where = Where(stage="llm", model=model.name)
@@ -131,6 +150,7 @@ class Kit:
                 reply=reply.text,
                 prompt_tokens=reply.prompt_tokens,
                 completion_tokens=reply.completion_tokens,
+                left_out=dict(reply.left_out),
                 duration_ms=elapsed_ms(started),
             )
         )
@@ -228,5 +248,6 @@ class Kit:
 
 def _digest(call: ModelCall) -> str:
     """Covers all that decides what a model answers, but for the model."""
-    seen = [call.prompt, call.query, call.sections, call.temperature, call.max_tokens]
+    seen = [call.prompt, call.query, call.sections, call.budgets]
+    seen += [call.temperature, call.top_p, call.max_tokens]
     return digest([call.output.__name__, *seen])

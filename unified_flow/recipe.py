@@ -24,19 +24,28 @@ from unified_flow.errors import RecipeError
 PACKAGED = Path(__file__).with_name("recipes")
 FENCE = "+++"
 
+BUDGETED = sections.NAMES | {sections.PASSAGES}
+
 Role = Literal["reflex", "mind", "voice", "none"]
 
 
 class Head(BaseModel):
-    """`token_budget` bounds what the phase writes, in tokens; `model` overrides the role's."""
+    """`token_budget` bounds what the phase writes, in tokens; `budgets` what it is shown of a
+    section (`models/budgets.py`). `top_p` is the share of probability that is drawn from,
+    whatever the temperature. `model` overrides the role's. `rules` says that rules measure
+    better here than a small language model does: see the setting `mix`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     role: Role
     temperature: Annotated[float, Field(ge=0.0, le=2.0)]
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     token_budget: Annotated[int, Field(ge=1)]
     reads: frozenset[str]
+    budgets: dict[str, Annotated[int, Field(ge=1)]] = {}
     model: str | None = None
+    rules: bool = False
 
     @field_validator("reads")
     @classmethod
@@ -44,6 +53,14 @@ class Head(BaseModel):
         if unknown := sorted(reads - sections.NAMES):
             raise ValueError(f"no section is called {', '.join(unknown)}")
         return reads
+
+    @field_validator("budgets")
+    @classmethod
+    def _budgets_are_of_something(cls, budgets: dict[str, int]) -> dict[str, int]:
+        if unknown := sorted(budgets.keys() - BUDGETED):
+            known = ", ".join(sorted(BUDGETED))
+            raise ValueError(f"there is no budget for {', '.join(unknown)}: there is for {known}")
+        return budgets
 
 
 @dataclass(frozen=True)

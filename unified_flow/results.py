@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 Unit = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -117,11 +118,22 @@ class Citation(Result):
     score: Unit = 0.0
 
 
+class Evidence(Result):
+    """What rules find in the passages: the sentences that most probably state the answer, best
+    first, and how likely it is that the passages state it at all. No sentence, no answer."""
+
+    sentences: list[Citation] = []
+    likely: Unit
+
+
 class Draft(Result):
+    # A language model is asked for two fields alone: citations are attached in code
+    # (grounding/citing.py), where they cost no tokens and stand in the sources. It decides first
+    # whether there is an answer, since what it has written it tends to defend.
+    abstained: bool = Field(default=False, description="true if no source states the answer")
     response: str = Field(min_length=1)
-    citations: list[Citation] = []
-    checklist: dict[str, bool] = {}
-    abstained: bool = Field(default=False, description="true if the sources hold no answer")
+    citations: SkipJsonSchema[list[Citation]] = []
+    checklist: SkipJsonSchema[dict[str, bool]] = {}
 
 
 class Checks(Result):

@@ -7,6 +7,7 @@ from typing import Any
 
 from unified_flow.results import (
     Draft,
+    Evidence,
     GatheredContext,
     Plan,
     PriorTurn,
@@ -29,15 +30,17 @@ class ToolDescription:
 
 @dataclass(frozen=True)
 class Sections:
-    """Sections 0 to 7, each under the name of its phase, and two inputs.
+    """Sections 0 to 7, each under the name of its phase, and three inputs.
 
-    `history` holds the session's recent turns, oldest first. A section that is not written
+    `history` holds the session's recent turns, oldest first; `evidence` is read off `coordinator`
+    (grounding/evidence.py). A section that is not written
     yet, or that the recipe does not read, is None (or empty). In a loop the latest stands:
     the planner's last plan, the last draft, the last verdict; `coordinator` grows.
     """
 
     history: tuple[PriorTurn, ...] = ()
     tools: tuple[ToolDescription, ...] = ()
+    evidence: Evidence | None = None
     query_analyzer: QueryAnalysis | None = None
     reflection: Reflection | None = None
     context_gatherer: GatheredContext | None = None
@@ -56,13 +59,17 @@ class Sections:
         history: tuple[PriorTurn, ...],
         tools: tuple[ToolDescription, ...],
         context_gatherer: GatheredContext | None,
+        evidence: Evidence | None,
     ) -> Sections:
         """The same with the inputs of one model call that no phase has written."""
         gathered = context_gatherer or self.context_gatherer
-        return replace(self, history=history, tools=tools, context_gatherer=gathered)
+        return replace(
+            self, history=history, tools=tools, context_gatherer=gathered, evidence=evidence
+        )
 
 
 NAMES = frozenset(f.name for f in fields(Sections))
+PASSAGES = "passages"  # the ranked part of `coordinator`: what searches found
 
 
 def written(sections: Sections) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from unified_flow.errors import CoordinatorError, PhaseError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.memory import MemoryStore
 from unified_flow.models import ModelCall
-from unified_flow.models.render import messages
+from unified_flow.models.render import prompt
 from unified_flow.results import Draft, Plan, ToolRequest
 
 ROBOTS = (
@@ -110,7 +110,7 @@ def obedient(first: ToolRequest) -> Any:
     def plan(call: ModelCall) -> Plan:
         if not call.sections.coordinator:
             return _executing(first)
-        told = " ".join(message["content"] for message in messages(call)[1:])
+        told = " ".join(message["content"] for message in prompt(call).messages[1:])
         ordered = re.search(r"CALL (\{.*?\}\})", told.replace('\\"', '"'))
         assert ordered is not None, "the page has to reach the model, or nothing is shown"
         return _executing(ToolRequest.model_validate(json.loads(ordered[1])))
@@ -256,7 +256,7 @@ def test_what_a_reader_does_not_see_does_not_reach_the_model(home: Path, server:
         if not call.sections.coordinator:
             url = server.url("/page")
             return _executing(ToolRequest(tool="internet.research", args={"urls": [url]}))
-        seen.extend(message["content"] for message in messages(call))
+        seen.extend(message["content"] for message in prompt(call).messages)
         return COMPLETE
 
     asyncio.run(_closing(scripted_flow(home, planner=plan)))

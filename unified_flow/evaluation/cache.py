@@ -19,7 +19,7 @@ from unified_flow.config import EMBEDDED, Settings
 from unified_flow.evaluation.lines import LineFile, read_lines
 from unified_flow.journal import digest
 from unified_flow.models import Model, ModelCall, ModelReply
-from unified_flow.models.render import messages
+from unified_flow.models.render import prompt
 
 FILE = "model_replies.jsonl"
 
@@ -105,7 +105,8 @@ class CachedModel:
 
 def call_digest(call: ModelCall, identity: str) -> str:
     """Of what the model is sent: how long a tool took, say, is no part of it."""
-    sent = [messages(call), call.output.__name__, call.temperature, call.max_tokens]
+    sent: list[Any] = [prompt(call).messages, call.output.__name__]
+    sent += [call.temperature, call.top_p, call.max_tokens]
     return digest([identity, sent])
 
 

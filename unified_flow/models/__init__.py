@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,7 +17,7 @@ class ModelCall:
 
     `output` is the pydantic model that the reply, a JSON object, must fit. `prompt` is the
     recipe's instruction; `query` the user's own words, whatever the phases made of them;
-    `sections` what the recipe lets the phase read.
+    `sections` what the recipe lets the phase read, `budgets` how many tokens of a section.
     """
 
     phase: str
@@ -27,6 +27,7 @@ class ModelCall:
     sections: Sections
     temperature: float
     max_tokens: int
+    budgets: Mapping[str, int] = field(default_factory=dict)
     top_p: float | None = None
     stream: Stream | None = field(default=None, compare=False)
 
@@ -44,11 +45,13 @@ class Stream:
 
 @dataclass(frozen=True)
 class ModelReply:
-    """The reply's text as it came; token counts where the server gives them."""
+    """The reply's text as it came; token counts where the server gives them. `left_out` counts
+    what the prompt had no room for, by the name of its budget."""
 
     text: str
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 class Model(Protocol):

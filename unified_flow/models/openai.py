@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -23,7 +24,7 @@ from unified_flow.models.client import Lease
 from unified_flow.models.completion import read_completion
 from unified_flow.models.dialect import Dialect, other_words
 from unified_flow.models.refusal import LARGER_CONTEXT, status_error, without_key
-from unified_flow.models.render import messages
+from unified_flow.models.render import prompt
 from unified_flow.models.streaming import TextTap
 from unified_flow.models.transport import named, too_slow
 
@@ -75,26 +76,26 @@ class OpenAIModel:
 
     async def complete(self, call: ModelCall) -> ModelReply:
         """Raises what `request` and `read_completion` raise; `asked.py` labels it."""
-        prompt = messages(call)
+        made = prompt(call)
         tap = None
         if call.stream is not None:
             tap = TextTap(call.stream.show, call.stream.field, self._secret()).feed
-        with noted(self._label(call, prompt)):
-            response, body = await self._post(call, prompt, tap)
+        with noted(self._label(call, made.messages)):
+            response, body = await self._post(call, made.messages, tap)
             reply = read_completion(
                 self._without_key(body),
                 response.headers.get("content-type", ""),
                 max_tokens=call.max_tokens,
                 larger_context=self._larger_context,
             )
-            self._tell_if_cut(reply, estimated(prompt))
-            return reply
+            self._tell_if_cut(reply, estimated(made.messages))
+            return replace(reply, left_out=made.left_out)
 
     async def _post(
-        self, call: ModelCall, prompt: list[dict[str, str]], tap: Callable[[bytes], None] | None
+        self, call: ModelCall, messages: list[dict[str, str]], tap: Callable[[bytes], None] | None
     ) -> tuple[httpx.Response, bytes]:
         while True:
-            payload = self._dialect.payload(call, self.model, prompt)
+            payload = self._dialect.payload(call, self.model, messages)
             try:
                 return await self.request(
                     "POST", "chat/completions", self.timeout_s, payload, tap=tap
@@ -106,11 +107,11 @@ class OpenAIModel:
                 logger.warning("%s; asked again: %s", exc, other)
                 self._dialect = other
 
-    def _label(self, call: ModelCall, prompt: list[dict[str, str]]) -> dict[str, Any]:
+    def _label(self, call: ModelCall, messages: list[dict[str, str]]) -> dict[str, Any]:
         return {
             "asked": self.model,
             "server": self.endpoint,
-            "prompt_tokens_about": estimated(prompt),
+            "prompt_tokens_about": estimated(messages),
             "answer_tokens_at_most": call.max_tokens,
             "response_format": self._dialect.response_format,
             "timeout_s": self.timeout_s,

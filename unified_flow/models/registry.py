@@ -33,13 +33,17 @@ class ModelRegistry:
         self._models = {name: self._bounded(own) for name, own in (models or {}).items()}
 
     def name_of(self, recipe: Recipe) -> str | None:
-        """The recipe's own model, else its role's, else the configured one; None for no role."""
+        """The recipe's own model, else its role's, else rules for a phase that rules do better,
+        else the configured one; None for no role."""
         role = recipe.head.role
         if role == "none":
             return None
         roles = self._settings.roles
         mapped = {"reflex": roles.reflex, "mind": roles.mind, "voice": roles.voice}[role]
-        return recipe.head.model or mapped or self._settings.model
+        if chosen := recipe.head.model or mapped:
+            return chosen
+        by_rules = recipe.head.rules and self._settings.mix == "measured"
+        return EMBEDDED if by_rules else self._settings.model
 
     def of_phase(self, recipe: Recipe) -> Model:
         """Raises ConfigError if the model is not configured or its key cannot be had."""

@@ -1,7 +1,11 @@
-"""The `response_format` of a chat completion, from the pydantic model that the reply must fit."""
+"""What a reply must look like, from its pydantic model: the `response_format` of a chat completion,
+and the same in words for the prompt, for servers that do not hold a model to the former.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -28,6 +32,39 @@ def response_format(name: str, output: type[BaseModel]) -> dict[str, Any]:
             "schema": _strict(schema) if strict else schema,
         },
     }
+
+
+@cache
+def form(output: type[BaseModel]) -> str:
+    """`{"decision": "PROCEED" | "CLARIFY", "confidence": number, ...}`: a JSON schema says the same
+    in three times the tokens, and small models copy from it."""
+    schema = output.model_json_schema()
+    return _form(schema, schema.get("$defs", {}))
+
+
+def _form(node: dict[str, Any], named: dict[str, Any]) -> str:
+    if "$ref" in node:
+        return _form(named[node["$ref"].rpartition("/")[2]], named)
+    if choices := node.get("anyOf"):
+        return " | ".join(_form(choice, named) for choice in choices)
+    if values := node.get("enum") or ([node["const"]] if "const" in node else []):
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
+    match node.get("type"):
+        case "object" if "properties" in node:
+            return "{" + ", ".join(_fields(node["properties"], named)) + "}"
+        case "array":
+            return f"[{_form(node.get('items', {}), named)}, ...]"
+        case "object":
+            return "{...}"
+        case str(kind):
+            return {"integer": "number"}.get(kind, kind)
+    return "any"
+
+
+def _fields(properties: dict[str, Any], named: dict[str, Any]) -> Iterator[str]:
+    for name, node in properties.items():
+        said = f" ({node['description']})" if "description" in node else ""
+        yield f'"{name}": {_form(node, named)}{said}'
 
 
 def _has_free_object(node: Any) -> bool:

@@ -1,10 +1,13 @@
 """Phase 5: say it. Never raw claims, never a generic "couldn't find" in place of an answer.
 
-Citations are attached and checked in code: a model that answers well may cite badly, or not at all.
+Rules decide first whether the passages state an answer at all, and point at where; the voice is not
+asked about passages that do not. Citations are attached and checked in code: a model that answers
+well may cite badly, or not at all.
 """
 
 from unified_flow.errors import SynthesisError
 from unified_flow.grounding.citing import cited
+from unified_flow.grounding.evidence import evidence_of, is_sure
 from unified_flow.kit import Kit
 from unified_flow.results import Draft
 from unified_flow.turn import Turn
@@ -15,5 +18,15 @@ SEVERITY = "high"
 
 
 async def run(turn: Turn, kit: Kit) -> Draft:
-    draft = await kit.ask(Draft, stream="response")
+    found = evidence_of(turn.question, turn.sections) if kit.leaves_to_rules else None
+    nothing = found is not None and not found.sentences
+    draft = await kit.ask(Draft, evidence=found, by_rules=nothing, stream="response")
+    if draft.abstained and found is not None and is_sure(found) and not _is_revision(turn):
+        # Small models abstain too readily. If it has nothing to say, its revision tells.
+        draft = draft.model_copy(update={"abstained": False})
     return cited(draft, turn.question, turn.sections)
+
+
+def _is_revision(turn: Turn) -> bool:
+    verdict = turn.sections.validation
+    return verdict is not None and verdict.decision == "REVISE"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel
 
 from unified_flow.models import ModelCall
@@ -18,5 +20,7 @@ def call(
     prompt: str = "Is the question clear enough?",
     query: str = "What is the queue for?",
     sections: Sections | None = None,
+    budgets: Mapping[str, int] | None = None,
 ) -> ModelCall:
-    return ModelCall(phase, output, prompt, query, sections or Sections(), 0.3, 512)
+    read = sections or Sections()
+    return ModelCall(phase, output, prompt, query, read, 0.3, 512, budgets or {})

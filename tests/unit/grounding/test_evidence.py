@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.unit.grounding.test_citing import BRIDGE, LEAVES, QUESTION, passage, searched
+from unified_flow.grounding.evidence import evidence_of, is_sure
+from unified_flow.results import GatheredContext, Memory, ToolResult
+from unified_flow.sections import Sections
+
+
+def test_the_sentence_that_states_it_comes_first() -> None:
+    found = evidence_of(QUESTION, searched())
+    assert found is not None
+    assert (found.sentences[0].quote, found.sentences[0].source) == (LEAVES, "docs/ferry.md:3")
+    assert is_sure(found)
+
+
+def test_passages_about_something_else_state_nothing() -> None:
+    far = {**passage(BRIDGE, "docs/bridge.md"), "score": 0.02}
+    result = ToolResult(tool="doc.search", success=True, result={"query": "", "passages": [far]})
+    found = evidence_of("Who painted the chapel's ceiling?", Sections(coordinator=(result,)))
+    assert found is not None
+    assert (found.sentences, is_sure(found)) == ([], False)
+
+
+def test_rules_do_not_judge_what_was_not_searched() -> None:
+    calculated = ToolResult(tool="calculate", success=True, result={"value": 6})
+    known = GatheredContext(memories=[Memory(id="m1", text="The ferry leaves at ten on Sundays.")])
+    for sections in (
+        Sections(),
+        replace(searched(), coordinator=(*searched().coordinator, calculated)),
+        replace(searched(), context_gatherer=known),
+    ):
+        assert evidence_of(QUESTION, sections) is None

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.models.calls import call
+from unified_flow.errors import PromptTooLargeError
+from unified_flow.models.budgets import fitted
+from unified_flow.models.render import prompt
+from unified_flow.results import Claim, PriorTurn, ToolResult
+from unified_flow.sections import Sections, ToolDescription
+from unified_flow.tokens import estimate_tokens
+
+
+def found(name: str, count: int, tokens: int = 100) -> ToolResult:
+    claims = [
+        Claim(
+            claim=f"{name}{rank} ".ljust(4 * tokens, "x"), confidence=0.5, source=f"{name}:{rank}"
+        )
+        for rank in range(1, count + 1)
+    ]
+    return ToolResult(tool="doc.search", success=True, claims=claims, result="all of it")
+
+
+def shown(sections: Sections) -> list[list[str]]:
+    return [[claim.source for claim in result.claims] for result in sections.coordinator]
+
+
+def test_what_has_room_stays_as_it_is() -> None:
+    sections = Sections(
+        coordinator=(found("a", 3),), history=(PriorTurn(turn_id=1, question="q", answer="a"),)
+    )
+    fits = fitted(sections, {"passages": 1000, "coordinator": 6000, "history": 1000}, "planner")
+    assert (fits.sections, dict(fits.left_out)) == (sections, {})
+
+
+def test_the_best_passages_of_each_search_are_kept() -> None:
+    sections = Sections(coordinator=(found("a", 4), found("b", 2)))
+    fits = fitted(sections, {"passages": 320}, "synthesis")
+    assert shown(fits.sections) == [["a:1", "a:2"], ["b:1"]]
+    assert fits.left_out == {"passages": 3}
+
+
+def test_the_best_passage_stays_whatever_it_takes() -> None:
+    fits = fitted(
+        Sections(coordinator=(found("a", 2), found("b", 1))), {"passages": 10}, "synthesis"
+    )
+    assert shown(fits.sections) == [["a:1"], []]
+    assert "all of it" not in prompt(call(sections=fits.sections)).messages[1]["content"]
+
+
+def test_the_newest_turns_are_kept() -> None:
+    history = tuple(PriorTurn(turn_id=n, question="q", answer="x" * 400) for n in range(1, 6))
+    fits = fitted(Sections(history=history), {"history": 260}, "query_analyzer")
+    assert [turn.turn_id for turn in fits.sections.history] == [4, 5]
+    assert fits.left_out == {"history": 3}
+
+
+@pytest.mark.parametrize(
+    ("section", "sections"),
+    [
+        ("tools", Sections(tools=(ToolDescription("t", "d" * 4000, {}),))),
+        (
+            "coordinator",
+            Sections(coordinator=(ToolResult(tool="file.read", success=True, result="y" * 4000),)),
+        ),
+    ],
+)
+def test_what_cannot_be_shortened_is_refused(section: str, sections: Sections) -> None:
+    with pytest.raises(
+        PromptTooLargeError, match=f"section {section} takes about 1,0.. tokens and may take 900"
+    ) as caught:
+        fitted(sections, {section: 900, "passages": 100}, "planner")
+    assert f"budgets.{section} in the recipe of planner" in str(caught.value.hint)
+
+
+def test_a_prompt_says_what_it_leaves_out() -> None:
+    made = prompt(call(sections=Sections(coordinator=(found("a", 9),)), budgets={"passages": 500}))
+    told = made.messages[1]["content"]
+    assert told.count("<document") == 4
+    assert "(5 passages of lower rank left out)" in told
+    assert made.left_out == {"passages": 5}
+    assert estimate_tokens(told) < 600

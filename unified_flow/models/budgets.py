@@ -1,0 +1,95 @@
+"""What of a turn a prompt has room for: counted, shortened where that is honest, else refused.
+
+A recipe's `budgets` are in tokens, by section. What is ranked or has an age may lose its end:
+`passages` (what searches found, worst last) and `history` (oldest first). Nothing else is cut:
+a section over its budget is an error that says what to raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_core import to_json
+
+from unified_flow.errors import PromptTooLargeError
+from unified_flow.results import Claim, PriorTurn, ToolResult
+from unified_flow.sections import PASSAGES, Sections
+from unified_flow.tokens import estimate_tokens
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The sections as a prompt may hold them; `left_out` counts passages and earlier turns that
+    it does not, by the name of their budget."""
+
+    sections: Sections
+    left_out: Mapping[str, int]
+
+
+def fitted(sections: Sections, budgets: Mapping[str, int], phase: str) -> Fitted:
+    """Raises PromptTooLargeError for what is over its budget and cannot be shortened."""
+    left_out: dict[str, int] = {}
+    if budget := budgets.get("history"):
+        kept = _newest(sections.history, budget)
+        left_out["history"] = len(sections.history) - len(kept)
+        sections = replace(sections, history=kept)
+    if budget := budgets.get(PASSAGES):
+        found = _best(sections.coordinator, budget)
+        left_out[PASSAGES] = _passages(sections.coordinator) - _passages(found)
+        sections = replace(sections, coordinator=found)
+    for name, budget in budgets.items():
+        if name != PASSAGES and (tokens := _tokens(getattr(sections, name))) > budget:
+            raise PromptTooLargeError(
+                f"section {name} takes about {tokens:,} tokens and may take {budget:,}",
+                hint=f"raise budgets.{name} in the recipe of {phase}, or let less get into it"
+                " (fewer tools allowed, a smaller file or page asked for)",
+            )
+    return Fitted(sections, {name: count for name, count in left_out.items() if count})
+
+
+def _newest(history: tuple[PriorTurn, ...], budget: int) -> tuple[PriorTurn, ...]:
+    """At least the last turn, whatever it takes: the question may lean on it."""
+    kept: list[PriorTurn] = []
+    for turn in reversed(history):
+        budget -= _tokens(turn)
+        if kept and budget < 0:
+            break
+        kept.append(turn)
+    return tuple(reversed(kept))
+
+
+def _best(results: tuple[ToolResult, ...], budget: int) -> tuple[ToolResult, ...]:
+    """The best of each search, then the second best of each, and so on; the best one always."""
+    kept: list[list[Claim]] = [[] for _ in results]
+    for rank, (place, claim) in enumerate(_by_rank(results)):
+        budget -= estimate_tokens(claim.claim) + estimate_tokens(claim.source)
+        if rank and budget < 0:
+            break
+        kept[place].append(claim)
+    return tuple(
+        result.model_copy(update={"claims": own}) if own else _emptied(result)
+        for result, own in zip(results, kept, strict=True)
+    )
+
+
+def _by_rank(results: tuple[ToolResult, ...]) -> Iterator[tuple[int, Claim]]:
+    most = max((len(result.claims) for result in results), default=0)
+    for rank in range(most):
+        for place, result in enumerate(results):
+            if rank < len(result.claims):
+                yield place, result.claims[rank]
+
+
+def _emptied(result: ToolResult) -> ToolResult:
+    """A result without claims is shown raw: one that lost all of them must not be."""
+    return result.model_copy(update={"claims": [], "result": None}) if result.claims else result
+
+
+def _passages(results: tuple[ToolResult, ...]) -> int:
+    return sum(len(result.claims) for result in results)
+
+
+def _tokens(value: Any) -> int:
+    return estimate_tokens(to_json(value).decode()) if value else 0
