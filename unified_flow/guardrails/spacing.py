@@ -42,27 +42,27 @@ def spelled(tokens: Sequence[str], gaps: Sequence[str], coded: Callable[[str], b
             place += 1
         found.tokens += tokens[done:first]
         done = last + 1
-        before = (tokens[first - 1], _width(gaps[first - 1])) if first else None
-        after = (tokens[done], _width(gaps[last])) if done < len(tokens) else None
+        after = tokens[done] if done < len(tokens) else ""
         if first == last:
             found.tokens.append(tokens[first])
-            if after is not None and tokens[first].isalpha() and coded(after[0]):
-                found.spelled.append(tokens[first] + after[0])  # s p4m
-        else:
-            widths = [_width(gap) for gap in gaps[first:last]]
-            _run(found, tokens[first:done], widths, before, after)
+            if tokens[first].isalpha() and coded(after) and _width(gaps[last]) < _LISTED:
+                found.spelled.append(tokens[first] + after)  # s p4m
+            continue
+        widths = [_width(gap) for gap in gaps[first:last]]
+        whole, narrow = _run(found, tokens[first:done], widths)
+        if first and len(whole[0]) > 1 and _width(gaps[first - 1]) == narrow:
+            found.spelled.append(tokens[first - 1] + whole[0])  # sp.a.m
+        if after and len(whole[-1]) > 1 and _width(gaps[last]) == narrow:
+            found.spelled.append(whole[-1] + after)  # s.p.am
     found.tokens += tokens[done:]
     return found
 
 
 def _run(
-    found: Spelled,
-    letters: Sequence[str],
-    widths: Sequence[int],
-    before: tuple[str, int] | None,
-    after: tuple[str, int] | None,
-) -> None:
-    """Single letters one after another, the gaps between them, what stands before and after."""
+    found: Spelled, letters: Sequence[str], widths: Sequence[int]
+) -> tuple[Sequence[str], int]:
+    """Of single letters one after another, with the gaps between them: those that stand together,
+    and how narrow their gaps are."""
     narrow = min(widths)
     parts = [letters[0]]
     for letter, width in zip(letters[1:], widths, strict=True):
@@ -72,7 +72,7 @@ def _run(
             parts.append(letter)
     if narrow == _LISTED:
         found.tokens += letters
-        return
+        return letters, narrow
     if len(parts) > 1 and narrow > _TIGHT and max(widths) < _MIXED:
         found.spelled += _readings("".join(letters))
     for part in parts:
@@ -82,10 +82,7 @@ def _run(
             found.spelled += _readings(part)
         else:
             found.tokens += part
-    if before is not None and before[1] == narrow and len(parts[0]) > 1:
-        found.spelled.append(before[0] + parts[0])  # sp.a.m
-    if after is not None and after[1] == narrow and len(parts[-1]) > 1:
-        found.spelled.append(parts[-1] + after[0])  # s.p.am
+    return parts, narrow
 
 
 def _readings(part: str) -> list[str]:
@@ -100,6 +97,8 @@ def _readings(part: str) -> list[str]:
 
 def _width(gap: str) -> int:
     """Of white space its length; signs alone are narrower, signs with white space wider."""
+    if len(gap) == 1:
+        return 1 if gap.isspace() else _TIGHT
     if gap.isspace():
         return min(len(gap), _MIXED - 1)
     if _LIST.search(gap):
