@@ -90,7 +90,8 @@ class Inspector:
     ) -> list[PriorTurn]:
         """Of what the caller says was said before, what the model may be told: a front end sends
         the blocked messages of a conversation again with every later one."""
-        ready = await self._rules_of(turn.user_id)
+        async with asyncio.timeout_at(by):
+            ready = await self._rules_of(turn.user_id)
         checks = [self._may_be_told(turn, each, ready, by) for each in history]
         passed = await asyncio.gather(*checks)
         return [each for each, passes in zip(history, passed, strict=True) if passes]
