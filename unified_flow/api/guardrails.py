@@ -63,14 +63,16 @@ class TriedMessage(BaseModel):
 def all_rules(serving: Served) -> Any:
     with _told():
         return {
-            "rules": [_row(rules) for rules in serving.flow.services.guardrails.store().all_rules()]
+            "rules": [
+                each.as_row() for each in serving.flow.services.guardrails.store().all_rules()
+            ]
         }
 
 
 @router.get("/rules/{user_id}", response_model=dict[str, Any])
 def rules_of(serving: Served, user_id: UserId) -> Any:
     with _told():
-        return _row(_existing(serving, user_id))
+        return _existing(serving, user_id).as_row()
 
 
 @router.put("/rules/{user_id}", response_model=dict[str, Any])
@@ -81,7 +83,7 @@ def replace_rules(serving: Served, user_id: UserId, given: Annotated[Rules, Body
         kept = serving.flow.services.guardrails.store().change(
             user_id, lambda before: wanted.model_copy(update={"version": before.version})
         )
-        return _row(kept)
+        return kept.as_row()
 
 
 @router.delete("/rules/{user_id}", response_model=dict[str, Any])
@@ -141,7 +143,3 @@ def _existing(serving: Serving, user_id: str) -> UserRules:
     if rules is None:
         raise ProblemError(problems.of_status(404))
     return rules
-
-
-def _row(rules: UserRules) -> dict[str, Any]:
-    return rules.model_dump(mode="json", exclude={"version"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from interventions.cli.screen import note, say
 
@@ -38,13 +38,9 @@ def named(user: str) -> str:
     return checked_user(user)
 
 
-def row_of(rules: UserRules) -> dict[str, Any]:
-    return rules.model_dump(mode="json", exclude={"version"})
-
-
 def told(after: UserRules, as_json: bool) -> None:
     if as_json:
-        say(json.dumps(row_of(after), ensure_ascii=False))
+        say(json.dumps(after.as_row(), ensure_ascii=False))
     else:
         note(summary(after))
 

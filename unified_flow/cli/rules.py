@@ -12,7 +12,7 @@ from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
-from unified_flow.cli.guarding import change_rules, named, row_of, store_at, summary, switches, told
+from unified_flow.cli.guarding import change_rules, named, store_at, summary, switches, told
 
 if TYPE_CHECKING:
     from unified_flow.guardrails.rules import UserRules
@@ -49,7 +49,7 @@ def list_rules(
         one = store.rules(named(user)) if user is not None else None
         found = store.all_rules() if user is None else [one] if one is not None else []
         if as_json:
-            say(json.dumps({"rules": [row_of(each) for each in found]}, ensure_ascii=False))
+            say(json.dumps({"rules": [each.as_row() for each in found]}, ensure_ascii=False))
         elif not found:
             note("no rules yet: unified-flow rules add spam 'buy now'")
         for each in found if not as_json else []:
@@ -75,16 +75,9 @@ def add(
     """
     with exits():
         from unified_flow.guardrails.importing import merged
-        from unified_flow.guardrails.rules import UserRules
+        from unified_flow.guardrails.rules import UserRules, sorted_out
 
-        keyword, phrase = _columns(escalate)
-        more = UserRules.model_validate(
-            {
-                "user_id": user,
-                keyword: [rule for rule in rules if len(rule.split()) == 1],
-                phrase: [rule for rule in rules if len(rule.split()) != 1],
-            }
-        )
+        more = UserRules.model_validate({"user_id": user, **sorted_out(rules, escalates=escalate)})
         told(change_rules(user, lambda before: merged(before, more), home), as_json)
 
 
@@ -99,6 +92,7 @@ def remove(
     """
     with exits():
         from unified_flow.guardrails.matching import read_as
+        from unified_flow.guardrails.rules import COLUMNS
 
         unwanted = {read_as(rule): rule for rule in rules}
         before = store_at(home).rules(named(user))
@@ -109,11 +103,10 @@ def remove(
             raise typer.Exit(Code.NOT_FOUND)
 
         def without(before: UserRules) -> UserRules:
-            columns = [*_columns(False), *_columns(True)]
             return before.model_copy(
                 update={
                     name: tuple(r for r in getattr(before, name) if read_as(r) not in unwanted)
-                    for name in columns
+                    for name in COLUMNS
                 }
             )
 
@@ -172,7 +165,7 @@ def import_rules(
             for more in read_rules(file, user)
         ]
         if as_json:
-            say(json.dumps({"rules": [row_of(each) for each in after]}, ensure_ascii=False))
+            say(json.dumps({"rules": [each.as_row() for each in after]}, ensure_ascii=False))
             return
         for each in after:
             note(summary(each))
@@ -220,8 +213,3 @@ def try_rules(
                 say(f"  {match.rule.kind} {match.rule.text}{hidden}")
     if not result.passes:
         raise typer.Exit(Code.FAILED)
-
-
-def _columns(escalate: bool) -> tuple[str, str]:
-    kind = "escalate" if escalate else "flagged"
-    return f"{kind}_keywords", f"{kind}_phrases"

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from unified_flow.errors import InputError
-from unified_flow.guardrails.rules import UserRules, once
+from unified_flow.guardrails.rules import COLUMNS, UserRules, once, sorted_out
 
 MAX_BYTES = 32 * 1024 * 1024
 HINT = "a line a rule, or JSON as `unified-flow rules list --json` prints it"
@@ -29,13 +29,7 @@ def read_rules(file: Path, user_id: str) -> list[UserRules]:
     rules = [line for line in lines if line and not line.startswith("# ")]
     if not rules:
         return []
-    return [
-        UserRules(
-            user_id=user_id,
-            flagged_keywords=tuple(rule for rule in rules if len(rule.split()) == 1),
-            flagged_phrases=tuple(rule for rule in rules if len(rule.split()) > 1),
-        )
-    ]
+    return [UserRules.model_validate({"user_id": user_id, **sorted_out(rules)})]
 
 
 def _of_json(text: str, file: Path, user_id: str) -> list[UserRules]:
@@ -50,7 +44,6 @@ def _of_json(text: str, file: Path, user_id: str) -> list[UserRules]:
 
 def merged(before: UserRules, more: UserRules) -> UserRules:
     """`before` with the rules of `more` added; the switches are those of `more`."""
-    columns = ("flagged_keywords", "flagged_phrases", "escalate_keywords", "escalate_phrases")
-    added = {name: once([*getattr(before, name), *getattr(more, name)]) for name in columns}
+    added = {name: once([*getattr(before, name), *getattr(more, name)]) for name in COLUMNS}
     switches = more.model_dump(include={name for name in more.model_fields_set if "ai_" in name})
     return before.model_copy(update=added | switches)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -15,6 +16,24 @@ def once(rules: Iterable[str]) -> tuple[str, ...]:
     for rule in rules:
         kept.setdefault(read_as(rule), rule)
     return tuple(kept.values())
+
+
+def columns(*, escalates: bool) -> tuple[str, str]:
+    """Of keywords and of phrases."""
+    kind = "escalate" if escalates else "flagged"
+    return f"{kind}_keywords", f"{kind}_phrases"
+
+
+COLUMNS = (*columns(escalates=False), *columns(escalates=True))
+
+
+def sorted_out(rules: Iterable[str], *, escalates: bool = False) -> dict[str, list[str]]:
+    """By column: what is a single word is a keyword, else a phrase."""
+    keyword, phrase = columns(escalates=escalates)
+    by: dict[str, list[str]] = {keyword: [], phrase: []}
+    for rule in rules:
+        by[keyword if len(rule.split()) == 1 else phrase].append(rule)
+    return by
 
 
 class UserRules(BaseModel):
@@ -36,20 +55,20 @@ class UserRules(BaseModel):
     escalate_phrases: tuple[str, ...] = ()
     version: int = 0
 
-    @field_validator("flagged_keywords", "flagged_phrases", "escalate_keywords", "escalate_phrases")
+    @field_validator(*COLUMNS)
     @classmethod
     def _each_once(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
         return once(checked_rule(rule) for rule in rules)
 
     def rules(self) -> Iterator[Rule]:
-        for keyword in self.flagged_keywords:
-            yield Rule("keyword", keyword)
-        for phrase in self.flagged_phrases:
-            yield Rule("phrase", phrase)
-        for keyword in self.escalate_keywords:
-            yield Rule("keyword", keyword, escalates=True)
-        for phrase in self.escalate_phrases:
-            yield Rule("phrase", phrase, escalates=True)
+        for escalates in (False, True):
+            keywords, phrases = columns(escalates=escalates)
+            yield from (Rule("keyword", text, escalates) for text in getattr(self, keywords))
+            yield from (Rule("phrase", text, escalates) for text in getattr(self, phrases))
+
+    def as_row(self) -> dict[str, Any]:
+        """As it is shown, and as `rules import` reads it."""
+        return self.model_dump(mode="json", exclude={"version"})
 
     def off_switch(self, channel: str | None) -> str | None:
         """The column that keeps this channel silent. A message of no channel may come from
