@@ -14,7 +14,6 @@ from unified_flow.results import Evidence
 from unified_flow.sections import Sections
 
 _SURE = 0.5
-_SENTENCES = 4
 
 
 def evidence_of(question: str, sections: Sections) -> Evidence | None:
@@ -27,7 +26,7 @@ def evidence_of(question: str, sections: Sections) -> Evidence | None:
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else question
     if talk_of(question) or len(questions_in(asked)) > 1:
         return None
-    found = quotes_for(asked, passages_of(results), _SENTENCES)
+    found = quotes_for(asked, passages_of(results))
     return Evidence(sentences=found.quotes, likely=found.confidence)
 
 

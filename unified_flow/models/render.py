@@ -78,8 +78,10 @@ def _sections(sections: Sections, left_out: Mapping[str, int]) -> Iterator[str]:
         if result is not None:
             yield _section(name, [_result(result)])
     if sections.evidence is not None:
-        # It stands for the passages that it is taken from: a small model loses itself in them.
-        likely = [_document(None, each.quote) for each in sections.evidence.sentences]
+        # It stands for the passages that it is taken from: a small model loses itself in them,
+        # and heeds most what stands last.
+        best_last = reversed(sections.evidence.sentences)
+        likely = [_document(None, each.quote) for each in best_last]
         yield _section("evidence", likely)
     elif sections.coordinator:
         found = [_tool_result(result) for result in sections.coordinator]
