@@ -68,7 +68,9 @@ def other_words(spoken: Dialect, status: int, said: str) -> Dialect | None:
 
 
 def _steps(spoken: Dialect) -> tuple[tuple[re.Pattern[str], frozenset[int], Dialect], ...]:
-    weaker: Literal["json_object", "none"] = "json_object" if spoken.response_format == "json_schema" else "none"
+    weaker: Literal["json_object", "none"] = (
+        "json_object" if spoken.response_format == "json_schema" else "none"
+    )
     return (
         (_STREAM_OPTIONS, _REFUSED, replace(spoken, usage_of_stream=False)),
         (_LIMIT, _REFUSED, replace(spoken, limit="max_completion_tokens")),
