@@ -16,11 +16,13 @@ from time import monotonic, perf_counter, sleep
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.answers import COMPLETE, DRAFT, NOTHING_CLAIMED, open_entries, script, started_phases
 from tests.servers.model_server import ModelServer, rate_limited, refused_url, status
 from tests.servers.moderation_server import ModerationServer
+from unified_flow.api.app import make_app
 from unified_flow.errors import InputError, PhaseError, RetrievalError, SynthesisError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.rules import UserRules
@@ -455,25 +457,37 @@ def test_a_turn_that_moderation_silenced_goes_on_once_it_is_back(
     assert done.closed is not None
 
 
+@pytest.mark.parametrize("lost", [False, True])
 def test_a_turn_whose_save_is_repeated_is_recorded_once(
-    home: Path, rules: GuardrailStore, monkeypatch: pytest.MonkeyPatch
+    home: Path,
+    rules: GuardrailStore,
+    moderation: ModerationServer,
+    monkeypatch: pytest.MonkeyPatch,
+    lost: bool,
 ) -> None:
-    """Its answer was decided upon before the store failed, and again when it goes on."""
+    """Its answer was let through before the store failed; who did so may have died before that
+    was recorded."""
+    settings: dict[str, Any] = {"guardrails": {"moderation_url": moderation.url}}
 
     def full(self: object, turn: Turn) -> None:
         raise RetrievalError("no room")
 
     with monkeypatch.context() as broken:
         broken.setattr(SessionStore, "save", full)
-        [turn] = say(flow_at(home, policy="silent"), "A topic?")
+        [turn] = say(flow_at(home, **settings), "A topic?")
     assert (turn.should_respond, turn.saved) == (True, False)
+    if lost:
+        with closing(sqlite3.connect(home / "shared_state" / "guardrails.sqlite3")) as database:
+            database.execute("DELETE FROM ai_decisions")
+            database.commit()
 
     async def resume() -> Any:
-        async with flow_at(home, policy="silent") as flow:
+        async with flow_at(home, **settings) as flow:
             return await resume_turn(flow, 1, Resumption())
 
     assert asyncio.run(resume()).turn.saved
     assert [decision.outcome for decision in decided(rules)] == ["passed"]
+    assert len(moderation.texts) == 2
 
 
 def test_rules_that_cannot_be_read_silence_and_are_told(home: Path) -> None:
@@ -495,6 +509,9 @@ def test_what_needs_a_person_becomes_an_escalation(home: Path, rules: GuardrailS
     assert decision.snapshot_json["intervention_id"] == entry["id"]
     say(flow_at(home), *["My lawyer!"] * 6, session="thread-7")
     assert len(open_entries(home)) == 7  # each is answered by itself
+    for _ in range(2):  # but one that is delivered twice
+        say(flow_at(home), "My lawyer!", session="thread-7", request_id="delivery-1")
+    assert len(open_entries(home)) == 8
 
 
 def test_a_model_that_is_down_for_two_attempts_is_asked_a_third_time(
@@ -563,6 +580,36 @@ def test_the_last_attempt_is_spoken_of_only_where_it_was_made(
     said = [line.split("]")[0] for line in lines(caplog)]
     assert said[-1] == "[SILENT FAILURE"
     assert "[LLM ERROR" not in said
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_over_http_too_a_model_may_be_down_for_two_attempts_and_not_for_three(
+    home: Path, docs: Path, rules: GuardrailStore, failures: int
+) -> None:
+    waits = Waits()
+    good = script(planner=[COMPLETE])
+    down = good | {"reflection": [status(503)] * failures + [good["reflection"]]}
+
+    async def ask(server: ModelServer) -> httpx.Response:
+        own = {"policy": "silent", "base_url": server.url, "docs": [docs]}
+        app = make_app(wire(home, model="test-model", pause=waits, **own))
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(
+                transport=httpx.ASGITransport(app), base_url="http://127.0.0.1"
+            ) as client,
+        ):
+            asked = {"question": "What is a topic?", "session_id": "s1"}
+            return await client.post("/query", json=asked)
+
+    with ModelServer(down) as server:
+        reply = asyncio.run(ask(server))
+    told = reply.json()
+    assert (reply.status_code, told["should_respond"]) == (200, failures == 2)
+    assert told["answer"] == (DRAFT.response if failures == 2 else "")
+    assert waits.seconds == [2.0, 4.0]
+    outcome = "passed" if failures == 2 else "llm_error"
+    assert [(d.outcome, d.retry_count) for d in decided(rules)] == [(outcome, failures)]
 
 
 def test_an_endpoint_goes_down_between_two_messages(
