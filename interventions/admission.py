@@ -43,8 +43,9 @@ class Limits:
 class Admission:
     """What happened to a put; false only when the failure was dropped.
 
-    `reason` is why it is no entry of its own: `snoozed`, `retried`, `session`, `error_type`, or for
-    a drop `queue_full`, `lock_timeout`, `corrupt`, `storage`. `detail` says more in words.
+    `reason` is why it is no entry of its own: `snoozed`, `retried`, `delivered` (a second time),
+    `session`, `error_type`, or for a drop `queue_full`, `lock_timeout`, `corrupt`, `storage`.
+    `detail` says more in words.
     """
 
     kind: AdmissionKind
@@ -88,6 +89,9 @@ def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: dateti
         return Decision(AdmissionKind.DROPPED, "queue_full", closes=retried)
 
     if failure["type"] == ESCALATION:
+        asked = [entry for entry in same_failure if _same_message(entry, failure)]
+        if asked:
+            return Decision(AdmissionKind.COUNTED, "delivered", _newest(asked), retried, known=True)
         return Decision(AdmissionKind.ACCEPTED, closes=retried, known=bool(same_failure))
     open_entries = _failures(open_entries)
 
@@ -120,6 +124,14 @@ def limit_in_the_way(entries: Sequence[Entry], returning: Entry, limits: Limits)
     if error >= limits.max_per_error_type:
         return f"{returning['error_type']} has {error} of {limits.max_per_error_type} open"
     return ""
+
+
+def _same_message(entry: Entry, failure: Entry) -> bool:
+    """Whether it is one message that was delivered twice, and so one person who waits."""
+    request = failure.get("request_id")
+    return request is not None and all(
+        entry.get(name) == failure.get(name) for name in ("request_id", "session_id", "context")
+    )
 
 
 def _failures(entries: Sequence[Entry]) -> list[Entry]:
