@@ -104,13 +104,8 @@ def test_the_eleventh_of_an_error_type_is_counted(queue, make) -> None:
 def test_whoever_waits_for_a_person_has_an_entry_of_their_own(home: Path, make) -> None:
     """As long as there is room at all; and they leave the failures theirs."""
     queue = InterventionQueue(home, max_size=14)
-    again = {
-        "type": "escalation",
-        "session_id": "one",
-        "request_id": "r",
-        "context": {"query": "?"},
-    }
-    once, twice = queue.put(make(**again)), queue.put(make(**again))
+    message = make(type="escalation", request_id="r", context={"query": "?"})
+    once, twice = queue.put(message), queue.put(message)
     assert (twice.reason, twice.intervention_id) == ("delivered", once.intervention_id)
     queue.resolve(once.intervention_id or "", "answered")
     for _ in range(12):
