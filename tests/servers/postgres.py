@@ -30,6 +30,10 @@ def postgres_server() -> Iterator[str]:
         folder = Path(tempfile.mkdtemp(prefix="uf-pg-"))
         server = get_server(folder, cleanup_mode="delete")
     try:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            # Nobody pulls the plug on a test.
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
         yield server.get_uri()
     finally:
         server.cleanup()
