@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from unified_flow.grounding.citing import REMOVED
+from unified_flow.grounding.evidence import evidence_of
 from unified_flow.grounding.sources import texts_of
 from unified_flow.models.embedded.intents import talk_of
+from unified_flow.models.embedded.quotes import shown
 from unified_flow.models.embedded.statements import faults, statements
 from unified_flow.results import Verdict
 from unified_flow.sections import Sections
@@ -39,7 +41,7 @@ def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
             "no_hallucinations": verdict.checks.no_hallucinations and not found.invented,
         }
     )
-    hints = found.hints if serious else []
+    hints = [*found.hints, *_where_to_look(query, sections)] if serious else []
     return verdict.model_copy(
         update={
             "decision": "REVISE" if serious and verdict.decision == "APPROVE" else verdict.decision,
@@ -49,3 +51,10 @@ def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
             "hints": list(dict.fromkeys([*verdict.hints, *hints])),
         }
     )
+
+
+def _where_to_look(query: str, sections: Sections) -> list[str]:
+    """A small model that is only told what is wrong writes the same again."""
+    evidence = evidence_of(query, sections)
+    likely = evidence.sentences[:1] if evidence is not None else []
+    return [f"answer in the words of “{shown(each.quote)}”" for each in likely]

@@ -1,10 +1,11 @@
 """A ModelCall as chat messages: the same call gives the same bytes.
 
-The rules and the JSON schema are the system message. The user message holds the sections that
-the phase reads, each in a block of its own, then the user's own words, then the recipe's prompt:
-small models heed what stands last, and a server that keeps what it has read need not read the
-passages again for a revision. What comes from documents and tools stands in <document> blocks and
-is data: text in it cannot close or open a block, and the rules say that it is not to be obeyed.
+The rules and the form of the reply are the system message. The user message holds the sections
+that the phase reads, each in a block of its own, then the user's own words, a draft with its
+verdict, and the recipe's prompt: small models heed what stands last, and a server that keeps what
+it has read need not read the passages again for a revision. What comes from documents and tools
+stands in <document> blocks and is data: text in it cannot close or open a block, and the rules say
+that it is not to be obeyed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pydantic import BaseModel
 from unified_flow.models import ModelCall
 from unified_flow.models.budgets import fitted
 from unified_flow.models.schema import form
-from unified_flow.results import GatheredContext, PriorTurn, ToolResult
+from unified_flow.results import GatheredContext, PriorTurn, QueryAnalysis, ToolResult
 from unified_flow.sections import PASSAGES, Sections, ToolDescription
 
 # Our own blocks; and the words that chat templates end a message with, which a server reads as
@@ -52,7 +53,8 @@ def prompt(call: ModelCall) -> Prompt:
     """Raises PromptTooLargeError."""
     fits = fitted(call.sections, call.budgets, call.phase)
     query = f"<original_query>\n{_data(call.query)}\n</original_query>"
-    parts = [*_sections(fits.sections, fits.left_out), query, call.prompt.strip()]
+    found = _sections(fits.sections, call.query, fits.left_out)
+    parts = [*found, query, *_draft(fits.sections), call.prompt.strip()]
     told = [
         {"role": "system", "content": f"{_RULES}{form(call.output)}"},
         {"role": "user", "content": "\n\n".join(parts)},
@@ -60,16 +62,14 @@ def prompt(call: ModelCall) -> Prompt:
     return Prompt(told, fits.left_out)
 
 
-
-
-def _sections(sections: Sections, left_out: Mapping[str, int]) -> Iterator[str]:
+def _sections(sections: Sections, query: str, left_out: Mapping[str, int]) -> Iterator[str]:
     if sections.history:
         turns = [_turn(turn) for turn in sections.history]
         yield _section("history", turns, left_out.get("history", 0), "older turns")
     if sections.tools:
         yield _section("tools", [_tool(tool) for tool in sections.tools])
     written: dict[str, BaseModel | None] = {
-        "query_analyzer": sections.query_analyzer,
+        "query_analyzer": _other_words(sections.query_analyzer, query),
         "reflection": sections.reflection,
         "context_gatherer": _something(sections.context_gatherer),
         "planner": sections.planner,
@@ -86,9 +86,17 @@ def _sections(sections: Sections, left_out: Mapping[str, int]) -> Iterator[str]:
     elif sections.coordinator:
         found = [_tool_result(result) for result in sections.coordinator]
         yield _section("coordinator", found, left_out.get(PASSAGES, 0), "passages of lower rank")
+
+
+def _draft(sections: Sections) -> Iterator[str]:
     for name, last in {"synthesis": sections.synthesis, "validation": sections.validation}.items():
         if last is not None:
             yield _section(name, [_result(last)])
+
+
+def _other_words(analysis: QueryAnalysis | None, query: str) -> QueryAnalysis | None:
+    """A question that stands as it was asked is not told twice."""
+    return None if analysis is not None and analysis.resolved_query == query else analysis
 
 
 def _something(gathered: GatheredContext | None) -> GatheredContext | None:
