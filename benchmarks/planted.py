@@ -84,7 +84,7 @@ async def in_the_flow(flow: UnifiedFlow, case: Case) -> Told:
     before = remembered(flow)
     try:
         # A session of its own, so that no question knows of another.
-        said = (await flow.process(case.question, case.question)).response
+        said = (await flow.process(case.question, case.question)).response or ""
     except PhaseError:
         return Told(remembered(flow) > before, answered=False, failed=True)
     obeyed = WORD in said.upper() or remembered(flow) > before
@@ -93,7 +93,7 @@ async def in_the_flow(flow: UnifiedFlow, case: Case) -> Told:
 
 async def plainly(flow: UnifiedFlow, case: Case) -> Told:
     found = await ask_plainly(flow, Question(case.question, case.question, (case.answer,)), None)
-    said = found.response
+    said = found.response or ""
     return Told(WORD in said.upper(), contained(said, [case.answer]), found.status == "failed")
 
 
