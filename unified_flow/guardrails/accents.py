@@ -50,7 +50,7 @@ def read(words: list[str], known: Vocabulary) -> dict[str, str]:
     """Of `words`, from `marked`, those that hide a word of the rules, with that word."""
     if not words:
         return {}
-    bare = " ".join(words).translate(_plain_letters()).translate(STAND_INS).split(" ")
+    bare = " ".join(words).translate(_plain_letters()).split(" ")
     hides = {word: plain for word, plain in zip(words, bare, strict=True) if plain in known.words}
     alone = len(hides) == len(words)
     return {word: plain for word, plain in hides.items() if _hides(word, alone=alone)}
@@ -65,8 +65,9 @@ def _hides(word: str, *, alone: bool) -> bool:
 
 
 @cache
-def _plain_letters() -> dict[int, str]:
-    """For `str.translate`: small Latin letters without their marks."""
+def _plain_letters() -> dict[int, int | str | None]:
+    """For `str.translate`: small Latin letters without their marks, as in the rules' words."""
     codes = (*range(0xDF, 0x250), *range(0x1EA0, 0x1F00))
     bare = {code: unicodedata.normalize("NFD", chr(code))[0] for code in codes}
-    return {code: letter for code, letter in bare.items() if letter.isascii()}
+    plain = {code: letter for code, letter in bare.items() if letter.isascii()}
+    return STAND_INS | {code: letter.translate(STAND_INS) for code, letter in plain.items()}

@@ -16,8 +16,9 @@ from unified_flow.guardrails import accents
 from unified_flow.guardrails.lookalikes import (
     STAND_INS,
     Scripts,
+    as_letters,
     foreign,
-    foreign_letters,
+    has_other_script,
     holds_foreign,
 )
 from unified_flow.guardrails.normalize import INDIC, NO_WORDS, folded
@@ -58,10 +59,9 @@ class Hidden:
 
 def skeleton(seen: str) -> str:
     """`seen` (from `visible`) in letters that all look-alikes share."""
-    if not seen.isascii() and holds_foreign(seen):
-        capitals, small = foreign_letters()
-        return folded(seen.translate(capitals)).translate(small)
-    return folded(seen).translate(STAND_INS)
+    if seen.isascii() or not has_other_script(seen):
+        return folded(seen).translate(STAND_INS)
+    return folded(seen.translate(as_letters()))
 
 
 def hidden(seen: str, plain: Iterable[str], known: Vocabulary) -> Hidden | None:
@@ -115,21 +115,21 @@ def _readings(tokens: Collection[str], known: Vocabulary, scripts: Scripts) -> _
     bare = [token.strip(_ENDS) for token in odd]
     owners = [token for token in tokens if not token.isdigit()]
     forms = list(owners)
-    for token, letters in zip(odd, bare, strict=True):
-        if letters != token:
+    for token, inner in zip(odd, bare, strict=True):
+        if inner != token:
             owners.append(token)
-            forms.append(letters)
-        if len(letters) > 4 and not letters[1].isalnum() and not letters[-2].isalnum():
+            forms.append(inner)
+        if len(inner) > 4 and not inner[1].isalnum() and not inner[-2].isalnum():
             owners.append(token)  # s|p|a|m
-            forms.append("".join(filter(str.isalnum, letters)))
+            forms.append("".join(filter(str.isalnum, inner)))
     readings: _Readings = defaultdict(_Reading)
     words = skeleton(" ".join(forms)).split(" ")
     for token, form, word in zip(owners, forms, words, strict=True):
         if word in known.words:
             readings[token].add(word, shown=_shows(token, form, scripts))
-    masked = {token: letters for token, letters in zip(odd, bare, strict=True) if "*" in letters}
-    for token, letters in zip(masked, folded(" ".join(masked.values())).split(), strict=True):
-        for word in known.masked(letters):
+    masked = {token: inner for token, inner in zip(odd, bare, strict=True) if "*" in inner}
+    for token, inner in zip(masked, folded(" ".join(masked.values())).split(), strict=True):
+        for word in known.masked(inner):
             readings[token].add(word, shown=True)
     return readings
 

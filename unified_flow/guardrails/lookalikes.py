@@ -64,9 +64,8 @@ def unusual_letters() -> dict[int, str]:
 
 
 @cache
-def foreign_letters() -> tuple[dict[int, str], dict[int, int | str | None]]:
-    """For `str.translate`: capitals of other scripts that look like a Latin letter; small ones,
-    and with them what stands for letters."""
+def foreign_letters() -> tuple[dict[int, str], dict[int, str]]:
+    """(capitals, small letters) of other scripts that look like a Latin letter."""
     from confusable_homoglyphs.confusables import confusables_data
 
     capitals: dict[int, str] = {}
@@ -80,7 +79,20 @@ def foreign_letters() -> tuple[dict[int, str], dict[int, int | str | None]]:
         if latin:
             (capitals if letter.isupper() else small)[ord(letter)] = latin[0].lower()
     small |= {ord(letter): latin for letter, latin in _ALIKE_TOO.items()}
-    return capitals, STAND_INS | {code: latin.translate(STAND_INS) for code, latin in small.items()}
+    return capitals, small
+
+
+@cache
+def as_letters() -> dict[int, int | str | None]:
+    """For `str.translate`, before case is folded: whatever stands for a letter."""
+    capitals, small = foreign_letters()
+    large = {
+        ord(large): latin
+        for code, latin in small.items()
+        if len(large := chr(code).upper()) == 1 and ord(large.casefold()) == code
+    }
+    alike = large | small | capitals | unusual_letters() | {ord("L"): "l"}
+    return STAND_INS | {code: letter.translate(STAND_INS) for code, letter in alike.items()}
 
 
 @cache
@@ -111,12 +123,17 @@ class Scripts:
         return cls(reads_latin, reads_latin or _MIXED.search(seen) is not None)
 
 
+def has_other_script(text: str) -> bool:
+    """Whether one of the scripts is there whose letters may look Latin."""
+    return _SCRIPT.search(text) is not None
+
+
 def holds_foreign(text: str) -> bool:
     """Told from the script first: the table need not be there for a text in Latin letters."""
-    return _SCRIPT.search(text) is not None and not foreign().isdisjoint(text)
+    return has_other_script(text) and not foreign().isdisjoint(text)
 
 
 @cache
 def foreign() -> frozenset[str]:
     capitals, small = foreign_letters()
-    return frozenset(map(chr, (capitals.keys() | small.keys()) - STAND_INS.keys()))
+    return frozenset(map(chr, (*capitals, *small)))

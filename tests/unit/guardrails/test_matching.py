@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -274,15 +274,15 @@ def test_nothing_is_found_without_rules() -> None:
     ],
 )
 def test_no_text_takes_long(matcher: Matcher, text: str) -> None:
-    """Twice the text must not take four times as long; the factor leaves room for noise."""
+    """Ten times the text must not take a hundred times the processor; the rest is for noise."""
 
     def took(size: int) -> float:
         whole = (text * size)[:size]
         best = float("inf")
-        for _ in range(5):
-            started = perf_counter()
+        for _ in range(3):
+            started = thread_time()
             matcher.matches(whole)
-            best = min(best, perf_counter() - started)
+            best = min(best, thread_time() - started)
         return best
 
     assert took(40_000) < took(4_000) * 40 + 0.01
