@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.answers import COMPLETE, scripted_flow
 from unified_flow.memory import MemoryStore
 
@@ -38,7 +38,7 @@ def offered(home: Path, line: str) -> str:
         "COMP_CWORD": str(words.count(" ")),
         "UNIFIED_FLOW_HOME": str(home),
     }
-    return subprocess.run([BIN], env=env, capture_output=True, text=True, check=False).stdout
+    return forked.run([BIN], env=env, capture_output=True, text=True, check=False).stdout
 
 
 @pytest.mark.parametrize(

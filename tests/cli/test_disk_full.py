@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
+
 ASK = """
 import resource, sys
+from tests import forked
 from unified_flow.cli.app import app
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 app(sys.argv[2:])
@@ -20,9 +23,9 @@ app(sys.argv[2:])
 
 def ask(limit_bytes: int, home: Path, docs: Path) -> subprocess.CompletedProcess[str]:
     warm = [sys.executable, "-m", "unified_flow", "index", str(docs), "--home", str(home)]
-    subprocess.run(warm, check=True, capture_output=True)
+    forked.run(warm, check=True, capture_output=True)
     question = ["ask", "What are topics for?", "--docs", str(docs), "--home", str(home), "--json"]
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-c", ASK, str(limit_bytes), *question],
         capture_output=True,
         text=True,
@@ -62,7 +65,7 @@ def test_a_turn_that_cannot_go_on_for_want_of_room_stands_as_it_stood(
     journal = home / "shared_state/turns/turn_000001/journal.jsonl"
     before = journal.read_bytes()
     limit = str(len(before) + 10)
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", ASK, limit, "resume", "1", "--home", str(home)],
         capture_output=True,
         text=True,
@@ -80,7 +83,7 @@ def test_the_limit_does_bite(tmp_path: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
     code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9, -1)); "
     code += "import sys; f = open(sys.argv[1], 'wb', 0); f.write(b'x' * 9); f.write(b'x')"
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", code, str(tmp_path / "f")], capture_output=True, check=False
     )
     assert b"File too large" in done.stderr

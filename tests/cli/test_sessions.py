@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests import forked
 from tests.answers import COMPLETE, scripted_flow
 from unified_flow.cli.app import app
 from unified_flow.errors import PhaseError
@@ -100,7 +100,7 @@ def test_a_full_disk_leaves_the_file_that_was_there(tmp_path: Path, force: bool)
     if force:
         target.write_text("my own words")
     left = list(tmp_path.iterdir())
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", FULL, target, str(force)],
         capture_output=True,
         text=True,

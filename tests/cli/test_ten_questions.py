@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pexpect
 import pytest
 
 from interventions import InterventionQueue
+from tests import forked
 from tests.answers import script
 from tests.office import write_pdf, write_slides, write_word, write_workbook
 from tests.servers import mcp_server
@@ -109,7 +109,7 @@ def test_ten_questions_with_a_failure_that_is_mended_and_resumed(
     assert chat.exitstatus == 0
 
     assert InterventionQueue(project).open_count() == 0
-    shown = subprocess.run(
+    shown = forked.run(
         [*FLOW, "sessions", "show", "ten", "--json", "--home", str(project)],
         capture_output=True,
         text=True,

@@ -1,9 +1,9 @@
-"""What one writer process does; run as a script so that it can really be killed.
+"""What one writer process does; a process of its own so that it can really be killed.
 
-queue_worker.py HOME puts NAME COUNT       put COUNT failures, acknowledge each on stdout
-queue_worker.py HOME forever NAME          put until killed
-queue_worker.py HOME mixed NAME COUNT      put, and resolve what was put before
-queue_worker.py HOME plain NAME COUNT      add to the file under plain filelock, as a user might
+queue_worker HOME puts NAME COUNT       put COUNT failures, acknowledge each on stdout
+queue_worker HOME forever NAME          put until killed
+queue_worker HOME mixed NAME COUNT      put, and resolve what was put before
+queue_worker HOME plain NAME COUNT      add to the file under plain filelock, as a user might
 """
 
 from __future__ import annotations

@@ -21,16 +21,16 @@ import pytest
 from interventions import InterventionQueue, InterventionRequest
 from interventions.errorlog import error_lines
 from interventions.home import queue_file
+from tests import forked
 
-WORKER = Path(__file__).with_name("queue_worker.py")
 SOAK = bool(os.environ.get("SOAK"))
 NO_CAP = 10**9
 
 
 def start(home: Path, what: str, name: str, count: int | None = None) -> subprocess.Popen[str]:
-    words = [sys.executable, str(WORKER), str(home), what, name]
+    words = [sys.executable, "-m", "tests.concurrency.queue_worker", str(home), what, name]
     words += [str(count)] if count is not None else []
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    return forked.Process(words, cwd=forked.REPOSITORY, stdout=subprocess.PIPE, text=True)
 
 
 def finish(workers: list[subprocess.Popen[str]]) -> list[list[str]]:

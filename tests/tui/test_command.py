@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue
+from tests import forked
 from tests.tui.scene import fill, put
 
 MONITOR = [sys.executable, "-m", "monitor"]
 
 
 def _run(*arguments: str, **over: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return forked.run(
         [*MONITOR, *arguments],
         capture_output=True,
         text=True,
@@ -93,7 +94,7 @@ def test_a_mistake_ends_with_its_own_code_and_tells_no_secrets(
 ) -> None:
     put(queue)
     picture = [str(tmp_path / "x.svg")] if face == "--picture" else []
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", CRASH, "--home", str(queue.home), face, *picture],
         capture_output=True,
         text=True,

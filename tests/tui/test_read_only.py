@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import pytest
 
 from interventions import InterventionQueue
 from interventions.home import archive_file, queue_file, state_folder
+from tests import forked
 from tests.tui.scene import put
 
 # The first look loads every module that is imported late: who is nobody may not be allowed to read
@@ -57,7 +57,7 @@ def outside() -> Iterator[Path]:
 
 
 def _look(first: Path, then: Path) -> list[str]:
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", LOOK, str(first), str(then)],
         capture_output=True,
         text=True,
