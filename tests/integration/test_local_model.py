@@ -24,6 +24,7 @@ from unified_flow.models import ModelCall
 from unified_flow.models.local import weights
 from unified_flow.models.local.model import LocalModel
 from unified_flow.models.local.server import LocalModelError, LocalServer
+from unified_flow.models.local.warm import noted
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.sections import Sections
 
@@ -122,6 +123,23 @@ def test_a_killed_server_is_said_and_started_again(home: Path) -> None:
         await model.aclose()
 
     asyncio.run(ask())
+
+
+def test_a_warm_server_that_goes_away_is_said(home: Path, running: LocalServer) -> None:
+    async def ask() -> None:
+        model = local_model(home)
+        slow = CALL.__class__(**{**vars(CALL), "max_tokens": 400, "output": Sentence})
+        task = asyncio.ensure_future(model.complete(slow))
+        assert running.pid is not None
+        while not await asyncio.to_thread(busy, running.pid):
+            await asyncio.sleep(0.02)
+        os.kill(running.pid, signal.SIGKILL)
+        with pytest.raises(LocalModelError, match=r"keeps for smollm2\.gguf went away"):
+            await task
+        await model.aclose()
+
+    with noted(home, WEIGHTS, running.start()):
+        asyncio.run(ask())
 
 
 class Sentence(BaseModel):

@@ -61,6 +61,12 @@ class LocalModel:
                     f"the process of {self.path.name} died while it answered: {ended}",
                     hint="the next call starts it again; with too little memory it dies again",
                 ) from exc
+            if self._server.pid is None and not isinstance(exc, httpx.TimeoutException):
+                raise LocalModelError(
+                    f"the server that `unified-flow model serve` keeps for {self.path.name} went"
+                    " away while it answered",
+                    hint="its terminal says why; the next call starts a process of its own",
+                ) from exc
             raise
 
     async def aclose(self) -> None:
