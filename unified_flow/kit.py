@@ -95,12 +95,13 @@ class Kit:
         context_gatherer: GatheredContext | None = None,
         evidence: Evidence | None = None,
         by_rules: bool = False,
+        freely: bool = False,
         stream: str | None = None,
     ) -> T:
         """The model's answer as `output`; the keywords add inputs that are no section yet.
 
-        `by_rules` asks the embedded model, whichever the phase has. Onlookers see the text of the
-        answer's field `stream` while it is written.
+        `by_rules` asks the embedded model, whichever the phase has; `freely` leaves out the
+        recipe's `top_p`. Onlookers see the text of the answer's field `stream` while it is written.
 
         Raises what the model raises, NotJSONError or SchemaMismatchError for an answer that
         does not fit, LimitReachedError before one call too many.
@@ -123,7 +124,7 @@ class Kit:
             temperature=self.recipe.head.temperature,
             max_tokens=self.recipe.head.token_budget,
             budgets=self.recipe.head.budgets,
-            top_p=self.recipe.head.top_p,
+            top_p=None if freely else self.recipe.head.top_p,
             stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
         )
         self.where = Where(stage="llm", model=model.name)

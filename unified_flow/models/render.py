@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from unified_flow.models import ModelCall
 from unified_flow.models.budgets import fitted
 from unified_flow.models.schema import form
-from unified_flow.results import GatheredContext, PriorTurn, QueryAnalysis, ToolResult
+from unified_flow.results import Draft, GatheredContext, PriorTurn, QueryAnalysis, ToolResult
 from unified_flow.sections import PASSAGES, Sections, ToolDescription
 
 # Our own blocks; and the words that chat templates end a message with, which a server reads as
@@ -54,7 +54,9 @@ def prompt(call: ModelCall) -> Prompt:
     fits = fitted(call.sections, call.budgets, call.phase)
     query = f"<original_query>\n{_data(call.query)}\n</original_query>"
     found = _sections(fits.sections, call.query, fits.left_out)
-    parts = [*found, query, *_draft(fits.sections), call.prompt.strip()]
+    # Who writes a draft anew is told what was wrong with the last one; shown it, they copy it.
+    drafts = replace(fits.sections, synthesis=None) if call.output is Draft else fits.sections
+    parts = [*found, query, *_draft(drafts), call.prompt.strip()]
     told = [
         {"role": "system", "content": f"{_RULES}{form(call.output)}"},
         {"role": "user", "content": "\n\n".join(parts)},

@@ -20,8 +20,10 @@ SEVERITY = "high"
 async def run(turn: Turn, kit: Kit) -> Draft:
     found = evidence_of(turn.question, turn.sections) if kit.leaves_to_rules else None
     nothing = found is not None and not found.sentences
-    draft = await kit.ask(Draft, evidence=found, by_rules=nothing, stream="response")
-    if draft.abstained and found is not None and is_sure(found) and not _is_revision(turn):
+    again = _is_revision(turn)
+    # A revision that is drawn as narrowly as the draft was comes out as the same draft.
+    draft = await kit.ask(Draft, evidence=found, by_rules=nothing, freely=again, stream="response")
+    if draft.abstained and found is not None and is_sure(found) and not again:
         # Small models abstain too readily. If it has nothing to say, its revision tells.
         draft = draft.model_copy(update={"abstained": False})
     return cited(draft, turn.question, turn.sections)
