@@ -33,7 +33,8 @@ REVISION = "0002"
 MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK = 7166451
 # One turn has waited for a database that is away: those of the next seconds need not.
-_AWAY = Rules(failures=1, open_s=5.0)
+_SERVER_AWAY = Rules(failures=1, open_s=5.0)
+_FILE_LOCKED = Rules(failures=1, open_s=1.0)
 
 
 class RefusedError(RetrievalError):
@@ -51,6 +52,7 @@ class Database:
         self._opening = Lock()
         self._inode: int | None = None
         self._circuit = Circuit()
+        self._rests = _SERVER_AWAY if file is None else _FILE_LOCKED
         self._asking = Lock()
         self._away: RetrievalError | None = None
         # One for all threads: whoever makes the tables holds it twice.
@@ -123,7 +125,7 @@ class Database:
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
         with self._asking:
-            self._circuit, left_s = asked(self._circuit, monotonic(), _AWAY)
+            self._circuit, left_s = asked(self._circuit, monotonic(), self._rests)
         if left_s is not None and self._away is not None:
             raise RetrievalError(str(self._away), hint=self._away.hint)
         try:
@@ -132,7 +134,7 @@ class Database:
         except (OperationalError, PoolTimeoutError) as exc:
             with self._asking:
                 self._away = self._told_of(exc)
-                self._circuit = failed(self._circuit, monotonic(), _AWAY)
+                self._circuit = failed(self._circuit, monotonic(), self._rests)
             raise
         except BaseException:
             with self._asking:
