@@ -49,7 +49,7 @@ def spelled(tokens: Sequence[str], gaps: Sequence[str], coded: Callable[[str], b
                 found.spelled.append(tokens[first] + after)  # s p4m
             continue
         widths = [_width(gap) for gap in gaps[first:last]]
-        whole, narrow = _run(found, tokens[first:done], widths)
+        whole, narrow = _run(found, tokens[first:done], widths, coded)
         if first and len(whole[0]) > 1 and _width(gaps[first - 1]) == narrow:
             found.spelled.append(tokens[first - 1] + whole[0])  # sp.a.m
         if after and len(whole[-1]) > 1 and _width(gaps[last]) == narrow:
@@ -59,7 +59,7 @@ def spelled(tokens: Sequence[str], gaps: Sequence[str], coded: Callable[[str], b
 
 
 def _run(
-    found: Spelled, letters: Sequence[str], widths: Sequence[int]
+    found: Spelled, letters: Sequence[str], widths: Sequence[int], coded: Callable[[str], bool]
 ) -> tuple[Sequence[str], int]:
     """Of single letters one after another, with the gaps between them: those that stand together,
     and how narrow their gaps are."""
@@ -76,7 +76,7 @@ def _run(
     if len(parts) > 1 and narrow > _TIGHT and max(widths) < _MIXED:
         found.spelled += _readings("".join(letters))
     for part in parts:
-        if len(part) >= SHORTEST_SPELLED:
+        if len(part) >= SHORTEST_SPELLED and (part.isalpha() or coded(part)):
             found.apart.add(len(found.tokens))
             found.tokens.append(part)
             found.spelled += _readings(part)

@@ -180,7 +180,15 @@ INNOCENT = [
     *("Hi! Great!", "(note: this is fine)", "no. Yes.", "it costs $5, or $6, or $7"),
     # Lists, times and initials are not spelled out.
     *("options a, s, s", "a: s; s", "5 p.a. m", "at 5 p.m. or a.m.", "S. P. A. Martinez"),
-    *("plan a, plan s. Plan s", "U S Army", "a.s sistant", "i s", "vitamins c, u, m"),
+    *(
+        "plan a, plan s. Plan s",
+        "U S Army",
+        "a.s sistant",
+        "i s",
+        "vitamins c, u, m",
+        "s 3 8",
+        "a{5,5}",
+    ),
     # With digits, short words are something else; masks hide no more than half of a word.
     *("COP26", "fan2", "A380", "K9", "MP3", "3*4*5", "**f** *k*", "c*m", "*.txt", "f***"),
     # Marks that make another word, or that this language has.
