@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from unified_flow.cli.app import app
 from unified_flow.documents import Documents, open_documents
 from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.retrieval.explain import Ranks
+from unified_flow.retrieval.vectors import store
+from unified_flow.retrieval.vectors.embedding import LocalEmbedder
 from unified_flow.retrieval.vectors.fusion import fused
 
 MEANINGS = (("car", "automobile", "vehicle"), ("bread", "loaf", "dough"), ("rain", "storm"))
@@ -33,6 +36,8 @@ class Embeddings:
         self.status = 200
         self.body: bytes | None = None
         self.more = 0  # numbers of each vector
+        self.longest = 10_000  # characters of a text
+        self.most = 100  # texts of a request
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
@@ -44,7 +49,11 @@ class Embeddings:
                     for n, text in enumerate(asked["input"])
                 ]
                 body = outer.body or json.dumps({"data": rows[::-1]}).encode()
-                self.send_response(outer.status)
+                status = outer.status
+                lengths = [len(text) for text in asked["input"]]
+                if max(lengths) > outer.longest or len(lengths) > outer.most:
+                    status, body = 500, b"input is too large to process"
+                self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -147,21 +156,87 @@ def test_two_processes_may_use_one_folder(home: Path, garage: Path, embeddings: 
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "message"),
+    ("status", "body", "message", "hint"),
     [
-        (500, b"broken", "status 500"),
-        (401, b"no key", "status 401"),
-        (200, b"[]", "does not answer with embeddings"),
-        (200, b'{"data": []}', "0 vectors for"),
+        (500, b"broken", "status 500: 'broken'", "mend the server"),
+        (503, b"loading", "status 503: 'loading'", "mend the server"),
+        (401, b"no key", "status 401", "api_key_env"),
+        (404, b"no such model", "status 404: 'no such model'", "mend model"),
+        (200, b"[]", "does not answer with embeddings", "OpenAI-compatible"),
+        (200, b'{"data": []}', "0 vectors for", ""),
     ],
 )
 def test_a_server_that_fails_is_a_retrieval_error(
-    home: Path, garage: Path, embeddings: Embeddings, status: int, body: bytes, message: str
+    home: Path,
+    garage: Path,
+    embeddings: Embeddings,
+    status: int,
+    body: bytes,
+    message: str,
+    hint: str,
 ) -> None:
     embeddings.status, embeddings.body = status, body
-    with pytest.raises(RetrievalError, match=message):
+    with pytest.raises(RetrievalError, match=message) as caught:
         documents(home, garage, embeddings).search("car")
-    embeddings.close()
+    assert hint in (caught.value.hint or "")
+
+
+def test_a_text_that_is_too_long_is_named_and_what_is_long_together_goes_alone(
+    home: Path, garage: Path, embeddings: Embeddings
+) -> None:
+    embeddings.most = 1
+    documents(home, garage, embeddings).refresh()
+    embeddings.longest = 60
+    (garage / "d.md").write_text(f"# Four\n\n{'Every vehicle has wheels. ' * 9}\n")
+    with pytest.raises(RetrievalError, match=r"garage/d\.md:3 has no vector .*too large") as caught:
+        documents(home, garage, embeddings).refresh()
+    assert ".gitignore" in str(caught.value.hint)
+
+
+def test_what_is_down_is_an_intervention_that_says_what_to_start(
+    home: Path, garage: Path, embeddings: Embeddings
+) -> None:
+    nobody = Embeddings()
+    nobody.close()
+    unreachable = nobody.url.removesuffix("/v1")
+    for base_url, more, message, hint in (
+        (nobody.url, "", f"embedding server {nobody.url}/embeddings", "base_url"),
+        (embeddings.url, f'qdrant_url = "{unreachable}"', f"vector store {unreachable}", "qdrant_"),
+        (embeddings.url, f'qdrant_url = "{embeddings.url}"', "status 501", "is there a Qdrant"),
+    ):
+        (home / "unified_flow.toml").write_text(
+            f'[vectors]\nmodel = "test-embeddings"\nbase_url = "{base_url}"\n{more}\n'
+        )
+        asked = ["ask", "What needs oil?", "--docs", str(garage), "--home", str(home)]
+        outcome = CliRunner().invoke(app, asked)
+        assert outcome.exit_code == 1
+        assert "retrieval_error" in outcome.output
+        assert message in outcome.output
+        assert hint in outcome.output.partition("hint:")[2]
+
+
+def test_a_folder_that_another_process_keeps_is_a_retrieval_error(
+    home: Path, garage: Path, embeddings: Embeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents(home, garage, embeddings).refresh()
+    monkeypatch.setattr(store, "LOCK_WAIT_S", 0.1)
+    # A lock is of the file as it was opened, so it makes no difference which process has it.
+    with (home / "shared_state" / "index" / "vectors.lock").open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(RetrievalError, match="in use by another process") as caught:
+            documents(home, garage, embeddings).search("car")
+    assert "qdrant_url" in str(caught.value.hint)
+    assert documents(home, garage, embeddings).search("my car", 1)[0].path == "garage/a.md"
+
+
+def test_another_file_of_the_same_name_is_another_model(tmp_path: Path) -> None:
+    names = set()
+    for size in (10, 20):
+        path = tmp_path / str(size) / "model.gguf"
+        path.parent.mkdir()
+        path.write_bytes(b"GGUF" + bytes(size))
+        names.add(LocalEmbedder(path, start_timeout_s=1, timeout_s=1).name)
+    assert len(names) == 2
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ _EXTRA_BYTES = 400_000_000
 
 def checked(path: Path) -> Path:
     """`path` itself. Raises ConfigError for what is no model file, or is larger than memory."""
-    hint = "Name a .gguf file: --model local:/path/model.gguf"
+    hint = "Name a .gguf file: --model local:/path/model.gguf, or path under [local] or [vectors]"
     try:
         size = path.stat().st_size
         with path.open("rb") as file:

@@ -14,7 +14,17 @@ from unified_flow.models.client import is_loopback
 from unified_flow.models.local.server import ALIAS, LocalServer
 
 BATCH = 32  # texts in one request
+LOCAL_BATCH = 4  # a processor gains nothing by more, and each request must end within timeout_s
 _SHOWN = 200
+_PERHAPS_TOO_LONG = {400, 413, 422, 500}  # 500 is llama.cpp's
+
+
+class TextRefusedError(RetrievalError):
+    """The server takes other texts, or none; `text` is the one that it was asked about."""
+
+    def __init__(self, message: str, *, hint: str, text: str) -> None:
+        super().__init__(message, hint=hint)
+        self.text = text
 
 
 class Embedder(Protocol):
@@ -31,10 +41,23 @@ class Embedder(Protocol):
 
 
 class HttpEmbedder:
-    """`POST {base_url}/embeddings`. Blocking; `timeout_s` is for one batch."""
+    """`POST {base_url}/embeddings`. Blocking; `timeout_s` is for one batch. `shown` names the model
+    in errors."""
 
-    def __init__(self, base_url: str, model: str, api_key: str | None, timeout_s: float) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        api_key: str | None,
+        timeout_s: float,
+        *,
+        shown: str | None = None,
+        batch: int = BATCH,
+    ) -> None:
         self.name = model
+        self._shown = shown or model
+        self._batch_size = batch
+        self._timeout_s = timeout_s
         self._url = f"{base_url.rstrip('/')}/embeddings"
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._client = httpx.Client(
@@ -46,30 +69,23 @@ class HttpEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         found: list[list[float]] = []
-        for start in range(0, len(texts), BATCH):
-            found += self._batch(list(texts[start : start + BATCH]))
+        for start in range(0, len(texts), self._batch_size):
+            found += self._batch(list(texts[start : start + self._batch_size]))
         return found
 
     def close(self) -> None:
         self._client.close()
 
     def _batch(self, texts: list[str]) -> list[list[float]]:
+        response = self._posted(texts)
+        if response.status_code in _PERHAPS_TOO_LONG and len(texts) > 1:
+            # One of them may be too long, or all of them together: each alone tells which.
+            return [vector for text in texts for vector in self._batch([text])]
+        if not response.is_success:
+            raise _refused(self._shown, response, texts[0])
         try:
-            response = self._client.post(self._url, json={"model": self.name, "input": texts})
-            response.raise_for_status()
             rows = sorted(response.json()["data"], key=lambda row: row["index"])
             vectors = [[float(x) for x in row["embedding"]] for row in rows]
-        except httpx.HTTPStatusError as exc:
-            raise RetrievalError(
-                f"the embedding server refused {self.name}: status {exc.response.status_code}:"
-                f" {exc.response.text[:_SHOWN]!r}",
-                hint="mend [vectors] in unified_flow.toml, or the server",
-            ) from None  # the original holds the key in its request
-        except httpx.HTTPError as exc:
-            raise RetrievalError(
-                f"the embedding server {self._url} cannot be used: {exc or type(exc).__name__}",
-                hint="start it, or mend [vectors] in unified_flow.toml",
-            ) from None
         except (ValueError, LookupError, TypeError) as exc:
             raise RetrievalError(
                 f"{self._url} does not answer with embeddings: {exc}",
@@ -80,17 +96,48 @@ class HttpEmbedder:
         if not vectors[0] or not all(isfinite(x) for each in vectors for x in each):
             what = "vectors without numbers" if not vectors[0] else "numbers that are none (NaN)"
             raise RetrievalError(
-                f"the embedding model {self.name} gave {what}",
+                f"the embedding model {self._shown} gave {what}",
                 hint=f"mend the model behind {self._url}; what is embedded already stays",
             )
         return vectors
+
+    def _posted(self, texts: list[str]) -> httpx.Response:
+        try:
+            return self._client.post(self._url, json={"model": self.name, "input": texts})
+        except httpx.ReadTimeout:
+            raise RetrievalError(
+                f"the embedding server {self._url} has not answered within {self._timeout_s:g} s"
+                f" ({len(texts)} texts)",
+                hint="raise timeout_s under [vectors], or take a smaller model; what is embedded"
+                " already stays",
+            ) from None
+        except httpx.HTTPError as exc:
+            raise RetrievalError(
+                f"the embedding server {self._url} cannot be used: {exc or type(exc).__name__}",
+                hint="start it, or mend base_url under [vectors] in unified_flow.toml",
+            ) from None  # the original holds the key in its request
+
+
+def _refused(model: str, response: httpx.Response, text: str) -> RetrievalError:
+    status = response.status_code
+    said = f"the embedding server refused {model}: status {status}: {response.text[:_SHOWN]!r}"
+    if status in _PERHAPS_TOO_LONG:
+        hint = "is the text too long for the model? Else mend the server, or [vectors]"
+        return TextRefusedError(said, hint=hint, text=text)
+    if status in {401, 403}:
+        hint = "set the variable that api_key_env under [vectors] names (OPENAI_API_KEY)"
+    elif status == 404:
+        hint = "mend model or base_url under [vectors]: has the server this model, and /v1?"
+    else:
+        hint = "mend the server, or [vectors] in unified_flow.toml"
+    return RetrievalError(said, hint=hint)
 
 
 class LocalEmbedder:
     """A .gguf file, served by llama.cpp in a process of its own from the first use on."""
 
     def __init__(self, path: Path, *, start_timeout_s: float, timeout_s: float) -> None:
-        self.name = path.name
+        self.name = _named(path)
         self._timeout_s = timeout_s
         self._server = LocalServer(
             path, context_tokens=2048, start_timeout_s=start_timeout_s, embedding=True
@@ -104,7 +151,14 @@ class LocalEmbedder:
             except UnifiedFlowError as exc:
                 raise RetrievalError(str(exc), hint=exc.hint) from exc
             self.close_client()
-            self._served = HttpEmbedder(address.url, ALIAS, address.key, self._timeout_s)
+            self._served = HttpEmbedder(
+                address.url,
+                ALIAS,
+                address.key,
+                self._timeout_s,
+                shown=self.name,
+                batch=LOCAL_BATCH,
+            )
         return self._served.embed(texts)
 
     def close_client(self) -> None:
@@ -115,3 +169,11 @@ class LocalEmbedder:
     def close(self) -> None:
         self.close_client()
         self._server.stop()
+
+
+def _named(path: Path) -> str:
+    """With the size: another file of the same name is another model."""
+    try:
+        return f"{path.name} ({path.stat().st_size} bytes)"
+    except OSError:
+        return path.name  # which `start` reports

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from unified_flow.errors import RetrievalError
 from unified_flow.retrieval import Passage
 from unified_flow.retrieval.explain import Explanation, explain_fused
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.reader import Reader
 from unified_flow.retrieval.scope import restricting
-from unified_flow.retrieval.vectors.embedding import BATCH, Embedder
+from unified_flow.retrieval.vectors.embedding import BATCH, Embedder, TextRefusedError
 from unified_flow.retrieval.vectors.fusion import fused
 from unified_flow.retrieval.vectors.store import VectorStore, key_of
 
@@ -44,7 +45,10 @@ class Vectors:
         missing = [key for key in texts if key not in known]
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
-            vectors = self._embedder.embed([texts[key] for key in batch])
+            try:
+                vectors = self._embedder.embed([texts[key] for key in batch])
+            except TextRefusedError as exc:
+                raise _placed(index, self._chunks[key_of(exc.text)], exc) from exc
             self._store.add(dict(zip(batch, vectors, strict=True)))
             if progress is not None:
                 progress(start + len(batch), len(missing))
@@ -102,6 +106,18 @@ def _chunks(reader: Reader) -> tuple[dict[str, str], dict[str, int]]:
         texts.setdefault(key, embedded)
         chunks.setdefault(key, rowid)
     return texts, chunks
+
+
+def _placed(index: Index, chunk: int, refused: TextRefusedError) -> RetrievalError:
+    """The same, with where the text stands."""
+    with index.reading() as reader:
+        found = reader.passages([(0.0, chunk)], 1)
+    where = found[0][0].source() if found else "a text"  # gone meanwhile
+    return RetrievalError(
+        f"{where} has no vector ({len(refused.text):,} characters): {refused}",
+        hint="is it too long for the model? Take one that reads longer texts, or keep the file out"
+        " of the index (.gitignore); else mend the server",
+    )
 
 
 def _by_words(reader: Reader, query: str, limit: int) -> list[int]:

@@ -6,13 +6,14 @@ text that changed is another point.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
 
 from interventions.home import make_private_folder
 from unified_flow.errors import ConfigError, RetrievalError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 LOCK_WAIT_S = 10.0
 PAUSE_S = 0.05
 PAGE = 1000
+_SHOWN = 200
 
 
 def key_of(text: str) -> str:
@@ -117,7 +119,7 @@ class VectorStore:
     @contextmanager
     def _open(self) -> Iterator[QdrantClient]:
         try:
-            with closing(self._client()) as client:
+            with self._alone(), closing(self._client()) as client:
                 yield client
         except ImportError as exc:
             raise ConfigError(
@@ -127,26 +129,60 @@ class VectorStore:
             raise
         except Exception as exc:  # the client has no base class for what it raises
             raise RetrievalError(
-                f"the vector store {self._place} cannot be used: {exc or type(exc).__name__}",
-                hint="is the server there, and of the model that the collection was made with?"
+                f"the vector store {self._place} cannot be used: {_said(exc)}",
+                hint=_server_hint(exc)
                 if isinstance(self._place, str)
                 else f"remove {self._place} to have it made anew",
             ) from exc
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """A folder is for one process at a time: Qdrant refuses a second one, we wait for it."""
+        if isinstance(self._place, str):
+            yield
+            return
+        make_private_folder(self._place)
+        lock = FileLock(f"{self._place}.lock", timeout=LOCK_WAIT_S, mode=0o600)
+        try:
+            lock.acquire(poll_interval=PAUSE_S)
+        except Timeout as exc:
+            raise self._in_use() from exc
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _client(self) -> QdrantClient:
         from qdrant_client import QdrantClient
 
         if isinstance(self._place, str):
             return QdrantClient(url=self._place, api_key=self._api_key, check_compatibility=False)
-        make_private_folder(self._place)
-        deadline = time.monotonic() + LOCK_WAIT_S
-        while True:
-            try:
-                return QdrantClient(path=str(self._place))
-            except RuntimeError as exc:
-                if "already accessed" not in str(exc) or time.monotonic() > deadline:
-                    raise RetrievalError(
-                        f"the vectors in {self._place} are in use by another process",
-                        hint="try again, or let many processes share a Qdrant server: qdrant_url",
-                    ) from exc
-                time.sleep(PAUSE_S)
+        try:
+            return QdrantClient(path=str(self._place))
+        except RuntimeError as exc:  # of a program that does not know our lock
+            if "already accessed" in str(exc):
+                raise self._in_use() from exc
+            raise
+
+    def _in_use(self) -> RetrievalError:
+        return RetrievalError(
+            f"the vectors in {self._place} are in use by another process",
+            hint="try again, or let many processes share a Qdrant server: qdrant_url",
+        )
+
+
+def _said(exc: Exception) -> str:
+    status = getattr(exc, "status_code", None)  # of the client's UnexpectedResponse
+    if status is None:
+        return str(exc) or type(exc).__name__
+    body = getattr(exc, "content", b"").decode("utf-8", "replace")
+    return f"status {status}: {body[:_SHOWN]!r}"
+
+
+def _server_hint(exc: Exception) -> str:
+    status = getattr(exc, "status_code", None)
+    if status in {401, 403}:
+        return "set the variable that qdrant_key_env under [vectors] names"
+    if status is None:
+        return "start it, or mend qdrant_url under [vectors] in unified_flow.toml"
+    return "is there a Qdrant server at qdrant_url, and what does its log say?"
