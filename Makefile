@@ -20,7 +20,7 @@ ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOC
 	@$(RUN)/unified-flow ask "$$Q" --docs "$$DOCS"
 
 test: $(VENV)/dev.stamp $(VENV)/smollm2.gguf ## run the test suite
-	@$(RUN)/pytest -n 2 -q
+	@$(RUN)/pytest -n 2 --dist worksteal -q
 
 lint: $(VENV)/dev.stamp ## ruff and mypy
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check . && $(RUN)/mypy

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -18,6 +18,13 @@ from unified_flow.cli.watching import concerns, is_noise
 from unified_flow.retrieval.index import Index
 
 PATIENCE_S = 20.0
+AS_IT_IS = ["-m", "unified_flow"]
+BRISK = """
+from unified_flow.cli import watching
+watching.QUIET_MS, watching.LOOK_MS = 100, 200
+from unified_flow.__main__ import main
+main()
+"""
 
 
 class Watching:
@@ -51,9 +58,9 @@ Watch = Callable[..., Watching]
 def watch(home: Path) -> Iterator[Watch]:
     started = []
 
-    def start(*paths: Path) -> Watching:
+    def start(*paths: Path, how: Sequence[str] = ("-c", BRISK)) -> Watching:
         process = forked.Process(
-            [sys.executable, "-u", "-m", "unified_flow", "index", "--watch", *map(str, paths),
+            [sys.executable, "-u", *how, "index", "--watch", *map(str, paths),
              "--home", str(home)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
@@ -82,7 +89,7 @@ def save(path: Path, text: str) -> None:
 
 
 def test_what_changes_is_indexed_and_said(home: Path, docs: Path, watch: Watch) -> None:
-    watching = watch(docs)
+    watching = watch(docs, how=AS_IT_IS)
     for number in range(30):
         (docs / f"note{number}.md").write_text(f"# Note {number}\n\nThe zeppelin lands.\n")
     watching.until("32 files")
