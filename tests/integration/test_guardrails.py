@@ -512,9 +512,6 @@ def test_what_needs_a_person_becomes_an_escalation(home: Path, rules: GuardrailS
     for _ in range(2):  # but one that is delivered twice
         say(flow_at(home), "My lawyer!", session="thread-7", request_id="delivery-1")
     assert len(open_entries(home)) == 8
-    for _ in range(2):  # but one that is delivered twice
-        say(flow_at(home), "My lawyer!", session="thread-7", request_id="delivery-1")
-    assert len(open_entries(home)) == 8
 
 
 def test_a_model_that_is_down_for_two_attempts_is_asked_a_third_time(
