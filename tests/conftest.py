@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,19 @@ from tests.servers.fixtures import model_server, postgres, postgres_url
 __all__ = ["model_server", "postgres", "postgres_url"]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _the_model_has_every_phase() -> Iterator[None]:
+    """Tests script what it says in each; what rules take over has tests of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNIFIED_FLOW_MIX", "model")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("UNIFIED_FLOW_", "OPENAI_", "INTERVENTIONS_")):
             monkeypatch.delenv(name)
-    # Tests script what the model says in every phase; what rules take over has tests of its own.
     monkeypatch.setenv("UNIFIED_FLOW_MIX", "model")
 
 

@@ -8,6 +8,7 @@ UnifiedFlowError
 ├── ModelError                a language model answered, and the answer is no use
 │   ├── EmptyReplyError
 │   ├── CutReplyError
+│   ├── PromptTooLargeError   it was not asked: a section is over its budget
 │   ├── ReplyTooLargeError
 │   ├── NotJSONError          also a json.JSONDecodeError
 │   ├── SchemaMismatchError

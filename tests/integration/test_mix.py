@@ -89,3 +89,8 @@ def test_a_recipe_says_what_the_voice_is_shown(section: str, home: Path, docs: P
     told = prompt(voice.calls[0]).messages[1]["content"]
     assert f'name="{section}"' not in told
     assert TOPIC in told
+
+
+def test_an_answer_in_a_revision_is_one_whatever_it_calls_itself(home: Path, docs: Path) -> None:
+    turn, _ = asked(home, docs, QUESTION, REFUSAL, GOOD.model_copy(update={"abstained": True}))
+    assert (turn.response, turn.abstained) == (GOOD.response, False)

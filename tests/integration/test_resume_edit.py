@@ -113,9 +113,9 @@ def test_retry_edits_too(home: Path, model_server: ModelServer, tmp_path: Path) 
 
 WRONG = {
     "no JSON": "file.write_text('{'); sys.exit(0)",
-    "a section less": "del data['planner']",
+    "a section less": "del data['query_analyzer']",
     "an empty question": "data['question'] = ' '",
-    "a misfit": "data['planner'] = {'decision': 'MAYBE'}",
+    "a misfit": "data['query_analyzer'] = {'query_type': 'MAYBE'}",
     "the editor fails": "sys.exit(3)",
     "no UTF-8": "file.write_bytes(b'\\xff'); sys.exit(0)",
     "too deep": "file.write_text('[' * 100_000); sys.exit(0)",

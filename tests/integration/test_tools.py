@@ -231,20 +231,6 @@ def test_a_person_s_answer_is_the_tool_s_result(asked: Asked, way: str) -> None:
     assert "The old one" in asked.server.requests[-1].text
 
 
-def test_a_note_to_another_failure_is_no_answer(asked: Asked) -> None:
-    """The session's limit merges the question into an open failure, which is then resolved."""
-    home = asked.home
-    config = home / "unified_flow.toml"
-    config.write_text(config.read_text() + "[queue]\nmax_per_session = 1\n")
-    assert asked("no.such.tool", "--session", "s").returncode == 1
-    assert asked("human.ask", "--session", "s", question="Which?").returncode == 1
-    [entry] = open_entries(home)
-    run("interventions", "resolve", entry["id"], "--note", "named it right", home=home)
-    done = run("unified-flow", "resume", 2, home=home)
-    assert done.returncode != 0
-    assert "waits for an answer to: Which?" in done.stderr
-
-
 def test_two_questions_to_a_person_are_two_answers(asked: Asked) -> None:
     ask = [ToolRequest(tool="human.ask", args={"question": q}) for q in ("First?", "Second?")]
     both = Plan(decision="EXECUTE", route="coordinator", tool_requests=ask)

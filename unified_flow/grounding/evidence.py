@@ -9,12 +9,12 @@ from __future__ import annotations
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.passages import SEARCHES, passages_of
 from unified_flow.models.embedded.plan import questions_in
-from unified_flow.models.embedded.quotes import quotes_for
-from unified_flow.results import Citation, Evidence
+from unified_flow.models.embedded.quotes import quotes_for, shown
+from unified_flow.results import Draft, Evidence
 from unified_flow.sections import Sections
 
 _SURE = 0.5
-_SHARE = 0.9  # of the probability of all sentences found
+_NEAR = 0.25  # of the likeliest sentence's probability
 
 
 def evidence_of(question: str, sections: Sections) -> Evidence | None:
@@ -28,18 +28,15 @@ def evidence_of(question: str, sections: Sections) -> Evidence | None:
     if talk_of(question) or len(questions_in(asked)) > 1:
         return None
     found = quotes_for(asked, passages_of(results))
-    return Evidence(sentences=_likeliest(found.quotes), likely=found.confidence)
+    return Evidence(sentences=found.quotes, likely=found.confidence)
 
 
-def _likeliest(quotes: list[Citation]) -> list[Citation]:
-    """As few as have that share between them: each further one is there to be mistaken for it."""
-    wanted = _SHARE * sum(quote.score for quote in quotes)
-    kept: list[Citation] = []
-    for quote in quotes:
-        if sum(each.score for each in kept) >= wanted:
-            break
-        kept.append(quote)
-    return kept
+def rests_on_it(draft: Draft, evidence: Evidence) -> bool:
+    """Whether a draft's citations are among the sentences that could well state the answer."""
+    least = _NEAR * evidence.sentences[0].score
+    near = [shown(each.quote) for each in evidence.sentences if each.score >= least]
+    cited = [shown(citation.quote) for citation in draft.citations]
+    return not cited or any(own in each or each in own for own in cited for each in near)
 
 
 def is_sure(evidence: Evidence) -> bool:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from unified_flow.grounding.citing import REMOVED
-from unified_flow.grounding.evidence import evidence_of
+from unified_flow.grounding.evidence import rests_on_it
 from unified_flow.grounding.sources import texts_of
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.quotes import shown
 from unified_flow.models.embedded.statements import faults, statements
-from unified_flow.results import Verdict
+from unified_flow.results import Evidence, Verdict
 from unified_flow.sections import Sections
 
 _DOUBT = 0.8  # what is left of the confidence when a citation had to be removed
 NO_CITATION = "no citation"
 
 
-def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
+def weighed(
+    verdict: Verdict, query: str, sections: Sections, evidence: Evidence | None = None
+) -> Verdict:
     """The verdict, with what code found added to its issues.
 
     A statement, a number or a name that stands in no source, and an answer that nothing supports,
-    are not approved: APPROVE becomes REVISE. A verdict that approves nothing stays what it is.
+    are not approved: APPROVE becomes REVISE. So does, once, an answer that rests on a sentence much
+    less likely to state it than the first of `evidence`. A verdict that approves nothing stays what
+    it is.
     """
     draft = sections.synthesis
     texts = texts_of(sections)
@@ -29,6 +33,10 @@ def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
     issues = found.issues
     if not draft.citations and statements(draft, texts):
         issues.append(NO_CITATION)
+    likeliest = shown(evidence.sentences[0].quote) if evidence and evidence.sentences else ""
+    is_first = sections.validation is None
+    if evidence and likeliest and is_first and not rests_on_it(draft, evidence):
+        issues.append(f"does not rest on “{likeliest}”")
     serious = bool(issues)
     if removed := draft.checklist.get(REMOVED) is False:
         issues.append("a citation that did not support its sentence was removed")
@@ -41,7 +49,10 @@ def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
             "no_hallucinations": verdict.checks.no_hallucinations and not found.invented,
         }
     )
-    hints = [*found.hints, *_where_to_look(query, sections)] if serious else []
+    hints = found.hints if serious else []
+    if serious and likeliest:
+        # A small model that is only told what is wrong writes the same again.
+        hints.append(f"answer in the words of “{likeliest}”")
     return verdict.model_copy(
         update={
             "decision": "REVISE" if serious and verdict.decision == "APPROVE" else verdict.decision,
@@ -51,10 +62,3 @@ def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
             "hints": list(dict.fromkeys([*verdict.hints, *hints])),
         }
     )
-
-
-def _where_to_look(query: str, sections: Sections) -> list[str]:
-    """A small model that is only told what is wrong writes the same again."""
-    evidence = evidence_of(query, sections)
-    likely = evidence.sentences[:1] if evidence is not None else []
-    return [f"answer in the words of “{shown(each.quote)}”" for each in likely]

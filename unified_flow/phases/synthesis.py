@@ -23,9 +23,11 @@ async def run(turn: Turn, kit: Kit) -> Draft:
     again = _is_revision(turn)
     # A revision that is drawn as narrowly as the draft was comes out as the same draft.
     draft = await kit.ask(Draft, evidence=found, by_rules=nothing, freely=again, stream="response")
-    if draft.abstained and found is not None and is_sure(found) and not again:
-        # Small models abstain too readily. If it has nothing to say, its revision tells.
-        draft = draft.model_copy(update={"abstained": False})
+    if draft.abstained and found is not None and is_sure(found):
+        # Small models abstain too readily, and call an answer none. What the sources support is
+        # one; what they do not is sent back by phase 6, and only a second refusal holds.
+        said = cited(draft.model_copy(update={"abstained": False}), turn.question, turn.sections)
+        return said if said.citations or not again else draft
     return cited(draft, turn.question, turn.sections)
 
 

@@ -1,6 +1,7 @@
 """Phase 6: is it true and does it answer? No default verdict; FAIL is a failure of the turn."""
 
 from unified_flow.errors import DraftRejectedError, ValidationError
+from unified_flow.grounding.evidence import evidence_of
 from unified_flow.grounding.weighing import weighed
 from unified_flow.kit import Kit
 from unified_flow.results import Verdict
@@ -12,7 +13,8 @@ SEVERITY = "medium"
 
 
 async def run(turn: Turn, kit: Kit) -> Verdict:
-    verdict = weighed(await kit.ask(Verdict), turn.question, turn.sections)
+    found = evidence_of(turn.question, turn.sections) if kit.leaves_to_rules else None
+    verdict = weighed(await kit.ask(Verdict), turn.question, turn.sections, found)
     if verdict.decision == "FAIL":
         issues = "; ".join(verdict.issues) or "no issue named"
         raise DraftRejectedError(

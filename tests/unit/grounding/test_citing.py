@@ -53,12 +53,17 @@ def quotes(draft: Draft) -> list[tuple[str, str]]:
     return [(citation.source, citation.quote) for citation in draft.citations]
 
 
-def approved(draft: Draft, question: str = QUESTION) -> Verdict:
-    checks = Checks(
+APPROVED = Verdict(
+    decision="APPROVE",
+    confidence=1.0,
+    checks=Checks(
         claims_supported=True, no_hallucinations=True, query_addressed=True, coherent_format=True
-    )
-    approve = Verdict(decision="APPROVE", confidence=1.0, checks=checks)
-    return weighed(approve, question, searched(draft))
+    ),
+)
+
+
+def approved(draft: Draft, question: str = QUESTION) -> Verdict:
+    return weighed(APPROVED, question, searched(draft))
 
 
 @pytest.mark.parametrize("text", ["At nine.", "It leaves at 9.", "The ferry leaves at nine."])

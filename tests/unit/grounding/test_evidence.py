@@ -2,8 +2,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.grounding.test_citing import BRIDGE, LEAVES, QUESTION, passage, searched
+from tests.unit.grounding.test_citing import (
+    APPROVED,
+    BRIDGE,
+    KIOSK,
+    LEAVES,
+    QUESTION,
+    answer,
+    passage,
+    searched,
+)
 from unified_flow.grounding.evidence import evidence_of, is_sure
+from unified_flow.grounding.weighing import weighed
 from unified_flow.results import GatheredContext, Memory, ToolResult
 from unified_flow.sections import Sections
 
@@ -32,3 +42,18 @@ def test_rules_do_not_judge_what_was_not_searched() -> None:
         replace(searched(), context_gatherer=known),
     ):
         assert evidence_of(QUESTION, sections) is None
+
+
+def test_an_answer_from_a_sentence_that_says_something_else_is_sent_back_once() -> None:
+    draft = answer(KIOSK)
+    sections = searched(draft)
+    found = evidence_of(QUESTION, sections)
+    first = weighed(APPROVED, QUESTION, sections, found)
+    assert first.decision == "REVISE"
+    assert first.issues == [f"does not rest on “{LEAVES}”"]
+    assert first.hints[-1] == f"answer in the words of “{LEAVES}”"
+    again = weighed(APPROVED, QUESTION, replace(sections, validation=first), found)
+    assert again.decision == "APPROVE"
+    assert weighed(APPROVED, QUESTION, sections).decision == "APPROVE"
+    right = searched(answer(LEAVES))
+    assert weighed(APPROVED, QUESTION, right, found).decision == "APPROVE"
