@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import signal
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +26,7 @@ from unified_flow.retrieval.vectors import store
 from unified_flow.retrieval.vectors.embedding import LocalEmbedder
 from unified_flow.retrieval.vectors.fusion import fused
 
+WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
 MEANINGS = (("car", "automobile", "vehicle"), ("bread", "loaf", "dough"), ("rain", "storm"))
 
 
@@ -63,7 +67,7 @@ class Embeddings:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self) -> None:
         self.server.shutdown()
@@ -227,6 +231,21 @@ def test_a_folder_that_another_process_keeps_is_a_retrieval_error(
             documents(home, garage, embeddings).search("car")
     assert "qdrant_url" in str(caught.value.hint)
     assert documents(home, garage, embeddings).search("my car", 1)[0].path == "garage/a.md"
+
+
+def test_a_model_file_that_ends_is_named_and_started_anew() -> None:
+    model = LocalEmbedder(WEIGHTS, start_timeout_s=60, timeout_s=60)
+    try:
+        (vector,) = model.embed(["a car"])
+        pid = model.pid
+        assert pid is not None
+        threading.Timer(0.05, os.kill, (pid, signal.SIGKILL)).start()
+        with pytest.raises(RetrievalError, match=r"smollm2\.gguf .*ended with signal 9") as caught:
+            model.embed(["word " * 1500] * 100)
+        assert "started anew" in str(caught.value.hint)
+        assert model.embed(["a car"])[0] == pytest.approx(vector, abs=1e-3)
+    finally:
+        model.close()
 
 
 def test_another_file_of_the_same_name_is_another_model(tmp_path: Path) -> None:

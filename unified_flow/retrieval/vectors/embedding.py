@@ -16,6 +16,7 @@ from unified_flow.models.local.server import ALIAS, LocalServer
 BATCH = 32  # texts in one request
 LOCAL_BATCH = 4  # a processor gains nothing by more, and each request must end within timeout_s
 _SHOWN = 200
+_ENDING_S = 0.5  # between the end of a connection and that of its process
 _PERHAPS_TOO_LONG = {400, 413, 422, 500}  # 500 is llama.cpp's
 
 
@@ -159,7 +160,21 @@ class LocalEmbedder:
                 shown=self.name,
                 batch=LOCAL_BATCH,
             )
-        return self._served.embed(texts)
+        try:
+            return self._served.embed(texts)
+        except RetrievalError as exc:
+            ended = self._server.died(_ENDING_S)
+            if ended is None:
+                raise
+            raise RetrievalError(
+                f"the embedding model {self.name} has ended: {ended}",
+                hint="try again, it is started anew; if memory was short, take a smaller model",
+            ) from exc
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, None while there is none."""
+        return self._server.pid
 
     def close_client(self) -> None:
         if self._served is not None:
