@@ -58,7 +58,7 @@ def test_the_voice_alone_is_asked_and_cited_in_code(home: Path, docs: Path) -> N
     assert "Bread needs flour" not in told
 
 
-def test_passages_that_state_no_answer_are_not_put_to_the_voice(home: Path, docs: Path) -> None:
+def test_where_nothing_is_found_the_voice_is_not_asked(home: Path, docs: Path) -> None:
     turn, voice = asked(home, docs, "Who painted the ceiling of the chapel in Rome?")
     assert (turn.status, turn.abstained, voice.calls) == ("answered", True, [])
     assert ("synthesis", "embedded") in models_asked(home)
@@ -94,3 +94,15 @@ def test_a_recipe_says_what_the_voice_is_shown(section: str, home: Path, docs: P
 def test_an_answer_in_a_revision_is_one_whatever_it_calls_itself(home: Path, docs: Path) -> None:
     turn, _ = asked(home, docs, QUESTION, REFUSAL, GOOD.model_copy(update={"abstained": True}))
     assert (turn.response, turn.abstained) == (GOOD.response, False)
+
+
+def test_words_that_say_that_nothing_is_said_are_an_abstention(home: Path, docs: Path) -> None:
+    (docs / "ceiling.md").write_text("# Chapel\n\nThe chapel in the village has a red roof.\n")
+    refusal = Draft(response="The documents do not mention who painted the chapel's ceiling.")
+    turn, voice = asked(home, docs, "Why did Michelangelo paint the chapel's ceiling?", refusal)
+    assert (turn.abstained, turn.citations, len(voice.calls)) == (True, [], 1)
+
+
+def test_a_question_that_wants_more_than_a_fact_gets_whole_passages(home: Path, docs: Path) -> None:
+    _, voice = asked(home, docs, "Why are topics for sensor data?", REFUSAL)
+    assert '<section name="coordinator">' in prompt(voice.calls[0]).messages[1]["content"]

@@ -41,7 +41,8 @@ def contained(text: str, answers: Sequence[str]) -> bool:
 
 def _stands(answer: str, text: str) -> bool:
     # Of ASCII alone: scripts without spaces have no gaps between words.
-    return bool(re.search(rf"(?<![A-Za-z0-9]){re.escape(answer)}(?![A-Za-z0-9])", text))
+    before, after = r"(?<![A-Za-z0-9])(?<!\d[.,])", r"(?![A-Za-z0-9])(?![.,]\d)"
+    return bool(re.search(rf"{before}{re.escape(answer)}{after}", text))
 
 
 def _f1(said: list[str], gold: list[str]) -> float:

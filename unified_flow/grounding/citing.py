@@ -13,7 +13,13 @@ from unified_flow.grounding.sources import Candidate, candidates, language_of_so
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.matching import matching_terms
 from unified_flow.models.embedded.quotes import shown
-from unified_flow.models.embedded.statements import SUPPORTED, known_in, stands, statements
+from unified_flow.models.embedded.statements import (
+    OF_THE_ANSWER,
+    is_enough,
+    known_in,
+    stands,
+    statements,
+)
 from unified_flow.results import Citation, Draft
 from unified_flow.sections import Sections
 
@@ -64,6 +70,7 @@ class _Reader:
     def __init__(self, query: str, language: str) -> None:
         self.language = language
         self._asked = frozenset(matching_terms(query, language))
+        self._not_said = self._asked | frozenset(matching_terms(OF_THE_ANSWER, language))
 
     def known(self, quote: str) -> frozenset[str]:
         return frozenset(matching_terms(quote, self.language))
@@ -71,7 +78,7 @@ class _Reader:
     def said(self, statement: str) -> frozenset[str]:
         """What it adds to the question; all of it, if it only repeats the question's words."""
         terms = self.known(statement)
-        return terms - self._asked or terms
+        return terms - self._not_said or terms
 
     def share(self, said: frozenset[str], known: frozenset[str]) -> float:
         return sum(known_in(term, known) for term in said) / len(said) if said else 1.0
@@ -86,7 +93,8 @@ class _Reader:
         numbers = {term for term in said if term[0].isdigit()}
         several = [known for known in quotes if self.share(said, known) >= _SHARED]
         for known in [*quotes, frozenset[str]().union(*several)]:
-            if numbers <= known and self.share(said, known) >= SUPPORTED:
+            have = sum(known_in(term, known) for term in said)
+            if numbers <= known and is_enough(have, len(said)):
                 return True
         return False
 

@@ -1,4 +1,4 @@
-"""Whether the passages state an answer, and where: what rules tell better than a small model.
+"""Where the passages state an answer: what rules tell better than a small model.
 
 The probability is that of the embedded model (models/embedded/evidence.py), fitted on questions
 with and without an answer; architecture/LLM-ROLES has the figures.
@@ -6,19 +6,32 @@ with and without an answer; architecture/LLM-ROLES has the figures.
 
 from __future__ import annotations
 
+import re
+
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.passages import SEARCHES, passages_of
 from unified_flow.models.embedded.plan import questions_in
+from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.quotes import quotes_for, shown
 from unified_flow.results import Draft, Evidence
 from unified_flow.sections import Sections
 
 _SURE = 0.5
+_REFUSAL = re.compile(
+    r"\b(?:documents?|passages?|sources?|text|context)\b[^.]{0,30}"
+    r"\b(?:do(?:es)? not|don't|doesn't)\s(?:\w+\s)?"
+    r"(?:state|say|mention|contain|provide|hold|include|specify|answer|give)\b"
+    r"|\b(?:dokument\w*|käll\w*|text\w*)\b[^.]{0,30}\b(?:inte|inget)\b",
+    re.IGNORECASE,
+)
+_NEEDS_PASSAGES = frozenset({"reason", "manner"})
 _NEAR = 0.25  # of the likeliest sentence's probability
 
 
 def evidence_of(question: str, sections: Sections) -> Evidence | None:
-    """None where rules cannot tell: anything but one question to searched documents alone."""
+    """None where rules cannot tell: anything but one question for one fact to searched documents
+    alone, and passages that may state it in words of their own. No sentence if nothing was found.
+    """
     known = sections.context_gatherer
     remembered = known is not None and (known.prior_turns or known.memories)
     results = sections.coordinator
@@ -27,8 +40,20 @@ def evidence_of(question: str, sections: Sections) -> Evidence | None:
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else question
     if talk_of(question) or len(questions_in(asked)) > 1:
         return None
-    found = quotes_for(asked, passages_of(results))
+    passages = passages_of(results)
+    if not passages:
+        return Evidence(likely=0.0)
+    found = quotes_for(asked, passages) if _asks_for_one_fact(asked) else None
+    if found is None or not found.quotes:
+        return None
     return Evidence(sentences=found.quotes, likely=found.confidence)
+
+
+def _asks_for_one_fact(question: str) -> bool:
+    """Why and how want more than a sentence, and so does whatever is no question."""
+    read = read_question(question)
+    asks = any(pattern.match(question.lstrip()) for _, pattern in read.lexicon.kinds)
+    return (asks or question.rstrip().endswith("?")) and read.kind not in _NEEDS_PASSAGES
 
 
 def rests_on_it(draft: Draft, evidence: Evidence) -> bool:
@@ -37,6 +62,11 @@ def rests_on_it(draft: Draft, evidence: Evidence) -> bool:
     near = [shown(each.quote) for each in evidence.sentences if each.score >= least]
     cited = [shown(citation.quote) for citation in draft.citations]
     return not cited or any(own in each or each in own for own in cited for each in near)
+
+
+def is_refusal(response: str) -> bool:
+    """Whether it says in plain words that the sources do not say."""
+    return _REFUSAL.search(response) is not None
 
 
 def is_sure(evidence: Evidence) -> bool:

@@ -7,12 +7,11 @@ from unified_flow.grounding.evidence import rests_on_it
 from unified_flow.grounding.sources import texts_of
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.quotes import shown
-from unified_flow.models.embedded.statements import faults, statements
+from unified_flow.models.embedded.statements import faults
 from unified_flow.results import Evidence, Verdict
 from unified_flow.sections import Sections
 
 _DOUBT = 0.8  # what is left of the confidence when a citation had to be removed
-NO_CITATION = "no citation"
 
 
 def weighed(
@@ -29,10 +28,8 @@ def weighed(
     texts = texts_of(sections)
     if draft is None or draft.abstained or not texts or talk_of(query):
         return verdict
-    found = faults(draft, texts, query)
+    found = faults(draft, texts, query, sections.coordinator)
     issues = found.issues
-    if not draft.citations and statements(draft, texts):
-        issues.append(NO_CITATION)
     likeliest = shown(evidence.sentences[0].quote) if evidence and evidence.sentences else ""
     is_first = sections.validation is None
     if evidence and likeliest and is_first and not rests_on_it(draft, evidence):
@@ -45,7 +42,7 @@ def weighed(
     checks = verdict.checks.model_copy(
         update={
             "claims_supported": verdict.checks.claims_supported
-            and not (found.misquoted or found.unsupported or not draft.citations),
+            and not (found.misquoted or found.unsupported or found.uncited),
             "no_hallucinations": verdict.checks.no_hallucinations and not found.invented,
         }
     )

@@ -1,13 +1,13 @@
 """Phase 5: say it. Never raw claims, never a generic "couldn't find" in place of an answer.
 
-Rules decide first whether the passages state an answer at all, and point at where; the voice is not
-asked about passages that do not. Citations are attached and checked in code: a model that answers
-well may cite badly, or not at all.
+Rules point first at where the passages state an answer; where they see none the voice reads all,
+and where nothing was found it is not asked. Citations are attached and checked in code: a model
+that answers well may cite badly, or not at all.
 """
 
 from unified_flow.errors import SynthesisError
 from unified_flow.grounding.citing import cited
-from unified_flow.grounding.evidence import evidence_of, is_sure
+from unified_flow.grounding.evidence import evidence_of, is_refusal, is_sure
 from unified_flow.kit import Kit
 from unified_flow.results import Draft
 from unified_flow.turn import Turn
@@ -23,6 +23,8 @@ async def run(turn: Turn, kit: Kit) -> Draft:
     again = _is_revision(turn)
     # A revision that is drawn as narrowly as the draft was comes out as the same draft.
     draft = await kit.ask(Draft, evidence=found, by_rules=nothing, freely=again, stream="response")
+    if is_refusal(draft.response):
+        draft = draft.model_copy(update={"abstained": True})
     if draft.abstained and found is not None and is_sure(found):
         # Small models abstain too readily, and call an answer none. What the sources support is
         # one; what they do not is sent back by phase 6, and only a second refusal holds.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unified_flow.grounding.citing import REMOVED, cited, supporting
-from unified_flow.grounding.weighing import NO_CITATION, weighed
+from unified_flow.grounding.weighing import weighed
 from unified_flow.models.embedded.extract import extract
 from unified_flow.results import (
     Checks,
@@ -108,7 +110,7 @@ def test_a_quote_that_stands_nowhere_is_removed() -> None:
     verdict = approved(draft)
     assert verdict.decision == "REVISE"
     assert not verdict.checks.claims_supported
-    assert NO_CITATION in verdict.issues
+    assert "no citation" in verdict.issues
     assert "not supported by the sources: It is blue." in verdict.issues
 
 
@@ -163,3 +165,41 @@ def test_a_verdict_that_approves_nothing_stays() -> None:
     bad = answer("It is blue.")
     refused = approved(bad).model_copy(update={"decision": "FAIL"})
     assert weighed(refused, QUESTION, searched(bad)).decision == "FAIL"
+
+
+HARBOUR = "The harbour of Vik was built in 1890 and is owned by the town."
+LIGHT = "The lighthouse of Vik was lit for the first time in 1902."
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "approves"),
+    [
+        ("When was the harbour of Vik built?", "The harbour of Vik was constructed in 1890.", True),
+        ("Who owns the harbour of Vik?", "The harbour's owner is the town.", True),
+        ("När byggdes hamnen i Vik?", "Hamnen i Vik byggdes 1890.", True),
+        ("När byggdes hamnen i Vik?", "Hamnen i Vik byggdes 1891.", False),
+        (
+            "How old is Vik?",
+            "The harbour was built in 1890, and the lighthouse was first lit in 1902.",
+            True,
+        ),
+        ("When was the harbour of Vik built?", "It was built in 1,890.", True),
+        ("When was the harbour of Vik built?", "It was built in 890.", False),
+        ("Who owns the harbour of Vik?", "The harbour is owned by the Count of Oslo.", False),
+        ("Who owns the harbour of Vik?", "According to the documents, the town owns it [1].", True),
+        ("Who owns the harbour of Vik?", "The town. Let me know if you want more!", True),
+        ("What colour is the harbour of Vik?", "It is purple.", False),
+    ],
+)
+def test_other_words_are_no_fault_and_other_facts_are(
+    question: str, said: str, approves: bool
+) -> None:
+    found = [passage(HARBOUR, "docs/vik.md"), passage(LIGHT, "docs/light.md")]
+    result = ToolResult(
+        tool="doc.search", goal_id="g1", success=True,
+        result={"query": question, "passages": found},
+    )  # fmt: skip
+    sections = Sections(coordinator=(result,))
+    draft = cited(Draft(response=said), question, sections)
+    verdict = weighed(APPROVED, question, replace(sections, synthesis=draft))
+    assert (verdict.decision == "APPROVE") is approves, verdict.issues

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.unit.grounding.test_citing import (
     APPROVED,
     BRIDGE,
@@ -25,12 +27,30 @@ def test_the_sentence_that_states_it_comes_first() -> None:
     assert is_sure(found)
 
 
-def test_passages_about_something_else_state_nothing() -> None:
+def test_where_nothing_was_found_nothing_is_stated() -> None:
+    result = ToolResult(tool="doc.search", success=True, result={"query": "", "passages": []})
+    found = evidence_of(QUESTION, Sections(coordinator=(result,)))
+    assert found is not None
+    assert (found.sentences, is_sure(found)) == ([], False)
+
+
+def test_rules_do_not_judge_passages_that_may_state_it_in_other_words() -> None:
     far = {**passage(BRIDGE, "docs/bridge.md"), "score": 0.02}
     result = ToolResult(tool="doc.search", success=True, result={"query": "", "passages": [far]})
     found = evidence_of("Who painted the chapel's ceiling?", Sections(coordinator=(result,)))
-    assert found is not None
-    assert (found.sentences, is_sure(found)) == ([], False)
+    assert found is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Why does the ferry to the island leave?",
+        "How does the ferry to the island leave?",
+        "Summarise what is said of the ferry to the island.",
+    ],
+)
+def test_what_wants_more_than_a_fact_gets_the_passages(question: str) -> None:
+    assert evidence_of(question, searched()) is None
 
 
 def test_rules_do_not_judge_what_was_not_searched() -> None:

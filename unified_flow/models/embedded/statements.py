@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from unified_flow.models.embedded.matching import closest, matching_terms
+from unified_flow.models.embedded.passages import SEARCHES
 from unified_flow.models.embedded.phrases import ALL
 from unified_flow.models.embedded.quotes import shown
 from unified_flow.results import Draft, ToolResult
@@ -14,27 +15,46 @@ from unified_flow.retrieval import path_of
 from unified_flow.text import language_of, sentences
 
 KEEP_TO_SOURCES = "keep to what the sources say and leave out what the issues name"
-SUPPORTED = 0.6  # share of a statement's terms that its sources have
+_SUPPORTED = 0.6  # share of a statement's terms that its sources have
+_FEW = 3  # terms, of which one may be the writer's own word
 _QUOTED = re.compile(r"“([^“”]+)”")
 # The marks of a list; "308" and "3.5 million" are none.
 _LISTED = re.compile(r"\A(?:[-*. ]+|\d{1,3}[.)](?:\s+|\Z))+")
 _SOURCE = re.compile(r"\(?[^\s()]+(?::p?|#L)\d+\)?:?")
+_MARK = re.compile(r"\s*\[\d+\]")
+_COURTESY = re.compile(
+    r"(?:please )?(?:let me know|feel free|i hope this|hope this|hör av dig|säg till om)\b"
+    r"[^.!?]*[.!?]?",
+    re.IGNORECASE,
+)
+# What an answer says of itself and of its sources, and not from them.
+OF_THE_ANSWER = (
+    "according based provided given document documents passage passages source sources text"
+    " context states stated mentions answer answers question noted enligt dokument dokumenten"
+    " källa källorna texten svaret frågan anges"
+)
+_WORD = re.compile(r"\d+(?:[.,]\d+)*\w*|\w+")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_READ = 4_000  # characters of the sources, to tell their language
 _CHECKED = re.compile(r"\b(?:[A-ZÅÄÖ][\w-]*|\d[\d.,]*\w*)\b")
 
 
 @dataclass(frozen=True)
 class Faults:
-    """Quotes, statements, and names and numbers that the sources do not have."""
+    """Quotes, statements, and names and numbers that the sources do not have; and whether no source
+    supports any of it."""
 
     misquoted: list[str]
     unsupported: list[str]
     invented: list[str]
+    uncited: bool
 
     @property
     def issues(self) -> list[str]:
         found = [f"not in the sources: {shown(quote)}" for quote in self.misquoted]
         found += [f"not supported by the sources: {statement}" for statement in self.unsupported]
-        return found + [f"stands in no source: {name}" for name in self.invented]
+        found += [f"stands in no source: {name}" for name in self.invented]
+        return [*found, "no citation"] if self.uncited else found
 
     @property
     def hints(self) -> list[str]:
@@ -42,12 +62,20 @@ class Faults:
         return [KEEP_TO_SOURCES, *(f"write it without “{name}”" for name in self.invented)]
 
 
-def faults(draft: Draft, texts: list[str], query: str) -> Faults:
-    """`texts` are the sources, each on one line (`quotes.shown`)."""
+def faults(draft: Draft, texts: list[str], query: str, results: Iterable[ToolResult]) -> Faults:
+    """`texts` are the sources, each on one line (`quotes.shown`); `results` what tools brought.
+
+    Words are held against sources that were searched, in their own language. Of anything else (a
+    sum, a note taken, an answer in Swedish from English pages) only names and numbers are.
+    """
+    language = language_of(f"{query} {draft.response}")
+    searched = any(result.tool in SEARCHES for result in results)
+    told = searched and language_of(" ".join(texts)[:_READ]) == language
     return Faults(
-        [c.quote for c in draft.citations if not stands(shown(c.quote), texts)],
-        unsupported(draft, texts, query),
-        invented(draft, texts, query),
+        misquoted=[c.quote for c in draft.citations if not stands(shown(c.quote), texts)],
+        unsupported=_unsupported(draft, texts, query, language) if told else [],
+        invented=invented(draft, texts, query),
+        uncited=told and not draft.citations and bool(statements(draft, texts)),
     )
 
 
@@ -88,7 +116,7 @@ def statements(draft: Draft, texts: list[str]) -> list[str]:
         rest = rest.replace(citation.quote, " ")
         if path_of(citation.source) in texts:  # also one with spaces or parentheses in it
             rest = rest.replace(citation.source, " ")
-    rest = _SOURCE.sub(" ", rest)
+    rest = _COURTESY.sub(" ", _MARK.sub("", _SOURCE.sub(" ", rest)))
     own = tuple(beginning for phrases in ALL for beginning in phrases.own() if beginning)
     return [
         statement
@@ -97,20 +125,31 @@ def statements(draft: Draft, texts: list[str]) -> list[str]:
     ]
 
 
-def unsupported(draft: Draft, texts: list[str], query: str) -> list[str]:
-    language = language_of(query)
+def _unsupported(draft: Draft, texts: list[str], query: str, language: str) -> list[str]:
+    """Statements that no two sources have between them."""
     own = [s for s in statements(draft, texts) if not stands(shown(s), texts)]
-    if not own:
-        return []
     known = [frozenset(matching_terms(text, language)) for text in texts]
-    asked = frozenset(matching_terms(query, language))
-    found = []
-    for statement in own:
-        said = set(matching_terms(statement, language)) - asked
-        best = max((sum(known_in(t, each) for t in said) for each in known), default=0)
-        if best < SUPPORTED * len(said):
-            found.append(shown(statement))
-    return found
+    asked = frozenset(matching_terms(f"{query} {OF_THE_ANSWER}", language))
+    return [
+        shown(statement)
+        for statement in own
+        if not _stands_on_two(set(matching_terms(statement, language)) - asked, known)
+    ]
+
+
+def _stands_on_two(said: set[str], known: Sequence[frozenset[str]]) -> bool:
+    left = set(said)
+    for _ in range(2):
+        best = max(
+            known, key=lambda each: sum(known_in(t, each) for t in left), default=frozenset()
+        )
+        left -= {term for term in left if known_in(term, best)}
+    return is_enough(len(said) - len(left), len(said))
+
+
+def is_enough(found: int, of: int) -> bool:
+    """Of a statement's terms: most, and of a few all but one, for there are synonyms."""
+    return found >= (of - 1 if 1 < of <= _FEW else _SUPPORTED * of)
 
 
 def known_in(term: str, known: frozenset[str]) -> bool:
@@ -118,13 +157,26 @@ def known_in(term: str, known: frozenset[str]) -> bool:
 
 
 def invented(draft: Draft, texts: list[str], query: str) -> list[str]:
-    """Names and numbers of the response that no source and no question has."""
+    """Names and numbers of the response that no source and no question has, as whole words."""
     everything = " ".join([*texts, query]).casefold()
+    known = {_plain(word) for word in _WORD.findall(everything)}
+    known.update(matching_terms(everything, language_of(everything[:_READ])))  # "nine" as 9
     found = []
     for statement in statements(draft, texts):
         for place, match in enumerate(_CHECKED.finditer(statement)):
             word = match.group().strip(".,")
             opening = place == 0 and statement.startswith(word) and not word[0].isdigit()
-            if word and not opening and word.casefold() not in everything:
+            parts = [_plain(part) for part in _WORD.findall(word.casefold())]
+            if word and not opening and not all(_is_known(part, known) for part in parts):
                 found.append(word)
     return list(dict.fromkeys(found))
+
+
+def _plain(word: str) -> str:
+    """3,500 and 3500 are one number, and so are 12 and 12th."""
+    number = _NUMBER.match(word)
+    return number.group().replace(",", "") if number else word
+
+
+def _is_known(word: str, known: Collection[str]) -> bool:
+    return any(each in known for each in (word, f"{word}s", word.removesuffix("s")))

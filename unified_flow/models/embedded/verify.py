@@ -36,15 +36,13 @@ def verify(query: str, sections: Sections) -> Verdict:
         if issues:
             return _verdict("REVISE", issues, ["cite nothing when abstaining"], coherent=False)
         return _verdict("APPROVE", confidence=0.9)
-    found = faults(draft, texts, query)
+    found = faults(draft, texts, query, sections.coordinator)
     addressed = _is_addressed(query, draft, sections)
     issues = found.issues
-    if not draft.citations:
-        issues.append("no citation")
     if not formatted:
         issues.append("leftovers of a format in the response")
     checks = Checks(
-        claims_supported=not (found.misquoted or found.unsupported) and bool(draft.citations),
+        claims_supported=not (found.misquoted or found.unsupported or found.uncited),
         no_hallucinations=not found.invented,
         query_addressed=addressed,
         coherent_format=formatted,
