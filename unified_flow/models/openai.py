@@ -95,17 +95,20 @@ class OpenAIModel:
         self, call: ModelCall, messages: list[dict[str, str]], tap: Callable[[bytes], None] | None
     ) -> tuple[httpx.Response, bytes]:
         while True:
-            payload = self._dialect.payload(call, self.model, messages)
+            # Calls run side by side: by the time of a refusal another may have learnt better words.
+            spoken = self._dialect
+            payload = spoken.payload(call, self.model, messages)
             try:
                 return await self.request(
                     "POST", "chat/completions", self.timeout_s, payload, tap=tap
                 )
             except httpx.HTTPStatusError as exc:
-                other = other_words(self._dialect, exc.response.status_code, exc.response.text)
+                other = other_words(spoken, exc.response.status_code, exc.response.text)
                 if other is None:
                     raise
-                logger.warning("%s; asked again: %s", exc, other)
-                self._dialect = other
+                if self._dialect == spoken:
+                    logger.warning("%s; asked again: %s", exc, other)
+                    self._dialect = other
 
     def _label(self, call: ModelCall, messages: list[dict[str, str]]) -> dict[str, Any]:
         return {

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import httpx
@@ -223,6 +224,36 @@ def test_each_is_understood_and_asked_in_its_own_words(
     assert learnt == server.learnt
     assert len(model_server.requests) == 2 + server.refusals
     assert seen[-1:] == (["PROCEED"] if server.streamed else [])
+
+
+@pytest.mark.parametrize("server", [s for s in SERVERS if s.refusals], ids=lambda s: s.name)
+def test_calls_that_begin_at_once_learn_the_same_words(
+    model_server: ModelServer, server: Server
+) -> None:
+    at_once = 4
+    all_here = Barrier(at_once)
+
+    def together(c: Connection) -> None:
+        all_here.wait(timeout=10)
+        server.does(c)
+
+    model_server.script = [*[together] * at_once, *[server.does] * 20]
+    wanted = replace(
+        call(), stream=Stream("decision", lambda text: None) if server.streamed else None
+    )
+
+    async def run() -> tuple[list[ModelReply], Dialect]:
+        model = OpenAIModel("served", model_server.url, "m")
+        try:
+            return await asyncio.gather(*[model.complete(wanted) for _ in range(at_once)]), (
+                model._dialect
+            )
+        finally:
+            await model.aclose()
+
+    replies, learnt = asyncio.run(run())
+    assert [parse_reply(reply.text, Reflection) for reply in replies] == [PROCEED] * at_once
+    assert learnt == server.learnt
 
 
 @pytest.mark.parametrize(
