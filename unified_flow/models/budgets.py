@@ -1,8 +1,9 @@
 """What of a turn a prompt has room for: counted, shortened where that is honest, else refused.
 
 A recipe's `budgets` are in tokens, by section. What is ranked or has an age may lose its end:
-`passages` (what searches found, worst last) and `history` (oldest first). Nothing else is cut:
-a section over its budget is an error that says what to raise.
+`passages` (what searches found, worst last) and `history` (oldest first); the best passage and the
+newest turn stay whatever they take. Nothing else is cut: a section over its budget is an error
+that says what to raise.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from unified_flow.results import Claim, PriorTurn, ToolResult
 from unified_flow.sections import PASSAGES, Sections
 from unified_flow.tokens import estimate_tokens
 
+_HISTORY = "history"
+_SHORTENED = frozenset({_HISTORY, PASSAGES})
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -31,16 +35,19 @@ class Fitted:
 def fitted(sections: Sections, budgets: Mapping[str, int], phase: str) -> Fitted:
     """Raises PromptTooLargeError for what is over its budget and cannot be shortened."""
     left_out: dict[str, int] = {}
-    if budget := budgets.get("history"):
+    if budget := budgets.get(_HISTORY):
         kept = _newest(sections.history, budget)
-        left_out["history"] = len(sections.history) - len(kept)
+        left_out[_HISTORY] = len(sections.history) - len(kept)
         sections = replace(sections, history=kept)
+    if sections.evidence is not None:
+        sections = replace(sections, coordinator=())  # for which it stands
     if budget := budgets.get(PASSAGES):
-        found = _best(sections.coordinator, budget)
-        left_out[PASSAGES] = _passages(sections.coordinator) - _passages(found)
+        distinct = _distinct(sections.coordinator)
+        found = _best(distinct, budget)
+        left_out[PASSAGES] = _passages(distinct) - _passages(found)
         sections = replace(sections, coordinator=found)
     for name, budget in budgets.items():
-        if name != PASSAGES and (tokens := _tokens(getattr(sections, name))) > budget:
+        if name not in _SHORTENED and (tokens := _tokens(getattr(sections, name))) > budget:
             raise PromptTooLargeError(
                 f"section {name} takes about {tokens:,} tokens and may take {budget:,}",
                 hint=f"raise budgets.{name} in the recipe of {phase}, or let less get into it"
@@ -69,9 +76,24 @@ def _best(results: tuple[ToolResult, ...], budget: int) -> tuple[ToolResult, ...
             break
         kept[place].append(claim)
     return tuple(
-        result.model_copy(update={"claims": own}) if own else _emptied(result)
+        result.model_copy(update={"claims": own})
         for result, own in zip(results, kept, strict=True)
+        if own or not result.claims
     )
+
+
+def _distinct(results: tuple[ToolResult, ...]) -> tuple[ToolResult, ...]:
+    """Each passage where it was found first. A result with claims is told by them alone."""
+    seen: set[tuple[str, str]] = set()
+    found: list[ToolResult] = []
+    for result in results:
+        new = [c for c in result.claims if (c.source, c.claim) not in seen]
+        seen.update((claim.source, claim.claim) for claim in new)
+        if new:
+            found.append(result.model_copy(update={"claims": new, "result": None}))
+        elif not result.claims:
+            found.append(result)
+    return tuple(found)
 
 
 def _by_rank(results: tuple[ToolResult, ...]) -> Iterator[tuple[int, Claim]]:
@@ -80,11 +102,6 @@ def _by_rank(results: tuple[ToolResult, ...]) -> Iterator[tuple[int, Claim]]:
         for place, result in enumerate(results):
             if rank < len(result.claims):
                 yield place, result.claims[rank]
-
-
-def _emptied(result: ToolResult) -> ToolResult:
-    """A result without claims is shown raw: one that lost all of them must not be."""
-    return result.model_copy(update={"claims": [], "result": None}) if result.claims else result
 
 
 def _passages(results: tuple[ToolResult, ...]) -> int:
