@@ -51,6 +51,8 @@ async def ask(flow: UnifiedFlow, question: Question, cache: ReplyCache | None) -
         )
     except InputError as exc:
         trouble = Trouble(error_type=type(exc).__name__, message=str(exc))
+    if trouble is None:
+        trouble = silenced(turn)
     took = elapsed_ms(started)
     replies = cache.taken() if cache else []
     return _answer(question, turn, trouble).model_copy(
@@ -58,6 +60,21 @@ async def ask(flow: UnifiedFlow, question: Question, cache: ReplyCache | None) -
             "duration_ms": round(took + sum(r.duration_ms for r in replies if r.cached), 3),
             "phases": costs(events, replies),
         }
+    )
+
+
+def silenced(turn: Turn) -> Trouble | None:
+    """Why nothing was said where an answer was due: by the policy `silent` or by a guardrail."""
+    if (why := turn.error_message) is None:
+        return None
+    failure = turn.failure
+    if failure is None:
+        return Trouble(error_type="Blocked", message=why)
+    return Trouble(
+        error_type=failure.error_type,
+        message=why,
+        phase=failure.phase,
+        intervention_id=failure.intervention_id,
     )
 
 

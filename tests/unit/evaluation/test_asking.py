@@ -1,0 +1,54 @@
+"""What came of one question, where the turn said nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.answers import COMPLETE, open_entries, script
+from unified_flow.evaluation.answers import Answer
+from unified_flow.evaluation.asking import USER, ask
+from unified_flow.evaluation.datasets import Question
+from unified_flow.flow import UnifiedFlow
+from unified_flow.guardrails.rules import UserRules
+from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.guardrails.store import store_of
+from unified_flow.models.scripted import ScriptedModel
+from unified_flow.wiring import wire
+
+TOPIC = Question("1", "What is a topic?", ("bus",))
+
+
+async def at_once(seconds: float) -> None:
+    """Stands in for the waits between tries."""
+
+
+def asked(home: Path, **over: object) -> Answer:
+    model = ScriptedModel(script(planner=COMPLETE, **over))
+    services = wire(
+        home, extra_models={"scripted": model}, model="scripted", policy="silent", pause=at_once
+    )
+
+    async def run() -> Answer:
+        async with UnifiedFlow(services) as flow:
+            return await ask(flow, TOPIC, None)
+
+    return asyncio.run(run())
+
+
+def test_a_turn_that_the_policy_silenced_has_failed(home: Path) -> None:
+    answer = asked(home, reflection=ConnectionError("gone"))
+    assert (answer.status, answer.response) == ("failed", "")
+    assert answer.trouble is not None
+    assert (answer.trouble.phase, answer.trouble.error_type) == ("reflection", "ConnectionError")
+    assert answer.trouble.intervention_id == open_entries(home)[0]["id"]
+
+
+def test_a_turn_that_a_rule_blocked_has_failed(home: Path) -> None:
+    store = store_of(home, GuardrailSettings())
+    store.change(USER, lambda _: UserRules(user_id=USER, flagged_keywords=("topic",)))
+    store.close()
+    answer = asked(home)
+    assert answer.status == "failed"
+    assert answer.trouble is not None
+    assert "GUARDRAIL_PRE_BLOCKED" in answer.trouble.message
