@@ -18,6 +18,7 @@ from unified_flow.events import stamp
 
 logger = logging.getLogger("unified_flow.guardrails")
 ASIDE = "ai_decisions_waiting.jsonl"
+REFUSED = ".refused"
 
 
 class Aside:
@@ -26,16 +27,19 @@ class Aside:
     def __init__(self, file: Path) -> None:
         self.file = file
 
+    @property
+    def refused(self) -> Path:
+        """What no database takes, however often it is tried: a person's to look at."""
+        return self.file.with_name(self.file.name + REFUSED)
+
     def put(self, row: dict[str, Any]) -> None:
-        kept = row | {"created_at": stamp(row["created_at"])}
-        line = json.dumps(kept, default=str) + "\n"
-        descriptor = open_private(self.file, os.O_WRONLY | os.O_APPEND)
-        try:
-            with self._alone():
-                os.write(descriptor, line.encode())
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with self._alone():
+            _append(self.file, _line(row))
+
+    def refuse(self, row: dict[str, Any], why: str) -> None:
+        """For good, so that it stops no other; only within `taken`."""
+        logger.critical("a decision that waited was refused, see %s: %s", self.refused, why)
+        _append(self.refused, _line(row))
 
     @contextmanager
     def taken(self) -> Iterator[list[dict[str, Any]]]:
@@ -45,10 +49,19 @@ class Aside:
             yield []
             return
         try:
-            yield [row for row in map(_read, self.file.read_bytes().splitlines()) if row]
+            yield list(self._readable())
             os.truncate(self.file, 0)
         finally:
             alone.release()
+
+    def _readable(self) -> Iterator[dict[str, Any]]:
+        for line in self.file.read_bytes().splitlines():
+            row = _read(line)
+            if row is not None:
+                yield row
+                continue
+            logger.critical("a decision that waited cannot be read, see %s", self.refused)
+            _append(self.refused, line + b"\n")
 
     def _holds_any(self) -> bool:
         try:
@@ -69,10 +82,23 @@ def _got(lock: FileLock) -> bool:
     return True
 
 
+def _line(row: dict[str, Any]) -> bytes:
+    kept = row | {"created_at": stamp(row["created_at"])}
+    return json.dumps(kept, default=str).encode() + b"\n"
+
+
+def _append(file: Path, line: bytes) -> None:
+    descriptor = open_private(file, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(descriptor, line)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _read(line: bytes) -> dict[str, Any] | None:
     try:
         row = dict(json.loads(line))
         return row | {"created_at": datetime.fromisoformat(row["created_at"])}
     except (ValueError, TypeError, KeyError):
-        logger.critical("a decision that waited cannot be read: %r", line[:200])
         return None

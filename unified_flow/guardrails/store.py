@@ -144,14 +144,33 @@ class GuardrailStore:
         except RefusedError:
             raise
         except RetrievalError as exc:
+            raise self._put_aside(row, exc) from exc
+        try:
+            self._take_in()
+        except OSError as exc:
+            told = (
+                f"what was decided before waits in {self._aside.file}, which cannot be used: {exc}"
+            )
+            raise RetrievalError(told, hint="mend or move the file aside") from exc
+
+    def _put_aside(self, row: dict[str, Any], why: RetrievalError) -> RetrievalError:
+        """What to tell of it."""
+        try:
             self._aside.put(row)
-            waits = f"{exc}; what was decided waits in {self._aside.file}"
-            raise RetrievalError(waits, hint=exc.hint) from exc
+        except OSError as exc:
+            lost = f"{why}; nor can {self._aside.file} take what was decided: {exc}"
+            return RetrievalError(lost, hint=why.hint)
+        return RetrievalError(f"{why}; what was decided waits in {self._aside.file}", hint=why.hint)
+
+    def _take_in(self) -> None:
+        """What waited, one by one: a row that is refused stops no other."""
         with self._aside.taken() as rows:
-            if rows:
-                with self._database.write() as connection:
-                    for each in rows:
-                        _take_in(connection, each)
+            if not rows:
+                return
+            with self._database.write() as connection:
+                for each in rows:
+                    if why := _refusal(connection, each):
+                        self._aside.refuse(each, why)
 
     def decisions(
         self, *, limit: int, user_id: str | None = None, decision: str | None = None
@@ -201,10 +220,20 @@ class GuardrailStore:
             return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def _take_in(connection: sa.Connection, row: dict[str, Any]) -> None:
-    """Once: whoever took it in may have died before the file was empty."""
-    insert = _insert(connection)(ai_decisions).values(row)
-    connection.execute(insert.on_conflict_do_nothing(index_elements=ONCE))
+def _refusal(connection: sa.Connection, row: dict[str, Any]) -> str:
+    """Why `row` cannot be taken in, if so; a database that is away is no refusal, and raised.
+
+    Taken in once: whoever did so may have died before the file was empty."""
+    try:
+        with connection.begin_nested():
+            insert = _insert(connection)(ai_decisions).values(row)
+            connection.execute(insert.on_conflict_do_nothing(index_elements=ONCE))
+    except sa.exc.OperationalError:
+        raise
+    except sa.exc.SQLAlchemyError as exc:
+        # Further lines hold the row itself.
+        return str(getattr(exc, "orig", None) or exc).partition("\n")[0] or type(exc).__name__
+    return ""
 
 
 def _insert(connection: sa.Connection) -> Any:

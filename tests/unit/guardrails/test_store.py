@@ -11,6 +11,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -414,6 +415,48 @@ def test_a_decision_waits_for_a_database_that_is_locked(
         waiting.write_bytes(left + b"torn li")
     kept = [each.message_id for each in store.decisions(limit=9)]
     assert sorted(kept) == ["m0", "m1", "m2"]
+    store.close()
+
+
+def test_a_row_that_is_refused_stops_no_other(
+    store: GuardrailStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What waits may be of another version, or somebody's hand may have been in the file."""
+    waiting, refused = tmp_path / "aside.jsonl", tmp_path / "aside.jsonl.refused"
+    good = json.loads(json.dumps(asdict(_decision()), default=str)) | {"id": None}
+    good.pop("id")
+    rows = [
+        good | {"message_id": "m1", "outcome": "of a later version"},
+        good | {"message_id": "m2"},
+        good | {"message_id": "m3", "another column": 1},
+        good | {"message_id": "m4", "message_text": {"no": "text"}},
+        good | {"message_id": "m5"},
+    ]
+    lines = [json.dumps(row) for row in rows]
+    waiting.write_text("\n".join([*lines, "torn li"]))
+    store.record(_decision(message_id="m6"))
+    store.record(_decision(message_id="m7"))
+    kept = {each.message_id for each in store.decisions(limit=9)}
+    assert kept == {"m2", "m5", "m6", "m7"}
+    assert waiting.read_bytes() == b""
+    set_aside = refused.read_text().splitlines()
+    assert {json.loads(line)["message_id"] for line in set_aside[1:]} == {"m1", "m3", "m4"}
+    assert set_aside[0] == "torn li"
+    assert stat.S_IMODE(refused.stat().st_mode) == 0o600
+    assert sum(str(refused) in record.getMessage() for record in caplog.records) == 4
+
+
+def test_a_disk_that_takes_nothing_is_told_as_the_rest_is(tmp_path: Path) -> None:
+    folder = tmp_path / "aside.jsonl"
+    folder.mkdir()
+    (folder / "full").touch()
+    store = GuardrailStore(Database.of_file(tmp_path / "guardrails.sqlite3"), folder)
+    with pytest.raises(RetrievalError, match="cannot be used"):
+        store.record(_decision())
+    assert len(store.decisions(limit=9)) == 1
+    (tmp_path / "guardrails.sqlite3").write_bytes(b"")
+    with pytest.raises(RetrievalError, match=r"was emptied.* nor can .*aside\.jsonl take"):
+        store.record(_decision())
     store.close()
 
 
