@@ -244,9 +244,10 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         runs_since=event.at,
         resumed=turn.resumed + 1,
         retry=retry,
-        # What was let through stays so; a reply that is made anew is looked at anew.
+        # What was let through stays so; a reply that is made anew, or that a person has changed or
+        # changed the grounds of, is looked at anew.
         pre=turn.pre if turn.should_respond and "question" not in event.edited else None,
-        post=None if event.rewound or not turn.should_respond else turn.post,
+        post=turn.post if turn.should_respond and not (event.rewound or edited) else None,
         retry_count=0,
         given=event.given or turn.given,
         writes=tuple(

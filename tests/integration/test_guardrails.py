@@ -490,6 +490,29 @@ def test_a_turn_whose_save_is_repeated_is_recorded_once(
     assert len(moderation.texts) == 2
 
 
+def test_a_reply_that_a_person_has_edited_is_looked_at_anew(
+    home: Path, moderation: ModerationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: dict[str, Any] = {"guardrails": {"moderation_url": moderation.url}}
+
+    def full(self: object, turn: Turn) -> None:
+        raise RetrievalError("no room")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(SessionStore, "save", full)
+        [turn] = say(flow_at(home, **settings), "A topic?")
+    assert turn.should_respond
+    insult = DRAFT.model_copy(update={"response": "That is an insult."}).model_dump(mode="json")
+
+    async def resume() -> Turn:
+        async with flow_at(home, **settings) as flow:
+            return (await resume_turn(flow, 1, Resumption(edited={"synthesis": insult}))).turn
+
+    resumed = asyncio.run(resume())
+    assert (resumed.status, resumed.response, resumed.saved) == ("silenced", None, False)
+    assert remembered(home) == []
+
+
 def test_rules_that_cannot_be_read_silence_and_are_told(home: Path) -> None:
     (home / "shared_state").mkdir()
     (home / "shared_state" / "guardrails.sqlite3").write_text("no database " * 100)
