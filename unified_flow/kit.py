@@ -181,8 +181,8 @@ class Kit:
 
     @property
     def _shows_text(self) -> bool:
-        """A reply that may yet be taken back is shown to nobody."""
-        return self._ledger.watched and not self._services.guardrails.checks_replies
+        """The text of a turn that may yet end in silence is shown to nobody."""
+        return self._ledger.watched and not self._services.guardrails.may_silence
 
     def _show_text(self, text: str) -> None:
         self._ledger.show(TextArrived(phase=self.phase, text=text))

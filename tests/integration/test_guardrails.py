@@ -790,18 +790,23 @@ def test_a_tool_that_asks_a_person_is_an_escalation_and_no_word(
 def test_a_reply_that_may_be_taken_back_is_shown_to_nobody(
     home: Path, docs: Path, moderation: ModerationServer
 ) -> None:
-    """Onlookers see the text while it is written only where nobody will look at it after that."""
-    seen: dict[bool, int] = {}
-    for moderated in (False, True):
-        own = {"moderation_url": moderation.url} if moderated else {}
+    """Onlookers see the text while it is written only where it cannot end in silence after that."""
+    seen: dict[str, int] = {}
+    moderated = {"guardrails": {"moderation_url": moderation.url}}
+    ways: dict[str, dict[str, Any]] = {
+        "said at once": {},
+        "moderated": moderated,
+        "silent": {"policy": "silent"},
+    }
+    for way, own in ways.items():
         with ModelServer(script(planner=[COMPLETE])) as server:
             events: list[str] = []
-            flow = flow_at(home, base_url=server.url, docs=[docs], guardrails=own)
+            flow = flow_at(home, base_url=server.url, docs=[docs], **own)
             say(flow, "What is a topic?", observer=lambda event, to=events: to.append(event.event))
             streams = [bool(request.body.get("stream")) for request in server.requests]
-        seen[moderated] = events.count("text_arrived") + sum(streams)
-    assert seen[False] > 0
-    assert seen[True] == 0
+        seen[way] = events.count("text_arrived") + sum(streams)
+    assert seen.pop("said at once") > 0
+    assert set(seen.values()) == {0}
 
 
 def test_an_alert_reaches_who_is_to_be_notified(

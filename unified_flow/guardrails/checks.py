@@ -54,13 +54,13 @@ class Guardrails:
 
     @property
     def checks_replies(self) -> bool:
-        """A reply may be taken back, so that nobody may see it before."""
+        """Whether a reply is moderated before it is said."""
         return self._inspector.moderator is not None
 
     @property
     def may_silence(self) -> bool:
-        """A turn may end in silence after its phases have begun, so that nobody may see these:
-        how far it came tells why."""
+        """A turn may end in silence after its phases have begun, so that nobody may see these
+        (how far it came tells why), nor the text while it is written."""
         return self._always or self.checks_replies
 
     def store(self) -> GuardrailStore:
