@@ -232,6 +232,19 @@ def test_a_change_of_a_recipe_is_held_against_what_was(
     assert same["measures"] == found["comparison"]["measures"]
 
 
+def test_both_recipes_are_looked_at_before_the_first_question(
+    dataset: Path, home: Path, tmp_path: Path, model_server: ModelServer
+) -> None:
+    recipes = tmp_path / "mine"
+    recipes.mkdir()
+    (recipes / "synthesis.md").write_text("+++\nrole = nobody\n+++\nSay it with care.\n")
+    for against, said in ((recipes, "synthesis.md"), (tmp_path / "none", "none")):
+        words = command(dataset, *served(model_server), "--against", against, home=home)
+        done = forked.run(words, capture_output=True, text=True, check=False)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert model_server.requests == []
+
+
 def test_the_plain_pipeline_asks_once_and_its_failures_are_told(
     dataset: Path, home: Path, model_server: ModelServer
 ) -> None:

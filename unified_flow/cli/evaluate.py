@@ -17,8 +17,6 @@ from unified_flow.cli.exits import exits
 if TYPE_CHECKING:
     import click
 
-    from unified_flow.evaluation.runs import Run
-
 PACKAGED = "packaged"
 
 
@@ -116,7 +114,7 @@ def run(
         import asyncio
 
         from interventions.home import find_home
-        from unified_flow.cli.evaluating import Wanted, report, run_once
+        from unified_flow.cli.evaluating import Wanted, check, report, run_once
         from unified_flow.evaluation.datasets import draw, read_dataset
         from unified_flow.logs import logged
 
@@ -131,12 +129,14 @@ def run(
             "api_key_file": api_key_file,
         }
 
-        def one(folder: str | None) -> Run:
-            own = flags | {"recipes": _recipes(folder)}
-            return asyncio.run(run_once(read, questions, wanted, home, own))
+        def own(folder: str | None) -> dict[str, Any]:
+            return flags | {"recipes": _recipes(folder)}
 
         with logged(find_home(home)):
-            runs = [one(recipes), *([one(against)] if against is not None else [])]
+            folders = [recipes] if against is None else [recipes, against]
+            for folder in folders[1:]:
+                asyncio.run(check(read, wanted, home, own(folder)))
+            runs = [asyncio.run(run_once(read, questions, wanted, home, own(f))) for f in folders]
         report(runs, as_json)
         failed = any(a.status == "failed" for each in runs for a in each.answers.values())
     raise typer.Exit(Code.FAILED if failed else Code.DONE)

@@ -47,22 +47,11 @@ async def run_once(
 ) -> Run:
     """`flags` are those of `wire`. The run, closed, with all its answers."""
     root = evaluations(home)
-    corpus = corpus_of(dataset, root / "corpora")
     cache = ReplyCache(root) if wanted.cached else None
-    flows = Flows(home, corpus, f"evaluation-{dataset.digest[:12]}", cache, **flags)
+    flows = _flows(dataset, home, cache, flags)
     watched = sys.stderr.isatty()
     try:
-        services = flows.whole.services
-        if wanted.plain:
-            voice_of(services)
-        spec = spec_of(
-            dataset,
-            services,
-            sample=wanted.sample,
-            seed=wanted.seed,
-            unanswerable=wanted.unanswerable,
-            plain=wanted.plain,
-        )
+        spec = _spec(dataset, wanted, flows)
         with Run.open(root, wanted.name, spec, again=wanted.again) as run:
             note(f"run {run.folder.name}")
             refresh_documents(flows.whole, show=watched)
@@ -80,6 +69,37 @@ async def run_once(
         if cache is not None:
             cache.close()
     return run
+
+
+async def check(dataset: Dataset, wanted: Wanted, home: Path | None, flags: dict[str, Any]) -> None:
+    """Raises what would keep `run_once` from its first question: a second run is checked before
+    the first one asks, which may take hours."""
+    flows = _flows(dataset, home, None, flags)
+    try:
+        _spec(dataset, wanted, flows)
+    finally:
+        await flows.aclose()
+
+
+def _flows(
+    dataset: Dataset, home: Path | None, cache: ReplyCache | None, flags: dict[str, Any]
+) -> Flows:
+    corpus = corpus_of(dataset, evaluations(home) / "corpora")
+    return Flows(home, corpus, f"evaluation-{dataset.digest[:12]}", cache, **flags)
+
+
+def _spec(dataset: Dataset, wanted: Wanted, flows: Flows) -> Spec:
+    services = flows.whole.services
+    if wanted.plain:
+        voice_of(services)
+    return spec_of(
+        dataset,
+        services,
+        sample=wanted.sample,
+        seed=wanted.seed,
+        unanswerable=wanted.unanswerable,
+        plain=wanted.plain,
+    )
 
 
 def described(name: str, spec: Spec, answers: Mapping[str, Answer]) -> dict[str, Any]:
