@@ -120,10 +120,13 @@ class Citation(Result):
 
 class Evidence(Result):
     """What rules find in the passages: the sentences that most probably state the answer, best
-    first, and how likely it is that the passages state it at all. No sentence, no answer."""
+    first, and how likely it is that the passages state it at all. No sentence, no answer.
+    `one_fact`: the question asks for one, so that a sentence can be all of the answer.
+    """
 
     sentences: list[Citation] = []
     likely: Unit
+    one_fact: bool = True
 
 
 class Draft(Result):

@@ -104,5 +104,10 @@ def test_words_that_say_that_nothing_is_said_are_an_abstention(home: Path, docs:
 
 
 def test_a_question_that_wants_more_than_a_fact_gets_whole_passages(home: Path, docs: Path) -> None:
-    _, voice = asked(home, docs, "Why are topics for sensor data?", REFUSAL)
-    assert '<section name="coordinator">' in prompt(voice.calls[0]).messages[1]["content"]
+    """If nothing comes of them, the likeliest sentences."""
+    said = Draft(response="Topics are for continuous data streams such as sensor data.")
+    turn, voice = asked(home, docs, "Why are topics for sensor data?", REFUSAL, said)
+    first, second = (prompt(call).messages[1]["content"] for call in voice.calls)
+    assert '<section name="coordinator">' in first
+    assert '<section name="evidence">' in second
+    assert turn.response == said.response

@@ -21,6 +21,7 @@ _REFUSAL = re.compile(
     r"\b(?:documents?|passages?|sources?|text|context)\b[^.]{0,30}"
     r"\b(?:do(?:es)? not|don't|doesn't)\s(?:\w+\s)?"
     r"(?:state|say|mention|contain|provide|hold|include|specify|answer|give)\b"
+    r"|\bnot (?:stated|mentioned|provided|specified|given|found)\b"
     r"|\b(?:dokument\w*|käll\w*|text\w*)\b[^.]{0,30}\b(?:inte|inget)\b",
     re.IGNORECASE,
 )
@@ -29,8 +30,8 @@ _NEAR = 0.25  # of the likeliest sentence's probability
 
 
 def evidence_of(question: str, sections: Sections) -> Evidence | None:
-    """None where rules cannot tell: anything but one question for one fact to searched documents
-    alone, and passages that may state it in words of their own. No sentence if nothing was found.
+    """None where rules cannot tell: anything but one question to searched documents alone, and
+    passages that may state it in words of their own. No sentence if nothing was found.
     """
     known = sections.context_gatherer
     remembered = known is not None and (known.prior_turns or known.memories)
@@ -43,10 +44,11 @@ def evidence_of(question: str, sections: Sections) -> Evidence | None:
     passages = passages_of(results)
     if not passages:
         return Evidence(likely=0.0)
-    found = quotes_for(asked, passages) if _asks_for_one_fact(asked) else None
-    if found is None or not found.quotes:
+    found = quotes_for(asked, passages)
+    if not found.quotes:
         return None
-    return Evidence(sentences=found.quotes, likely=found.confidence)
+    one_fact = _asks_for_one_fact(asked)
+    return Evidence(sentences=found.quotes, likely=found.confidence, one_fact=one_fact)
 
 
 def _asks_for_one_fact(question: str) -> bool:

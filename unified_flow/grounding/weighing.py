@@ -31,8 +31,8 @@ def weighed(
     found = faults(draft, texts, query, sections.coordinator)
     issues = found.issues
     likeliest = shown(evidence.sentences[0].quote) if evidence and evidence.sentences else ""
-    is_first = sections.validation is None
-    if evidence and likeliest and is_first and not rests_on_it(draft, evidence):
+    may_ask = evidence is not None and evidence.one_fact and sections.validation is None
+    if evidence and likeliest and may_ask and not rests_on_it(draft, evidence):
         issues.append(f"does not rest on “{likeliest}”")
     serious = bool(issues)
     if removed := draft.checklist.get(REMOVED) is False:

@@ -21,8 +21,10 @@ async def run(turn: Turn, kit: Kit) -> Draft:
     found = evidence_of(turn.question, turn.sections) if kit.leaves_to_rules else None
     nothing = found is not None and not found.sentences
     again = _is_revision(turn)
+    enough = found is not None and (found.one_fact or (again and _said_nothing(turn)))
+    shown = found if enough else None
     # A revision that is drawn as narrowly as the draft was comes out as the same draft.
-    draft = await kit.ask(Draft, evidence=found, by_rules=nothing, freely=again, stream="response")
+    draft = await kit.ask(Draft, evidence=shown, by_rules=nothing, freely=again, stream="response")
     if is_refusal(draft.response):
         draft = draft.model_copy(update={"abstained": True})
     if draft.abstained and found is not None and is_sure(found):
@@ -31,6 +33,12 @@ async def run(turn: Turn, kit: Kit) -> Draft:
         said = cited(draft.model_copy(update={"abstained": False}), turn.question, turn.sections)
         return said if said.citations or not again else draft
     return cited(draft, turn.question, turn.sections)
+
+
+def _said_nothing(turn: Turn) -> bool:
+    """Whether no source supports any of the last draft: it got lost in the passages."""
+    last = turn.sections.synthesis
+    return last is not None and not last.citations
 
 
 def _is_revision(turn: Turn) -> bool:

@@ -1,4 +1,4 @@
-"""Which model a phase gets: its recipe's, its role's, rules where they do better, else the named."""
+"""Which model a phase gets: its recipe's, its role's, rules if they do better, else the named."""
 
 from __future__ import annotations
 

@@ -57,10 +57,15 @@ class Vectors:
         return len(missing)
 
     def search(self, index: Index, query: str, limit: int) -> list[Passage]:
-        """Both rankings joined; `score` is that of the fusion. Raises RetrievalError."""
+        """In the order of both rankings joined. `score` is that of the words, 0 if none is found:
+        whether a passage states an answer is told by it, and a rank says nothing of that. Raises
+        RetrievalError.
+        """
 
-        def passages(reader: Reader, ranked: Ranked, _: Rankings) -> list[Passage]:
-            return [passage for passage, _ in reader.passages(ranked, limit)]
+        def passages(reader: Reader, ranked: Ranked, rankings: Rankings) -> list[Passage]:
+            words = {rowid: score for score, rowid in _by_words(reader, query, limit=len(ranked))}
+            scored = [(words.get(rowid, 0.0), rowid) for _, rowid in ranked]
+            return [passage for passage, _ in reader.passages(scored, limit)]
 
         return self._ranked(index, query, limit, passages)
 
@@ -81,7 +86,7 @@ class Vectors:
         while True:
             with index.reading() as reader:
                 if reader.data_version == self._state:
-                    by_words = _by_words(reader, query, most)
+                    by_words = [rowid for _, rowid in _by_words(reader, query, most)]
                     # Others of the collection may be nearer than those that this index sees.
                     by_meaning = [self._chunks[key] for key in near if key in self._chunks]
                     rankings = by_words, by_meaning[:most]
@@ -120,10 +125,9 @@ def _placed(index: Index, chunk: int, refused: TextRefusedError) -> RetrievalErr
     )
 
 
-def _by_words(reader: Reader, query: str, limit: int) -> list[int]:
+def _by_words(reader: Reader, query: str, limit: int) -> Ranked:
     weights = reader.weights(query)
     selecting = reader.selective(weights)
     if not selecting:
         return []
-    ordered = reader.ordered(reader.proposed(selecting, limit), weights)
-    return [rowid for _, rowid in ordered[:limit]]
+    return reader.ordered(reader.proposed(selecting, limit), weights)[:limit]
