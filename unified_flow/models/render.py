@@ -85,7 +85,7 @@ def _sections(sections: Sections, query: str, left_out: Mapping[str, int]) -> It
         best_last = reversed(sections.evidence.sentences)
         likely = [_document(None, each.quote) for each in best_last]
         yield _section("evidence", likely)
-    elif sections.coordinator:
+    if sections.coordinator:
         found = [_tool_result(result) for result in sections.coordinator]
         yield _section("coordinator", found, left_out.get(PASSAGES, 0), "passages of lower rank")
 
