@@ -2,7 +2,7 @@
 
 Ten thousand rules are one automaton (Aho and Corasick, 1975), built once for each version of the
 rules; the time of a search depends on the text alone. What counts as a word, and which disguises
-are seen through: `normalize.py`, `evasion.py`.
+are seen through: `normalize.py`, `evasion.py`; what signs a rule asks for besides: `signs.py`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal
 
 from unified_flow.errors import InputError
 from unified_flow.guardrails.evasion import hidden, skeleton
-from unified_flow.guardrails.normalize import folded, visible, words
+from unified_flow.guardrails.normalize import folded, places, visible, words
+from unified_flow.guardrails.signs import Gap, asked, fit
 from unified_flow.guardrails.vocabulary import Vocabulary
 
 Kind = Literal["keyword", "phrase"]
@@ -55,15 +57,20 @@ def checked_rule(text: str) -> str:
             field="rule",
             hint="write at least two signs, or the word that is meant",
         )
-    if len(found) == 1 and len(found[0]) == 1 and found[0].isascii():
+    bare = len(found) == 1 and not _gaps(folded(visible(rule)))
+    if bare and len(found[0]) == 1 and found[0].isascii():
         raise InputError(f"the rule {rule!r} would match every {found[0]}", field="rule")
     return rule
 
 
 def read_as(rule: str) -> str:
     """What the rule is found by: rules that read the same are one rule."""
-    plain = words(folded(visible(rule)))
-    return _line(plain) if plain else _symbols(visible(rule))
+    text = folded(visible(rule))
+    plain = words(text)
+    if not plain:
+        return _symbols(visible(rule))
+    gaps = _gaps(text)
+    return f"{_line(plain)}{gaps}" if gaps else _line(plain)
 
 
 class Matcher:
@@ -71,43 +78,64 @@ class Matcher:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._plain: dict[str, list[Rule]] = {}
+        self._signed: dict[str, list[tuple[tuple[Gap, ...], Rule]]] = {}
         self._signs: dict[str, list[Rule]] = {}
         self._tags: dict[str, list[Rule]] = {}
         self._known = Vocabulary()
         for rule in rules:
             self._add(rule)
-        self._words = _automaton(self._plain)
+        self._words = _automaton([*self._plain, *self._signed])
 
     def _add(self, rule: Rule) -> None:
         seen = visible(rule.text)
-        plain = words(folded(seen))
+        text = folded(seen)
+        plain = words(text)
         if not plain:
             self._signs.setdefault(_symbols(seen), []).append(rule)
             return
+        alike = words(skeleton(seen))
+        if gaps := _gaps(text):
+            self._signed.setdefault(_line(plain), []).append((gaps, rule))
+            # `sp@m` is known by its letters; the word of `.net` is not, for its sign is lost there.
+            if alike != words(skeleton(" ".join(plain))):
+                self._known.add(alike, rule)
+            return
         self._plain.setdefault(_line(plain), []).append(rule)
-        self._known.add(words(skeleton(seen)), rule)
+        self._known.add(alike, rule)
         if len(plain) > 1:
             self._tags.setdefault("".join(plain), []).append(rule)
 
     def matches(self, text: str) -> list[Match]:
         """Every rule that the text breaks, once each; those found as written come first."""
         seen = visible(text)
-        plain = words(folded(seen))
-        written = _once([*self._in_words(plain), *self._in_signs(seen)])
+        read = folded(seen)
+        plain = words(read)
+        written = _once([*self._in_words(plain, read), *self._in_signs(seen)])
         evaded = _once([*self._run_together(seen), *self._in_disguise(seen, plain)])
         return [
             *(Match(rule, evaded=False) for rule in written.values()),
             *(Match(rule, evaded=True) for key, rule in evaded.items() if key not in written),
         ]
 
-    def _in_words(self, plain: Sequence[str]) -> Iterator[Rule]:
-        for line in self._lines(plain):
-            yield from self._plain[line]
+    def _in_words(self, plain: Sequence[str], text: str) -> Iterator[Rule]:
+        signed: list[tuple[int, str]] = []
+        for last, line in self._lines(plain):
+            yield from self._plain.get(line, ())
+            if line in self._signed:
+                signed.append((last, line))
+        if not signed:
+            return
+        spans = places(text)
+        word_at = {last: n for n, last in enumerate(accumulate(len(word) + 1 for word in plain))}
+        for last, line in signed:
+            for gaps, rule in self._signed[line]:
+                if fit(gaps, text, spans, word_at[last] - len(gaps) + 2):
+                    yield rule
 
-    def _lines(self, plain: Sequence[str]) -> Iterator[str]:
+    def _lines(self, plain: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """With the place of each one's end in the line of `plain`."""
         if self._words is not None:
-            for _, line in self._words.iter(_line(plain)):
-                yield line
+            yield from self._words.iter(_line(plain))
 
     def _in_signs(self, seen: str) -> Iterator[Rule]:
         if self._signs:
@@ -123,9 +151,9 @@ class Matcher:
                 yield from self._tags.get(folded(tag), ())
             for joined in set(_CAMEL.findall(seen)):
                 apart = words(folded(_CAPITAL.sub(" ", joined)))
-                for line in self._lines(apart):
+                for _, line in self._lines(apart):
                     if line.count(" ") > 2:
-                        yield from self._plain[line]
+                        yield from self._plain.get(line, ())
 
     def _in_disguise(self, seen: str, plain: Sequence[str]) -> Iterator[Rule]:
         second = hidden(seen, plain, self._known) if self._known.words else None
@@ -136,6 +164,10 @@ class Matcher:
         for places, rule in self._known.made_of(second.readings):
             if not second.shown.isdisjoint(places):
                 yield rule
+
+
+def _gaps(text: str) -> tuple[Gap, ...]:
+    return asked(text, places(text))
 
 
 def _once(rules: Iterable[Rule]) -> dict[int, Rule]:

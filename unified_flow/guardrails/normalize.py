@@ -69,6 +69,11 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
+def places(text: str) -> list[tuple[int, int]]:
+    """Where in `text` each of its `words` begins and ends."""
+    return [found.span() for found in _WORD.finditer(text)]
+
+
 def _flag_or_letters(found: re.Match[str]) -> str:
     """Two regional indicators are a flag, any other number spells something."""
     if len(found[0]) == 2:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unified_flow.errors import InputError
-from unified_flow.guardrails.matching import Match, Matcher, Rule, checked_rule
+from unified_flow.guardrails.matching import Match, Matcher, Rule, checked_rule, read_as
 
 KEYWORDS = (
     *("spam", "viagra", "scam", "ass", "sex", "cum", "cunt", "cialis", "penis", "cop", "cock"),
@@ -268,6 +268,42 @@ def test_any_text_can_be_a_rule_or_is_refused(text: str) -> None:
 def test_a_rule_that_says_nothing_or_all_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         checked_rule(text)
+
+
+SIGNED = [
+    ("18+", ["18+ only", "(18+)", "ab 18+!"], ["I am 18 years old", "18 + 5", "118+", "+18"]),
+    ("$100", ["win $100 now", "US$100, yes", '"$100"'], ["see page 100", "100 $", "$1000"]),
+    (".net", ["learn .NET today", "(asp.net)"], ["cast a net", "it is cast. Net gain", "n e t"]),
+    ("#ad", ["nice #ad", "#AD!", "＃ad"], ["an ad hoc plan", "# Ad hoc", "ad", "4d"]),
+    ("@all", ["@all: hello", "hi @ALL"], ["all good", "@ all", "@allan", "a l l"]),
+    ("C++", ["I know c++.", "C++/Java"], ["vitamin C", "c+", "C + +"]),
+    ("C#", ["C# or Java"], ["vitamin C"]),
+    ("-50%", ["now -50%!"], ["route 50", "50%", "50 percent"]),
+    ("AT&T", ["ask AT&T"], ["look at T-shirts"]),
+    ("free $$$", ["FREE money? Free $$$ here", "free, $ $ $"], ["free", "free lunch"]),
+    ("C++ course", ["a C++ course", "C++: course"], ["a C course", "course"]),
+    ("a$$", ["A$$", "such an a$$!"], ["a", "a bus", "US$$"]),
+    ("sp@m", ["sp@m", "no sp@m."], ["a sp m"]),
+    ("/all", ["/all hi"], ["all"]),
+    # What ends, joins or wraps a word is no sign.
+    ("spam!", ["spam", "Spam."], ["spa"]),
+    ("(buy-now)", ["buy now", "Buy, now!"], ["buynow"]),
+    ("* _spam_ ...", ["spam"], ["spa"]),
+]
+
+
+@pytest.mark.parametrize(("rule", "found", "innocent"), SIGNED)
+def test_the_signs_of_a_rule_are_part_of_it(
+    rule: str, found: list[str], innocent: list[str]
+) -> None:
+    matcher = Matcher([Rule("keyword", checked_rule(rule))])
+    assert [text for text in found if not matcher.matches(text)] == []
+    assert [text for text in innocent if matcher.matches(text)] == []
+
+
+def test_rules_of_different_signs_are_different_rules() -> None:
+    assert len({read_as(rule) for rule in ("18", "18+", "C++", "C#", "$18")}) == 5
+    assert read_as("spam!") == read_as("SPAM")
 
 
 def test_nothing_is_found_without_rules() -> None:
