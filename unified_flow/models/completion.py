@@ -44,7 +44,8 @@ def read_completion(
     if reason in _LENGTH:
         raise _out_of_tokens(f"{said} (finish_reason {reason})", reply, max_tokens, larger_context)
     if reason in _CUT:
-        raise CutReplyError(f"{said} (finish_reason {reason}): {_CUT[reason]}")
+        words = f": {_said(choice)}" if choice.get("error") else ""
+        raise CutReplyError(f"{said} (finish_reason {reason}): {_CUT[reason]}{words}")
     if not reply.text.strip():
         raise EmptyReplyError(f"{said} (finish_reason {reason})" if reason else said)
     return reply
@@ -70,16 +71,19 @@ def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
     reason: Any = None
     usage: tuple[int | None, int | None] = (None, None)
     ended = False
-    for data in _events(body):
+    for name, data in _events(body):
         if data == "[DONE]":
             ended = True
             break
+        if name == "error":
+            raise _broken_off(_said_in(data))
         event = _loads(data.encode())
-        if not event.get("choices"):
-            if "error" in event or event.get("object") == "error":
-                raise CutReplyError(f"the stream broke off with an error: {_said(event)}")
-        else:
+        if event.get("error") or event.get("object") == "error":
+            raise _broken_off(_said(event))
+        if event.get("choices"):
             choice = _choice(event)
+            if choice.get("error"):
+                raise _broken_off(_said(choice))
             delta = choice.get("delta")
             parts.append(text_of(delta.get("content")) if isinstance(delta, dict) else "")
             reason = choice.get("finish_reason") or reason
@@ -91,17 +95,15 @@ def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
     return ModelReply(text, *usage), {"finish_reason": reason}, None
 
 
-def _events(body: bytes) -> Iterator[str]:
-    """The data of each complete server-sent event; an unfinished last one is not an event."""
+def _events(body: bytes) -> Iterator[tuple[str, str]]:
+    """Name and data of each complete server-sent event; an unfinished last one is not an event."""
     *events, _unfinished = body.decode("utf-8", "replace").replace("\r\n", "\n").split("\n\n")
     for event in events:
-        data = [
-            line.removeprefix("data:").removeprefix(" ")
-            for line in event.split("\n")
-            if line.startswith("data:")
-        ]
+        lines = [line.partition(":") for line in event.split("\n")]
+        data = [value.removeprefix(" ") for field, _, value in lines if field == "data"]
+        names = [value.strip() for field, _, value in lines if field == "event"]
         if data:
-            yield "\n".join(data)
+            yield (names[-1] if names else ""), "\n".join(data)
 
 
 def _loads(body: bytes) -> dict[str, Any]:
@@ -173,9 +175,22 @@ def _why_empty(message: Any) -> str:
     return "the model's reply is empty"
 
 
+def _broken_off(said: str) -> CutReplyError:
+    return CutReplyError(f"the stream broke off with an error: {said}")
+
+
+def _said_in(data: str) -> str:
+    """Of an event that is named an error: gateways put JSON of any form into it, or plain words."""
+    try:
+        parsed = json.loads(data)
+    except (ValueError, RecursionError):
+        return data[:_SHOWN]
+    return _said(parsed) if isinstance(parsed, dict) else str(parsed)[:_SHOWN]
+
+
 def _said(envelope: dict[str, Any]) -> str:
-    error = envelope.get("error", envelope)
-    message = error.get("message") if isinstance(error, dict) else error
+    error = envelope.get("error") or envelope
+    message = error.get("message", error) if isinstance(error, dict) else error
     return str(message)[:_SHOWN]
 
 

@@ -177,7 +177,8 @@ SERVERS = [
     Server(
         "OpenRouter: comments in the stream, the usage in a last chunk without choices",
         streams(": OPENROUTER PROCESSING", delta(TEXT), delta("", "stop"),
-                {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 8}},
+                {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 8},
+                 "error": None},
                 "data: [DONE]"),
         usage=(9, 8), streamed=True,
     ),
@@ -281,12 +282,33 @@ def test_a_server_that_refuses_every_form_is_a_failure_soon(model_server: ModelS
     assert len(model_server.requests) < 8
 
 
-def test_an_error_in_the_middle_of_a_stream_is_no_end_of_it(model_server: ModelServer) -> None:
-    model_server.script = [
-        streams(delta(TEXT[:9]), {"object": "error", "message": "engine dead"}, "data: [DONE]")
-    ]
-    with pytest.raises(CutReplyError, match="engine dead"):
+BROKEN_OFF = {
+    "vLLM": {"object": "error", "message": "engine dead"},
+    "LiteLLM": {"error": {"message": "engine dead", "code": "500"}},
+    "a gateway's named event": 'event: error\ndata: {"message": "engine dead"}',
+    "a named event of plain words": "event: error\ndata: the engine is engine dead",
+    "OpenRouter": {"error": {"code": 502, "message": "engine dead"}, **delta("", "error")},
+    "an error within the choice": {
+        "choices": [{"delta": {}, "finish_reason": "error", "error": {"message": "engine dead"}}]
+    },
+}
+
+
+@pytest.mark.parametrize("event", BROKEN_OFF.values(), ids=BROKEN_OFF)
+def test_an_error_in_the_middle_of_a_stream_is_told_in_the_servers_words(
+    model_server: ModelServer, event: Body | str
+) -> None:
+    model_server.script = [streams(delta(TEXT[:9]), event, delta(TEXT[9:], "stop"), "data: [DONE]")]
+    with pytest.raises(CutReplyError, match=r"broke off with an error: .*engine dead"):
         twice(model_server.url, streamed=True)
+
+
+def test_an_error_beside_the_text_is_told_in_the_servers_words(model_server: ModelServer) -> None:
+    failed = completion({"content": TEXT[:9]}, reason="error")
+    failed["choices"][0]["error"] = {"code": 502, "message": "engine dead"}
+    model_server.script = [says(failed)]
+    with pytest.raises(CutReplyError, match="engine dead"):
+        twice(model_server.url, streamed=False)
 
 
 def test_a_prompt_that_a_server_cut_in_silence_is_told(
