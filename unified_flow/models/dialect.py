@@ -17,6 +17,7 @@ from unified_flow.models.refusal import is_too_long
 from unified_flow.models.schema import response_format
 
 _REFUSED = frozenset({400, 422})
+_NOT_IMPLEMENTED = frozenset({400, 422, 501})
 _TEMPLATE_RAISED = frozenset({400, 422, 500})
 
 
@@ -29,18 +30,19 @@ class Dialect:
     temperature: bool = True
     top_p: bool = True
     usage_of_stream: bool = True
-    only_streams: bool = False
+    stream: Literal["as_wanted", "always", "never"] = "as_wanted"
     system_role: bool = True
 
     def payload(self, call: ModelCall, model: str, messages: list[dict[str, str]]) -> Any:
         """The body of a chat completion; the schema stands in the prompt as well."""
-        stream = self.only_streams or call.stream is not None
+        stream = self.stream == "always" or (self.stream != "never" and call.stream is not None)
         body: dict[str, Any] = {
             "model": model,
             "messages": messages if self.system_role else _one_message(messages),
             self.limit: call.max_tokens,
-            "stream": stream,
         }
+        if self.stream != "never":
+            body["stream"] = stream
         if self.temperature:
             body["temperature"] = call.temperature
         if self.top_p and call.top_p is not None:
@@ -71,13 +73,18 @@ def _steps(spoken: Dialect) -> tuple[tuple[re.Pattern[str], frozenset[int], Dial
     weaker: Literal["json_object", "none"] = (
         "json_object" if spoken.response_format == "json_schema" else "none"
     )
+    # Once: a server that refuses both ways cannot be asked.
+    always, never = spoken, spoken
+    if spoken.stream == "as_wanted":
+        always, never = replace(spoken, stream="always"), replace(spoken, stream="never")
     return (
         (_STREAM_OPTIONS, _REFUSED, replace(spoken, usage_of_stream=False)),
         (_LIMIT, _REFUSED, replace(spoken, limit="max_completion_tokens")),
         (_FORMAT, _REFUSED, replace(spoken, response_format=weaker)),
         (_TOP_P, _REFUSED, replace(spoken, top_p=False)),
         (_TEMPERATURE, _REFUSED, replace(spoken, temperature=False)),
-        (_ONLY_STREAMS, _REFUSED, replace(spoken, only_streams=True)),
+        (_ONLY_STREAMS, _REFUSED, always),
+        (_NEVER_STREAMS, _NOT_IMPLEMENTED, never),
         (_SYSTEM_ROLE, _TEMPLATE_RAISED, replace(spoken, system_role=False)),
     )
 
@@ -92,6 +99,11 @@ _FORMAT = _words(r"response[_ ]format|json_schema|json_object|structured output|
 _TOP_P = _words(r"top_p")
 _TEMPERATURE = _words(r"temperature")
 _ONLY_STREAMS = _words(r"only supports? stream|stream\W+(?:must be|to be) (?:set to )?true")
+_NEVER_STREAMS = _words(
+    r"(?<!non.)\bstream(?:ing)?\b.{0,60}(?:\bnot\b|unsupported|disabled|must be (?:set to )?false)"
+    r"|(?:\bnot\b|n't|cannot|unsupported|unknown|unexpected).{0,60}(?<!non.)\bstream(?:ing)?\b"
+    r"|verified to stream"
+)
 _SYSTEM_ROLE = _words(r"system role|must alternate|(?:system|developer) (?:instruction|message)")
 
 

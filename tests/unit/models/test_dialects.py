@@ -84,7 +84,8 @@ PLAINLY = Dialect()
 
 @dataclass(frozen=True)
 class Server:
-    """`learnt`: what it is asked like from then on; `usage`: the tokens that it tells."""
+    """`learnt`: what it is asked like from then on; `usage`: the tokens that it tells; `shown`:
+    whether onlookers of a streamed answer see it grow."""
 
     name: str
     does: Behaviour
@@ -92,6 +93,7 @@ class Server:
     usage: tuple[int | None, int | None] = (None, None)
     refusals: int = 0
     streamed: bool = False
+    shown: bool = True
 
 
 SERVERS = [
@@ -164,7 +166,27 @@ SERVERS = [
         unless(lambda body: bool(body["stream"]), 400,
                openai_error("This model only support stream mode, please enable the stream"
                             " parameter to access the model."), STREAM),
-        Dialect(only_streams=True), refusals=1,
+        Dialect(stream="always"), refusals=1,
+    ),
+    Server(
+        "OpenAI, an organisation that is not verified",
+        unless(lambda body: not body.get("stream"), 400,
+               openai_error("Your organization must be verified to stream this model.", "stream"),
+               PLAIN),
+        Dialect(stream="never"), refusals=1, streamed=True, shown=False,
+    ),
+    Server(
+        "a wrapper of a model that cannot stream",
+        unless(lambda body: not body.get("stream"), 501,
+               {"detail": "Streaming is not supported."}, PLAIN),
+        Dialect(stream="never"), refusals=1, streamed=True, shown=False,
+    ),
+    Server(
+        "a FastAPI server that knows no stream",
+        unless(lambda body: "stream" not in body, 422,
+               {"detail": [{"type": "extra_forbidden", "loc": ["body", "stream"],
+                            "msg": "Extra inputs are not permitted"}]}, PLAIN),
+        Dialect(stream="never"), refusals=1,
     ),
     Server("a gateway that always streams, as plain text",
            streams(delta(TEXT, "stop"), "data: [DONE]", content_type="text/plain")),
@@ -224,7 +246,7 @@ def test_each_is_understood_and_asked_in_its_own_words(
         assert (reply.prompt_tokens, reply.completion_tokens) == server.usage
     assert learnt == server.learnt
     assert len(model_server.requests) == 2 + server.refusals
-    assert seen[-1:] == (["PROCEED"] if server.streamed else [])
+    assert seen[-1:] == (["PROCEED"] if server.streamed and server.shown else [])
 
 
 @pytest.mark.parametrize("server", [s for s in SERVERS if s.refusals], ids=lambda s: s.name)
@@ -264,6 +286,7 @@ def test_calls_that_begin_at_once_learn_the_same_words(
               " 'max_completion_tokens'."),
         (400, "the words of the server"),
         (401, "response_format needs a key"),
+        (400, "non-streaming is not what this model can do"),
         (500, "the grammar engine ran out of system memory at a high temperature"),
         (429, "max_tokens per minute exceeded: see max_completion_tokens"),
     ],
