@@ -58,10 +58,11 @@ def _phases(answers: list[Answer]) -> dict[str, dict[str, float]]:
 
 
 def comparison(one: Mapping[str, Answer], other: Mapping[str, Answer]) -> dict[str, Any]:
-    """B against A, over the questions that both have answered: {a, b, difference, low, high, n,
-    verdict} for each measure. `verdict` is `better` or `worse` if the interval of the paired
-    bootstrap has no zero in it, else `no difference shown`."""
-    shared = [id for id in one if id in other]
+    """B against A, over the questions (by id and text) that both have answered: {a, b, difference,
+    low, high, n, verdict} for each measure. `verdict` is `better` or `worse` if the interval of the
+    paired bootstrap has no zero in it, else `no difference shown`."""
+    # Lines of a set without ids are numbered, so an id alone may be another set's question.
+    shared = [id for id in one if id in other and one[id].question == other[id].question]
     measures = {}
     for name, measure in MEASURES.items():
         pairs = [

@@ -96,3 +96,9 @@ def test_fewer_failures_and_less_time_are_better() -> None:
     quick = {str(n): answer(n) for n in range(30)}
     found = comparison(slow, quick)["measures"]
     assert found["failed"]["verdict"] == found["seconds"]["verdict"] == "better"
+
+
+def test_questions_of_two_sets_are_not_held_against_each_other_by_their_numbers() -> None:
+    mine = {str(n): answer(n) for n in range(3)}
+    other = {str(n): answer(n, question="When?" if n else "Where?") for n in range(3)}
+    assert comparison(mine, other)["questions"] == 1
