@@ -118,7 +118,19 @@ def test_documents_of_ones_own(home: Path, docs: Path, tmp_path: Path) -> None:
     found = evaluated(path, "--unanswerable", "1", home=home)
     assert values(found)["right"] == 1.0
     path.write_text(json.dumps({"question": "What is a topic?", "answer": "named bus"}))
-    assert values(evaluated(path, "--docs", docs, home=home))["right"] == 1.0
+    first = evaluated(path, "--docs", docs, home=home)
+    assert values(first)["right"] == 1.0
+    text = (docs / "robots.md").read_text()
+    (docs / "robots.md").write_text(text.replace("a named bus", "a lost word"))
+    changed = evaluated(path, "--docs", docs, home=home)
+    assert changed["run"] != first["run"], "another run, whose questions are asked anew"
+    assert values(changed)["right"] == 0.0
+    both = ["compare", found["run"], first["run"], "--home", str(home)]
+    refused = forked.run(
+        [sys.executable, "-m", "unified_flow", "eval", *both],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (refused.returncode, "no question in common" in refused.stderr) == (2, True)
 
 
 def test_a_second_run_asks_the_model_nothing(

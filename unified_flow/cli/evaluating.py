@@ -54,7 +54,6 @@ async def run_once(
         spec = _spec(dataset, wanted, flows)
         with Run.open(root, wanted.name, spec, again=wanted.again) as run:
             note(f"run {run.folder.name}")
-            refresh_documents(flows.whole, show=watched)
             with bar("evaluating", show=watched) as progress:
                 await evaluate(
                     run,
@@ -92,6 +91,7 @@ def _spec(dataset: Dataset, wanted: Wanted, flows: Flows) -> Spec:
     services = flows.whole.services
     if wanted.plain:
         voice_of(services)
+    refresh_documents(flows.whole, show=sys.stderr.isatty())
     return spec_of(
         dataset,
         services,

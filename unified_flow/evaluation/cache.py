@@ -16,6 +16,7 @@ from typing import Any
 
 from unified_flow.clock import elapsed_ms
 from unified_flow.config import EMBEDDED, Settings
+from unified_flow.evaluation.identity import identity_of
 from unified_flow.evaluation.lines import LineFile, read_lines
 from unified_flow.journal import digest
 from unified_flow.models import Model, ModelCall, ModelReply
@@ -119,15 +120,3 @@ def caching(settings: Settings, cache: ReplyCache) -> Callable[[Model], Model]:
         return CachedModel(model, identity_of(settings, model.name), cache)
 
     return wrapped
-
-
-def identity_of(settings: Settings, name: str) -> str:
-    """Which model it is: a file by its size and time, a server's by address and name there."""
-    if name == EMBEDDED:
-        return name
-    path = settings.local_path(name)
-    if path is not None:
-        found = path.stat()
-        return f"{path.name} {found.st_size} {found.st_mtime_ns}"
-    own = settings.endpoint(name)
-    return f"{own.model} {own.base_url}"

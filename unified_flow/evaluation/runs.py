@@ -18,6 +18,7 @@ from unified_flow import __version__
 from unified_flow.errors import InputError
 from unified_flow.evaluation.answers import Answer
 from unified_flow.evaluation.datasets import Dataset
+from unified_flow.evaluation.identity import documents_digest, identities_of
 from unified_flow.evaluation.lines import LineFile, read_lines
 from unified_flow.evaluation.plain import PROMPT
 from unified_flow.phases import NAMES
@@ -29,7 +30,8 @@ RESULTS = "results.jsonl"
 
 class Spec(BaseModel):
     """What decides a run's results. `model` is the one that answers, `phases` holds each phase's
-    model and recipe."""
+    model and recipe, `models` and `documents` say which they are (identity.py); runs of before
+    have neither."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -41,6 +43,8 @@ class Spec(BaseModel):
     pipeline: Literal["flow", "plain"]
     model: str
     phases: dict[str, dict[str, str | None]]
+    models: dict[str, str] = {}
+    documents: str = ""
     config_digest: str
     version: str = __version__
 
@@ -62,7 +66,8 @@ def spec_of(
     unanswerable: float,
     plain: bool,
 ) -> Spec:
-    """Raises RecipeError."""
+    """Of documents that are indexed. Raises RecipeError, and ConfigError for a model that is not
+    there."""
     phases: dict[str, dict[str, str | None]] = {}
     for phase in NAMES:
         recipe = services.recipe(phase)
@@ -71,6 +76,7 @@ def spec_of(
     if plain:
         recipe_digest = sha256(PROMPT.encode()).hexdigest()[:16]
         phases = {"plain": {"model": voice, "recipe": recipe_digest}}
+    asked = [each["model"] for each in phases.values()]
     return Spec(
         dataset=dataset.name,
         dataset_digest=dataset.digest,
@@ -80,6 +86,8 @@ def spec_of(
         pipeline="plain" if plain else "flow",
         model=voice,
         phases=phases,
+        models=identities_of(services.settings, (name for name in asked if name is not None)),
+        documents=documents_digest(services.documents),
         config_digest=services.config_digest,
     )
 

@@ -8,6 +8,9 @@ from pathlib import Path
 from unified_flow.errors import ConfigError
 
 MAGIC = b"GGUF"
+NO_FILE_HINT = (
+    "Name a .gguf file: --model local:/path/model.gguf, or path under [local] or [vectors]"
+)
 _GB = 1_000_000_000
 # Beside the weights: the cache of the context, the buffers, the process itself (measured 1.5 GB
 # for 1.1 GB of weights at 8,192 tokens).
@@ -16,17 +19,18 @@ _EXTRA_BYTES = 400_000_000
 
 def checked(path: Path) -> Path:
     """`path` itself. Raises ConfigError for what is no model file, or is larger than memory."""
-    hint = "Name a .gguf file: --model local:/path/model.gguf, or path under [local] or [vectors]"
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
     except FileNotFoundError as exc:
-        raise ConfigError(f"there is no model file {path}", hint=hint) from exc
+        raise ConfigError(f"there is no model file {path}", hint=NO_FILE_HINT) from exc
     except OSError as exc:
         raise ConfigError(f"the model file {path} cannot be read: {exc.strerror}") from exc
     if magic != MAGIC:
-        raise ConfigError(f"{path} is not a GGUF file (it begins with {magic!r})", hint=hint)
+        raise ConfigError(
+            f"{path} is not a GGUF file (it begins with {magic!r})", hint=NO_FILE_HINT
+        )
     free = available_bytes()
     if free is not None and size + _EXTRA_BYTES > free:
         raise ConfigError(
