@@ -24,12 +24,14 @@ from unified_flow.models.schema import form
 from unified_flow.results import Draft, GatheredContext, PriorTurn, QueryAnalysis, ToolResult
 from unified_flow.sections import PASSAGES, Sections, ToolDescription
 
-# Our own blocks; and the words that chat templates end a message with, which a server reads as
-# such wherever they stand: <|im_end|>, <end_of_turn>, </s>, <<SYS>>, [INST].
+# Our own blocks, which small models take for such with spaces in them too; and the words that chat
+# templates end a message, call a tool or show a picture with, which a server reads as such wherever
+# they stand: <|im_end|>, <end_of_turn>, </s>, <<SYS>>, [INST], [TOOL_CALLS], <tool_call>, <think>.
 _FORGED = re.compile(
-    r"<(?=/?\s*(?:original_query|section|tool_result|document)\b"
-    r"|[|\uff5c]|/?s>|(?:start|end)_of_turn>|[be]os>|</?sys>>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS)\])",
+    r"<(?=\s*/?\s*(?:original_query|section|tool_result|document)\b"
+    r"|[|\uff5c]|/?s>|(?:start|end)_of_(?:turn|image)>|[be]os>|</?sys>>"
+    r"|/?(?:tool_call|tool_response|tools|think)>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS|TOOL_CALLS|TOOL_CONTENT|AVAILABLE_TOOLS|THINK)\])",
     re.IGNORECASE,
 )
 
