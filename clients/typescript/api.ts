@@ -366,6 +366,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rules/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import Rules
+         * @description Add what `GET /rules` gave to the rules that are there; a switch that is left out stays.
+         */
+        post: operations["import_rules_rules_import_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rules/{user_id}": {
         parameters: {
             query?: never;
@@ -386,6 +406,46 @@ export interface paths {
          * @description The user has no rules any more; what was decided stays.
          */
         delete: operations["forget_rules_rules__user_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/{user_id}/add": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add Rules
+         * @description Words are keywords, several words a phrase. They hold from the next message on.
+         */
+        post: operations["add_rules_rules__user_id__add_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/{user_id}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove Rules
+         * @description However they are written: SPAM is spam. All of them, or none if the user lacks one (404).
+         */
+        post: operations["remove_rules_rules__user_id__remove_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -498,6 +558,20 @@ export interface components {
             by?: string | null;
             /** Expected Version */
             expected_version?: number | null;
+        };
+        /** AddedRules */
+        AddedRules: {
+            /**
+             * Escalate
+             * @description a person answers what they match
+             * @default false
+             */
+            escalate: boolean;
+            /**
+             * Rules
+             * @description words and phrases
+             */
+            rules: string[];
         };
         /** Advice */
         Advice: {
@@ -864,6 +938,11 @@ export interface components {
          * @enum {string}
          */
         ErrorType: "network" | "database" | "llm" | "validation" | "agent" | "unknown";
+        /** ImportedRules */
+        ImportedRules: {
+            /** Rules */
+            rules: components["schemas"]["RulesOfUser"][];
+        };
         /** Listed */
         Listed: {
             /**
@@ -1180,6 +1259,49 @@ export interface components {
             flagged_phrases: string[];
         };
         /**
+         * RulesOfUser
+         * @description As `GET /rules` gives them.
+         */
+        RulesOfUser: {
+            /**
+             * Ai Control Enabled
+             * @default true
+             */
+            ai_control_enabled: boolean;
+            /**
+             * Ai Enabled For Chats
+             * @default true
+             */
+            ai_enabled_for_chats: boolean;
+            /**
+             * Ai Enabled For Comments
+             * @default true
+             */
+            ai_enabled_for_comments: boolean;
+            /**
+             * Escalate Keywords
+             * @default []
+             */
+            escalate_keywords: string[];
+            /**
+             * Escalate Phrases
+             * @default []
+             */
+            escalate_phrases: string[];
+            /**
+             * Flagged Keywords
+             * @default []
+             */
+            flagged_keywords: string[];
+            /**
+             * Flagged Phrases
+             * @default []
+             */
+            flagged_phrases: string[];
+            /** User Id */
+            user_id: string;
+        };
+        /**
          * Snoozing
          * @description Exactly one of the two.
          */
@@ -1245,6 +1367,14 @@ export interface components {
             channel?: ("chat" | "comment") | null;
             /** Text */
             text: string;
+        };
+        /** UnwantedRules */
+        UnwantedRules: {
+            /**
+             * Rules
+             * @description words and phrases
+             */
+            rules: string[];
         };
     };
     responses: never;
@@ -2994,6 +3124,102 @@ export interface operations {
             };
         };
     };
+    import_rules_rules_import_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportedRules"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+        };
+    };
     rules_of_rules__user_id__get: {
         parameters: {
             query?: never;
@@ -3196,6 +3422,202 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+        };
+    };
+    add_rules_rules__user_id__add_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddedRules"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                    "application/problem+json": Record<string, never>;
+                };
+            };
+        };
+    };
+    remove_rules_rules__user_id__remove_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UnwantedRules"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {

@@ -238,8 +238,39 @@ def test_rules_need_the_token_and_are_checked(
         asked = {"messages": [{"role": "user", "content": "hi"}], "user": "ada"}
         told = service.http.post("/v1/chat/completions", json=asked).json()
         assert not told["unified_flow"]["should_respond"]
+        _one_by_one(service)
         assert service.triage("DELETE", "/rules/ada").status_code == 200
         assert service.triage("DELETE", "/rules/ada").status_code == 404
+
+
+def _one_by_one(service: Service) -> None:
+    """As on the command line: however rules are written, and no other rule is touched."""
+    for path in ("/rules/import", "/rules/ada/add", "/rules/ada/remove"):
+        assert service.http.post(path, json={"rules": []}).status_code == 401
+
+    def post(path: str, **body: Any) -> tuple[int, Any]:
+        reply = service.triage("POST", path, json=body)
+        return reply.status_code, reply.json()
+
+    status, kept = post("/rules/ada/add", rules=["spam", "C++", "buy  now", "SPAM"])
+    assert (status, kept["flagged_keywords"]) == (200, ["spam", "C++"])
+    assert kept["flagged_phrases"] == ["buy now"]
+    assert not kept["ai_enabled_for_chats"]
+    kept = post("/rules/ada/add", rules=["lawyer", "call me"], escalate=True)[1]
+    assert (kept["escalate_keywords"], kept["escalate_phrases"]) == (["lawyer"], ["call me"])
+    assert post("/rules/ada/add", rules=["fine", "a"])[0] == 400
+    assert post("/rules/ada/remove", rules=["spam", "scam"])[0] == 404
+    kept = post("/rules/ada/remove", rules=["Spam", "CALL  me"])[1]
+    assert (kept["flagged_keywords"], kept["escalate_phrases"]) == (["C++"], [])
+    assert post("/rules/eve/remove", rules=["spam"])[0] == 404
+    listed = service.triage("GET", "/rules").json()["rules"]
+    more = {"user_id": " bob", "flagged_keywords": ["scam"], "ai_enabled_for_comments": False}
+    status, imported = post("/rules/import", rules=[*listed, more])
+    assert (status, imported["rules"][0]) == (200, listed[0])
+    kept = post("/rules/import", rules=[{"user_id": "bob", "flagged_keywords": ["spam"]}])[1]
+    assert kept["rules"][0]["flagged_keywords"] == ["scam", "spam"]
+    assert not kept["rules"][0]["ai_enabled_for_comments"]
+    assert post("/rules/import", rules=[{"user_id": "a\nb"}])[0] == 400
 
 
 def test_a_database_that_is_away_is_unavailable_and_silences(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Path, Query
@@ -16,6 +17,7 @@ from unified_flow.api.rendering import ProblemError
 from unified_flow.api.schemas import errors
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.guardrails.decision import of_rules
+from unified_flow.guardrails.editing import merged, missing, without, written
 from unified_flow.guardrails.matching import Matcher
 from unified_flow.guardrails.opening import decision_object
 from unified_flow.guardrails.rules import UserRules
@@ -52,6 +54,28 @@ class Rules(BaseModel):
     escalate_phrases: Words = []
 
 
+class RulesOfUser(Rules):
+    """As `GET /rules` gives them."""
+
+    user_id: Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
+
+
+class ImportedRules(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    rules: Annotated[list[RulesOfUser], Field(max_length=MOST_RULES)]
+
+
+class UnwantedRules(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    rules: Annotated[Words, Field(min_length=1, description="words and phrases")]
+
+
+class AddedRules(UnwantedRules):
+    escalate: bool = Field(default=False, description="a person answers what they match")
+
+
 class TriedMessage(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -84,6 +108,36 @@ def replace_rules(serving: Served, user_id: UserId, given: Annotated[Rules, Body
             user_id, lambda before: wanted.model_copy(update={"version": before.version})
         )
         return kept.as_row()
+
+
+@router.post("/rules/import", response_model=dict[str, Any])
+def import_rules(serving: Served, given: Annotated[ImportedRules, Body()]) -> Any:
+    """Add what `GET /rules` gave to the rules that are there; a switch that is left out stays."""
+    with _told():
+        rows = [each.model_dump(exclude_unset=True) for each in given.rules]
+        wanted = [UserRules(**row | {"user_id": checked_user(row["user_id"])}) for row in rows]
+        store = serving.flow.services.guardrails.store()
+        kept = [store.change(more.user_id, partial(merged, more=more)) for more in wanted]
+        return {"rules": [each.as_row() for each in kept]}
+
+
+@router.post("/rules/{user_id}/add", response_model=dict[str, Any])
+def add_rules(serving: Served, user_id: UserId, given: Annotated[AddedRules, Body()]) -> Any:
+    """Words are keywords, several words a phrase. They hold from the next message on."""
+    with _told():
+        more = written(user_id, given.rules, escalates=given.escalate)
+        store = serving.flow.services.guardrails.store()
+        return store.change(user_id, partial(merged, more=more)).as_row()
+
+
+@router.post("/rules/{user_id}/remove", response_model=dict[str, Any])
+def remove_rules(serving: Served, user_id: UserId, given: Annotated[UnwantedRules, Body()]) -> Any:
+    """However they are written: SPAM is spam. All of them, or none if the user lacks one (404)."""
+    with _told():
+        if missing(_existing(serving, user_id), given.rules):
+            raise ProblemError(problems.of_status(404))
+        store = serving.flow.services.guardrails.store()
+        return store.change(user_id, partial(without, unwanted=given.rules)).as_row()
 
 
 @router.delete("/rules/{user_id}", response_model=dict[str, Any])

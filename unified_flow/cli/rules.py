@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,9 +13,6 @@ from interventions.cli.screen import note, say
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.guarding import change_rules, named, store_at, summary, switches, told
-
-if TYPE_CHECKING:
-    from unified_flow.guardrails.rules import UserRules
 
 app = typer.Typer(
     help="Flagged words and phrases, and where anything is answered, for each user.",
@@ -74,10 +71,9 @@ def add(
     unified-flow rules add lawyer --escalate
     """
     with exits():
-        from unified_flow.guardrails.importing import merged
-        from unified_flow.guardrails.rules import UserRules, sorted_out
+        from unified_flow.guardrails.editing import merged, written
 
-        more = UserRules.model_validate({"user_id": user, **sorted_out(rules, escalates=escalate)})
+        more = written(user, rules, escalates=escalate)
         told(change_rules(user, lambda before: merged(before, more), home), as_json)
 
 
@@ -91,26 +87,13 @@ def remove(
     unified-flow rules remove spam
     """
     with exits():
-        from unified_flow.guardrails.matching import read_as
-        from unified_flow.guardrails.rules import COLUMNS
+        from unified_flow.guardrails.editing import missing, without
 
-        unwanted = {read_as(rule): rule for rule in rules}
-        before = store_at(home).rules(named(user))
-        known = {read_as(rule.text) for rule in before.rules()} if before is not None else set()
-        if missing := [rule for read, rule in unwanted.items() if read not in known]:
-            note(f"error: {user} has no rule {missing[0]!r}")
+        if absent := missing(store_at(home).rules(named(user)), rules):
+            note(f"error: {user} has no rule {absent[0]!r}")
             note("  hint: unified-flow rules list")
             raise typer.Exit(Code.NOT_FOUND)
-
-        def without(before: UserRules) -> UserRules:
-            return before.model_copy(
-                update={
-                    name: tuple(r for r in getattr(before, name) if read_as(r) not in unwanted)
-                    for name in COLUMNS
-                }
-            )
-
-        told(change_rules(user, without, home), as_json)
+        told(change_rules(user, lambda before: without(before, rules), home), as_json)
 
 
 @app.command("set")
@@ -158,7 +141,8 @@ def import_rules(
     with exits():
         from functools import partial
 
-        from unified_flow.guardrails.importing import merged, read_rules
+        from unified_flow.guardrails.editing import merged
+        from unified_flow.guardrails.importing import read_rules
 
         after = [
             change_rules(more.user_id, partial(merged, more=more), home)

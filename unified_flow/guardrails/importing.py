@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from unified_flow.errors import InputError
-from unified_flow.guardrails.rules import COLUMNS, UserRules, once, sorted_out
+from unified_flow.guardrails.rules import UserRules, sorted_out
 
 MAX_BYTES = 32 * 1024 * 1024
 HINT = "a line a rule, or JSON as `unified-flow rules list --json` prints it"
@@ -40,10 +40,3 @@ def _of_json(text: str, file: Path, user_id: str) -> list[UserRules]:
     except (ValidationError, TypeError, ValueError, AttributeError) as exc:
         why = exc.errors()[0]["msg"] if isinstance(exc, ValidationError) else str(exc)
         raise InputError(f"{file} holds no rules: {why}", field="file", hint=HINT) from exc
-
-
-def merged(before: UserRules, more: UserRules) -> UserRules:
-    """`before` with the rules of `more` added; the switches are those of `more`."""
-    added = {name: once([*getattr(before, name), *getattr(more, name)]) for name in COLUMNS}
-    switches = more.model_dump(include={name for name in more.model_fields_set if "ai_" in name})
-    return before.model_copy(update=added | switches)

@@ -161,8 +161,8 @@ class Matcher:
             return
         for letters in second.spelled:
             yield from self._known.spelled(letters)
-        for places, rule in self._known.made_of(second.readings):
-            if not second.shown.isdisjoint(places):
+        for held, rule in self._known.made_of(second.readings):
+            if not second.shown.isdisjoint(held):
                 yield rule
 
 

@@ -22,7 +22,8 @@ import sqlalchemy as sa
 from tests.servers.postgres import Hanging
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.guardrails.database import Database
-from unified_flow.guardrails.importing import merged, read_rules
+from unified_flow.guardrails.editing import merged
+from unified_flow.guardrails.importing import read_rules
 from unified_flow.guardrails.rulebook import Rulebook
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.settings import GuardrailSettings
