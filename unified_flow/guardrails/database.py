@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
-from time import monotonic
 
 import sqlalchemy as sa
 from filelock import FileLock
@@ -26,8 +25,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from interventions.home import make_private_folder, open_private
 from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.guardrails.breaker import Breaker
 from unified_flow.guardrails.engines import PATIENT_S, postgres_engine, sqlite_engine
-from unified_flow.models.circuit import Circuit, Rules, asked, failed, given_up, succeeded
+from unified_flow.models.circuit import Rules
 
 REVISION = "0002"
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -35,6 +35,7 @@ _UPGRADE_LOCK = 7166451
 # One turn has waited for a database that is away: those of the next seconds need not.
 _SERVER_AWAY = Rules(failures=1, open_s=5.0)
 _FILE_LOCKED = Rules(failures=1, open_s=1.0)
+_AWAY = (OperationalError, PoolTimeoutError)
 
 
 class RefusedError(RetrievalError):
@@ -51,10 +52,10 @@ class Database:
         self._ready = False
         self._opening = Lock()
         self._inode: int | None = None
-        self._circuit = Circuit()
-        self._rests = _SERVER_AWAY if file is None else _FILE_LOCKED
-        self._asking = Lock()
-        self._away: RetrievalError | None = None
+        rests = _SERVER_AWAY if file is None else _FILE_LOCKED
+        self._connecting = Breaker(rests, _AWAY, self._told_of)
+        # Of its own: whoever only reads a file is not held up by one who writes.
+        self._writing = Breaker(rests, _AWAY, self._told_of)
         # One for all threads: whoever makes the tables holds it twice.
         self._making = None if file is None else FileLock(f"{file}.lock", mode=0o600)
 
@@ -111,7 +112,7 @@ class Database:
             # Else two writers that both began by reading could only fail.
             options = {"begin": "BEGIN IMMEDIATE"} | ({"waits_s": PATIENT_S} if patient else {})
             connection = connection.execution_options(**options)
-            with connection.begin():
+            with nullcontext() if patient else self._writing.asking(), connection.begin():
                 yield connection
 
     def upgrade(self, revision: str = "head") -> None:
@@ -124,24 +125,9 @@ class Database:
 
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
-        with self._asking:
-            self._circuit, left_s = asked(self._circuit, monotonic(), self._rests)
-        if left_s is not None and self._away is not None:
-            raise RetrievalError(str(self._away), hint=self._away.hint)
-        try:
+        with self._connecting.asking():
             self._open()
             connection = self._engine.connect()
-        except (OperationalError, PoolTimeoutError) as exc:
-            with self._asking:
-                self._away = self._told_of(exc)
-                self._circuit = failed(self._circuit, monotonic(), self._rests)
-            raise
-        except BaseException:
-            with self._asking:
-                self._circuit = given_up(self._circuit)
-            raise
-        with self._asking:
-            self._circuit = succeeded(self._circuit)
         with connection:
             yield connection
 

@@ -30,6 +30,7 @@ from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.stats import Blocks, summed
 from unified_flow.guardrails.store import Decision, GuardrailStore, store_of
 from unified_flow.guardrails.tables import metadata
+from unified_flow.models.circuit import Rules
 
 NUMBER = count()
 DOCUMENTED_RULES = {
@@ -398,16 +399,26 @@ def test_a_decision_waits_for_a_database_that_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unified_flow.guardrails.engines.LOCKED_S", 0.05)
+    rests = Rules(failures=1, open_s=60.0)
+    monkeypatch.setattr("unified_flow.guardrails.database._FILE_LOCKED", rests)
     store = store_of(tmp_path, GuardrailSettings())
     store.change("ada", _flag("spam"))
     waiting = tmp_path / "shared_state" / "ai_decisions_waiting.jsonl"
+
+    def waits(number: int) -> None:
+        with pytest.raises(RetrievalError, match="is locked; what was decided waits") as caught:
+            store.record(_decision(message_id=f"m{number}", message_text="é\n\u2028" * 300))
+        assert "another program" in str(caught.value.hint)
+
     with closing(sqlite3.connect(tmp_path / "shared_state" / "guardrails.sqlite3")) as other:
         other.execute("BEGIN IMMEDIATE")
         assert store.version("ada")  # who only reads is not held up
-        for number in range(2):
-            with pytest.raises(RetrievalError, match="is locked; what was decided waits") as caught:
-                store.record(_decision(message_id=f"m{number}", message_text="é\n\u2028" * 300))
-            assert "another program" in str(caught.value.hint)
+        waits(0)
+        assert store.version("ada")
+    waits(1)  # for a while nobody asks whether it is still locked, but for a person
+    assert store.change("ada", _flag("scam")).version == 2
+    store.close()
+    store = store_of(tmp_path, GuardrailSettings())
     assert stat.S_IMODE(waiting.stat().st_mode) == 0o600
     left = waiting.read_bytes()
     for _ in range(2):  # the second time as if it had died before the file was empty
