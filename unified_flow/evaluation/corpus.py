@@ -42,14 +42,14 @@ def _write(dataset: Dataset, folder: Path) -> None:
     """All of it or nothing: a folder that is there is complete."""
     make_private_folder(folder.parent)
     building = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
-    for group in dataset.groups:
-        (building / group.name).mkdir()
-        for number, text in enumerate(group.texts):
-            file = building / group.name / f"{number:04d}.txt"
-            file.write_text(text.rstrip() + "\n", encoding="utf-8")
     try:
+        for group in dataset.groups:
+            (building / group.name).mkdir()
+            for number, text in enumerate(group.texts):
+                file = building / group.name / f"{number:04d}.txt"
+                file.write_text(text.rstrip() + "\n", encoding="utf-8")
         building.rename(folder)
-    except OSError:
-        shutil.rmtree(building)
-        if not folder.is_dir():  # else somebody else has written the same
+    except BaseException as exc:
+        shutil.rmtree(building, ignore_errors=True)
+        if not (isinstance(exc, OSError) and folder.is_dir()):  # somebody has written the same
             raise

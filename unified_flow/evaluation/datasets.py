@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -100,28 +99,56 @@ def _shuffled(questions: Iterable[Question], seed: int) -> list[Question]:
     return shuffled
 
 
+Stated = Annotated[str, Field(pattern=r"\S")]
+
+
+class _Gold(BaseModel):
+    text: Stated
+
+
+class _Asked(BaseModel):
+    id: str | int
+    question: Stated
+    answers: list[_Gold] = []
+    is_impossible: bool = False
+
+
+class _Paragraph(BaseModel):
+    context: str
+    qas: list[_Asked]
+
+
+class _Article(BaseModel):
+    title: str = ""
+    paragraphs: list[_Paragraph]
+
+
+class _Squad(BaseModel):
+    data: list[_Article]
+
+
 def _squad(text: str, path: Path) -> tuple[list[Question], list[Group]]:
-    questions, groups = [], []
     try:
-        for number, article in enumerate(json.loads(text)["data"]):
-            name = f"{number:04d}-{_plain(article.get('title', ''))}"
-            paragraphs = article["paragraphs"]
-            groups.append(Group(name, tuple(each["context"] for each in paragraphs)))
-            for paragraph in paragraphs:
-                questions += [_asked(asked, name) for asked in paragraph["qas"]]
-    except (ValueError, LookupError, TypeError, AttributeError) as exc:
+        articles = _Squad.model_validate_json(text).data
+    except ValidationError as exc:
         raise InputError(
-            f"{path} is not of SQuAD form: {type(exc).__name__}: {exc}",
+            f"{path} is not of SQuAD form: {_first(exc)}",
             field="dataset",
             hint="JSON with data[].paragraphs[].qas[], or lines of JSON in a .jsonl file",
         ) from exc
+    questions, groups = [], []
+    for number, article in enumerate(articles):
+        name = f"{number:04d}-{_plain(article.title)}"
+        groups.append(Group(name, tuple(each.context for each in article.paragraphs)))
+        for paragraph in article.paragraphs:
+            questions += [_asked(asked, name) for asked in paragraph.qas]
     return questions, groups
 
 
-def _asked(asked: dict[str, Any], group: str) -> Question:
-    answers = tuple(dict.fromkeys(answer["text"] for answer in asked.get("answers", ())))
-    absent = bool(asked.get("is_impossible")) or not answers
-    return Question(str(asked["id"]), asked["question"], answers, absent, group)
+def _asked(asked: _Asked, group: str) -> Question:
+    answers = tuple(dict.fromkeys(answer.text for answer in asked.answers))
+    absent = asked.is_impossible or not answers
+    return Question(str(asked.id), asked.question, answers, absent, group)
 
 
 def _plain(title: str) -> str:
@@ -132,10 +159,10 @@ def _plain(title: str) -> str:
 class _Line(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    question: Annotated[str, Field(min_length=1)]
+    question: Stated
     id: str | int | None = None
-    answer: str | None = None
-    answers: list[str] = []
+    answer: Stated | None = None
+    answers: list[Stated] = []
     unanswerable: bool = False
     docs: list[str] = []
 
@@ -166,10 +193,16 @@ def _line(line: str, path: Path, number: int) -> _Line:
     try:
         return _Line.model_validate_json(line)
     except ValidationError as exc:
-        first = exc.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "JSON"
         raise InputError(
-            f"{path}:{number}: {where}: {first['msg'].lower()}",
+            f"{path}:{number}: {_first(exc)}",
             field="dataset",
             hint='{"id"?, "question", "answers" or "answer", "unanswerable"?, "docs"?}',
         ) from exc
+
+
+def _first(exc: ValidationError) -> str:
+    """What is wrong first, and where."""
+    first = exc.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "JSON"
+    empty = first["type"] == "string_pattern_mismatch"
+    return f"{where}: {'is empty' if empty else first['msg'].lower()}"

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from unified_flow.errors import InputError
-from unified_flow.evaluation.datasets import draw, read_dataset
+from unified_flow.evaluation.corpus import corpus_of
+from unified_flow.evaluation.datasets import Dataset, Group, draw, read_dataset
 
 ARTICLES = [
     {
@@ -92,6 +93,8 @@ def test_as_many_more_are_asked_without_their_documents(tmp_path: Path) -> None:
         ('{"question": "Who?", "anser": "x"}', "own.jsonl:1: anser: extra inputs"),
         ("{", "own.jsonl:1: JSON: invalid json"),
         ("", "holds no questions"),
+        ('{"question": "Who?", "answer": ""}', "own.jsonl:1: answer: is empty"),
+        ('{"question": "Who?", "answers": ["Ada", " "]}', "own.jsonl:1: answers.1: is empty"),
         ('{"id": 1, "question": "a", "answer": "b"}\n' * 2, "two questions have the id 1"),
     ],
 )
@@ -107,6 +110,33 @@ def test_what_is_no_question_set_is_refused(tmp_path: Path) -> None:
         read_dataset(path)
     with pytest.raises(InputError, match="cannot be read"):
         read_dataset(tmp_path / "absent.json")
+
+
+ASKED = {"id": "q", "question": "Who?", "answers": [{"text": "Ada"}]}
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "said"),
+    [
+        ({"context": 5, "qas": [ASKED]}, "context: input should be a valid string"),
+        ({"context": "C", "qas": [ASKED | {"question": ["Who?"]}]}, "qas.0.question"),
+        ({"context": "C", "qas": [ASKED | {"answers": [{"text": ""}]}]}, "text: is empty"),
+        ({"context": "C", "qas": [ASKED | {"answers": [{"text": 1931}]}]}, "answers.0.text"),
+        ({"context": "C", "qas": {}}, "qas: input should be a valid array"),
+    ],
+)
+def test_a_set_with_other_types_is_refused(
+    tmp_path: Path, paragraph: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        read_dataset(squad(tmp_path, {"title": "T", "paragraphs": [paragraph]}))
+
+
+def test_documents_that_cannot_be_written_leave_nothing_behind(tmp_path: Path) -> None:
+    broken = Dataset("set", "0" * 64, (), (Group("a", ("fine", "half a letter: \ud800")),))
+    with pytest.raises(UnicodeEncodeError):
+        corpus_of(broken, tmp_path / "corpora")
+    assert list((tmp_path / "corpora").iterdir()) == []
 
 
 def test_documents_that_are_not_known_cannot_be_left_out(tmp_path: Path) -> None:
