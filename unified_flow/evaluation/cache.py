@@ -81,7 +81,8 @@ class CachedModel:
         return self._model.name
 
     async def complete(self, call: ModelCall) -> ModelReply:
-        key = self._cache.draw_of(call_digest(call, self._identity))
+        made = prompt(call)
+        key = self._cache.draw_of(call_digest(call, made.messages, self._identity))
         known = self._cache.get(key)
         if known is None:
             started = perf_counter()
@@ -98,15 +99,16 @@ class CachedModel:
         else:
             cached = True
         self._cache.log.append(Answered(call.phase, self.name, known["duration_ms"], cached))
-        return ModelReply(known["text"], known["prompt_tokens"], known["completion_tokens"])
+        tokens = known["prompt_tokens"], known["completion_tokens"]
+        return ModelReply(known["text"], *tokens, left_out=made.left_out)
 
     async def aclose(self) -> None:
         await self._model.aclose()
 
 
-def call_digest(call: ModelCall, identity: str) -> str:
+def call_digest(call: ModelCall, messages: list[dict[str, str]], identity: str) -> str:
     """Of what the model is sent: how long a tool took, say, is no part of it."""
-    sent: list[Any] = [prompt(call).messages, call.output.__name__]
+    sent: list[Any] = [messages, call.output.__name__]
     sent += [call.temperature, call.top_p, call.max_tokens]
     return digest([identity, sent])
 
