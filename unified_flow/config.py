@@ -161,6 +161,8 @@ class Settings(BaseSettings):
 
     def local_path(self, name: str) -> Path | None:
         """The file of `local:/path/model.gguf`, or of `local`; None for any other model."""
+        if name == LOCAL_PREFIX:
+            raise ConfigError(f"{name} names no file", hint="--model local:/path/model.gguf")
         if name.startswith(LOCAL_PREFIX):
             return Path(name.removeprefix(LOCAL_PREFIX)).expanduser().absolute()
         if name != LOCAL or LOCAL in self.models:

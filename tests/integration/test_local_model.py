@@ -24,7 +24,7 @@ from unified_flow.models import ModelCall
 from unified_flow.models.local import weights
 from unified_flow.models.local.model import LocalModel
 from unified_flow.models.local.server import LocalModelError, LocalServer
-from unified_flow.models.local.warm import noted
+from unified_flow.models.local.warm import serving
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.sections import Sections
 
@@ -138,7 +138,7 @@ def test_a_warm_server_that_goes_away_is_said(home: Path, running: LocalServer) 
             await task
         await model.aclose()
 
-    with noted(home, WEIGHTS, running.start()):
+    with serving(home, WEIGHTS, running.start):
         asyncio.run(ask())
 
 
@@ -245,6 +245,7 @@ def test_one_command_keeps_it_warm_for_the_others(home: Path) -> None:
         )
         assert second.returncode == 2
         assert "already" in second.stderr
+        assert "loading" not in second.stderr, "two would need twice the memory"
     finally:
         warm.send_signal(signal.SIGINT)
         warm.communicate(timeout=30)
@@ -259,5 +260,7 @@ def test_the_settings_name_it_in_two_ways(home: Path) -> None:
     assert isinstance(models.named(settings.model), LocalModel)
     with pytest.raises(ConfigError, match="no file is named"):
         load(home, model="local").check_models(present={"embedded"})
+    with pytest.raises(ConfigError, match="local: names no file"):
+        load(home, model=LOCAL_PREFIX).check_models(present={"embedded"})
     (home / "unified_flow.toml").write_text('model = "local"\n[local]\npath = "m.gguf"\n')
     assert load(home).local_path("local") == home / "m.gguf"

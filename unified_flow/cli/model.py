@@ -17,6 +17,8 @@ from unified_flow.cli.exits import exits
 if TYPE_CHECKING:
     from types import FrameType
 
+    from unified_flow.models.local.server import Address
+
 app = typer.Typer(
     help="The local model (extra: local).",
     no_args_is_help=True,
@@ -50,7 +52,7 @@ def serve(
         from interventions.home import find_home, state_folder
         from unified_flow.config import LOCAL, LOCAL_PREFIX, load
         from unified_flow.models.local.server import LocalServer
-        from unified_flow.models.local.warm import noted
+        from unified_flow.models.local.warm import serving
 
         place = find_home(home)
         settings = load(place)
@@ -62,10 +64,13 @@ def serve(
             start_timeout_s=settings.local.start_timeout_s,
         )
         signal.signal(signal.SIGTERM, _end)
-        note(f"loading {named} …")
+
+        def start() -> Address:
+            note(f"loading {named} …")
+            return server.start()
+
         try:
-            address = server.start()
-            with noted(state_folder(place), named, address):
+            with serving(state_folder(place), named, start) as address:
                 note(f"served at {address.url} for {place}; Ctrl-C ends it")
                 ended = server.wait()
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,8 +21,12 @@ NOTE = "local_model.json"
 
 
 @contextmanager
-def noted(state: Path, path: Path, address: Address) -> Iterator[None]:
-    """Others find the server while this lasts. Raises ConfigError if another one is noted."""
+def serving(state: Path, path: Path, start: Callable[[], Address]) -> Iterator[Address]:
+    """What `start` gives, which others find while this lasts.
+
+    Raises ConfigError if another one is served, before it starts anything: two would need twice
+    the memory.
+    """
     descriptor = open_private(state / NOTE, os.O_RDWR)
     try:
         try:
@@ -31,11 +35,12 @@ def noted(state: Path, path: Path, address: Address) -> Iterator[None]:
             raise ConfigError(
                 f"a model is being served for {state.parent} already", hint="end that one first"
             ) from exc
+        os.ftruncate(descriptor, 0)  # of one that was killed
+        address = start()
         note = {"path": str(path), "url": address.url, "key": address.key}
-        os.ftruncate(descriptor, 0)
         os.write(descriptor, json.dumps(note).encode())
         try:
-            yield
+            yield address
         finally:
             os.ftruncate(descriptor, 0)
     finally:
