@@ -82,6 +82,12 @@ class Kit:
         return self._services.settings.mix == "measured"
 
     @property
+    def has_small_model(self) -> bool:
+        """Whether the phase's model runs on this machine, from a file."""
+        name = self._services.models.name_of(self.recipe)
+        return name is not None and self._services.settings.local_path(name) is not None
+
+    @property
     def sections(self) -> Sections:
         """What the recipe lets this phase read."""
         return self._ledger.turn.sections.only(self.recipe.head.reads)

@@ -15,6 +15,7 @@ from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.quotes import quotes_for, shown
 from unified_flow.results import Draft, Evidence
 from unified_flow.sections import Sections
+from unified_flow.text import language_of
 
 _SURE = 0.5
 _REFUSAL = re.compile(
@@ -30,8 +31,8 @@ _NEAR = 0.25  # of the likeliest sentence's probability
 
 
 def evidence_of(question: str, sections: Sections) -> Evidence | None:
-    """None where rules cannot tell: anything but one question to searched documents alone, and
-    passages that may state it in words of their own. No sentence if nothing was found.
+    """None where rules cannot tell: anything but one question to searched documents alone, in
+    their language. No sentence if they see none that could state the answer.
     """
     known = sections.context_gatherer
     remembered = known is not None and (known.prior_turns or known.memories)
@@ -44,9 +45,9 @@ def evidence_of(question: str, sections: Sections) -> Evidence | None:
     passages = passages_of(results)
     if not passages:
         return Evidence(likely=0.0)
-    found = quotes_for(asked, passages)
-    if not found.quotes:
+    if language_of(asked) != language_of(" ".join(each.text[:1_000] for each in passages[:3])):
         return None
+    found = quotes_for(asked, passages)
     one_fact = _asks_for_one_fact(asked)
     return Evidence(sentences=found.quotes, likely=found.confidence, one_fact=one_fact)
 
@@ -56,6 +57,14 @@ def _asks_for_one_fact(question: str) -> bool:
     read = read_question(question)
     asks = any(pattern.match(question.lstrip()) for _, pattern in read.lexicon.kinds)
     return (asks or question.rstrip().endswith("?")) and read.kind not in _NEEDS_PASSAGES
+
+
+def is_hopeless(evidence: Evidence, *, small: bool) -> bool:
+    """Whether no model need be asked: nothing was found; or rules see no sentence that states the
+    fact, and the model is one that would rather make one up than see it in other words."""
+    if evidence.sentences:
+        return False
+    return evidence.likely == 0.0 or (small and evidence.one_fact)
 
 
 def rests_on_it(draft: Draft, evidence: Evidence) -> bool:

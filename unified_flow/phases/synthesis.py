@@ -7,9 +7,9 @@ that answers well may cite badly, or not at all.
 
 from unified_flow.errors import SynthesisError
 from unified_flow.grounding.citing import cited
-from unified_flow.grounding.evidence import evidence_of, is_refusal, is_sure
+from unified_flow.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
 from unified_flow.kit import Kit
-from unified_flow.results import Draft
+from unified_flow.results import Draft, Evidence
 from unified_flow.turn import Turn
 
 NAME = "synthesis"
@@ -19,10 +19,9 @@ SEVERITY = "high"
 
 async def run(turn: Turn, kit: Kit) -> Draft:
     found = evidence_of(turn.question, turn.sections) if kit.leaves_to_rules else None
-    nothing = found is not None and not found.sentences
+    nothing = found is not None and is_hopeless(found, small=kit.has_small_model)
     again = _is_revision(turn)
-    enough = found is not None and (found.one_fact or (again and _said_nothing(turn)))
-    shown = found if enough else None
+    shown = found if found is not None and _is_enough(found, turn, again) else None
     # A revision that is drawn as narrowly as the draft was comes out as the same draft.
     draft = await kit.ask(Draft, evidence=shown, by_rules=nothing, freely=again, stream="response")
     if is_refusal(draft.response):
@@ -35,10 +34,12 @@ async def run(turn: Turn, kit: Kit) -> Draft:
     return cited(draft, turn.question, turn.sections)
 
 
-def _said_nothing(turn: Turn) -> bool:
-    """Whether no source supports any of the last draft: it got lost in the passages."""
+def _is_enough(found: Evidence, turn: Turn, again: bool) -> bool:
+    """Whether the voice is shown the sentences alone: they hold the fact that is asked for, or no
+    source supports any of the last draft, and it got lost in the passages."""
     last = turn.sections.synthesis
-    return last is not None and not last.citations
+    lost = again and last is not None and not last.citations
+    return bool(found.sentences) and (found.one_fact or lost)
 
 
 def _is_revision(turn: Turn) -> bool:

@@ -14,7 +14,7 @@ from tests.unit.grounding.test_citing import (
     passage,
     searched,
 )
-from unified_flow.grounding.evidence import evidence_of, is_sure
+from unified_flow.grounding.evidence import evidence_of, is_hopeless, is_sure
 from unified_flow.grounding.weighing import weighed
 from unified_flow.results import GatheredContext, Memory, ToolResult
 from unified_flow.sections import Sections
@@ -32,13 +32,20 @@ def test_where_nothing_was_found_nothing_is_stated() -> None:
     found = evidence_of(QUESTION, Sections(coordinator=(result,)))
     assert found is not None
     assert (found.sentences, is_sure(found)) == ([], False)
+    assert is_hopeless(found, small=False)
 
 
 def test_rules_do_not_judge_passages_that_may_state_it_in_other_words() -> None:
     far = {**passage(BRIDGE, "docs/bridge.md"), "score": 0.02}
     result = ToolResult(tool="doc.search", success=True, result={"query": "", "passages": [far]})
-    found = evidence_of("Who painted the chapel's ceiling?", Sections(coordinator=(result,)))
-    assert found is None
+    sections = Sections(coordinator=(result,))
+    found = evidence_of("Who painted the chapel's ceiling?", sections)
+    assert found is not None
+    assert not found.sentences
+    assert is_hopeless(found, small=True)
+    assert not is_hopeless(found, small=False)
+    german = evidence_of("Wer hat die Decke der Kapelle bemalt?", sections)
+    assert german is None
 
 
 @pytest.mark.parametrize(
