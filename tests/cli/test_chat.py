@@ -19,7 +19,8 @@ from interventions import InterventionQueue
 from tests import forked
 from tests.answers import COMPLETE, DRAFT, script
 from tests.servers.model_server import ModelServer, hang, status
-from unified_flow.cli.live import LivePhases, paused
+from unified_flow.cli.live import TEXT_LINES, LivePhases, paused
+from unified_flow.events import PhaseCompleted, TextArrived
 from unified_flow.phases import NAMES
 from unified_flow.results import Draft, Plan, ToolRequest
 
@@ -108,6 +109,24 @@ def test_the_phases_are_taken_away_for_a_question_and_come_back_below_it() -> No
     assert before[before.rindex(NAMES[-1]) :].count(erase) >= len(NAMES)
     assert NAMES[0] in after
     assert erase not in after[: after.index(NAMES[0])], "the question stays"
+
+
+def test_the_answer_grows_on_the_screen_while_it_is_written_and_goes_with_its_phase() -> None:
+    out = StringIO()
+
+    def screen() -> str:
+        with paused():
+            before = out.getvalue()
+        return out.getvalue().removeprefix(before)
+
+    written = [f"line {number} of the answer" for number in range(20)]
+    with LivePhases(Console(file=out, force_terminal=True, width=80)) as view:
+        for shown in (written[:1], written[:2], written):
+            view(TextArrived(phase="synthesis", text="\n".join(shown)))
+            lines = re.findall(r"line \d+ of the answer", screen())
+            assert lines == shown[-TEXT_LINES:]
+        view(PhaseCompleted(phase="synthesis", visit=1, output=None, duration_ms=1.0))
+        assert "of the answer" not in screen()
 
 
 def test_mistakes_are_answered_and_the_chat_goes_on(home: Path, folder: Path) -> None:

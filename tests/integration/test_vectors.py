@@ -149,6 +149,20 @@ def test_only_what_is_new_is_embedded_and_what_is_gone_is_forgotten(
     again.close()
 
 
+def test_a_folder_that_is_left_out_once_keeps_its_vectors(
+    home: Path, garage: Path, tmp_path: Path, embeddings: Embeddings
+) -> None:
+    documents(home, garage, embeddings)
+    attic = tmp_path / "attic"
+    attic.mkdir()
+    (attic / "d.md").write_text("# Four\n\nOld letters lie in a box.\n")
+    for roots in ([garage, attic], [garage], [garage, attic]):
+        some = open_documents(home, roots)
+        some.refresh()
+        some.close()
+    assert len(embeddings.texts) == 4, "each text once"
+
+
 def test_two_processes_may_use_one_folder(home: Path, garage: Path, embeddings: Embeddings) -> None:
     one, two = (documents(home, garage, embeddings) for _ in range(2))
     for _ in range(3):
@@ -320,6 +334,12 @@ def test_settings_that_cannot_be_meant_are_refused(home: Path) -> None:
     (home / "unified_flow.toml").write_text('[vectors]\nmodel = "m"\n')
     with pytest.raises(ConfigError, match="base_url"):
         open_documents(home, [home])
+
+
+def test_middling_places_in_both_rankings_are_worth_more_than_the_first_of_one() -> None:
+    words = [*range(10), 99]
+    meaning = [*range(20, 30), 99]
+    assert fused([words, meaning])[0][1] == 99
 
 
 @given(st.lists(st.permutations(range(6)), min_size=1, max_size=3))

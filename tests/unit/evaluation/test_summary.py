@@ -79,6 +79,12 @@ def test_intervals_hold_the_mean_and_narrow() -> None:
     assert bootstrap([0.5] * 10) == (0.5, 0.5)
 
 
+def test_the_bootstrap_holds_95_in_100_of_the_means_of_resamples() -> None:
+    # The mean of 100 draws of 0 or 1 is binomial: 95 % of it lies between 0.40 and 0.60.
+    low, high = bootstrap([0.0, 1.0] * 50)
+    assert (low, high) == (pytest.approx(0.40, abs=0.011), pytest.approx(0.60, abs=0.011))
+
+
 def test_a_difference_counts_only_if_its_interval_leaves_zero_out() -> None:
     worse = {str(n): answer(n, "In Bergen." if n < 15 else "In Oslo.") for n in range(40)}
     same = {str(n): answer(n, "In Bergen." if n == 1 else "In Oslo.") for n in range(40)}
