@@ -26,6 +26,13 @@ def test_a_server_with_the_model(model_server: ModelServer) -> None:
     assert (found.finding, found.ok, found.models) == ("ok", True, ("test-model",))
 
 
+@pytest.mark.parametrize("listed", ["qwen2.5:latest", "models/qwen2.5"])
+def test_a_bare_name_is_the_one_that_the_server_means_by_it(listed: str) -> None:
+    with ModelServer(models=[listed]) as server:
+        assert find(server.url, model="qwen2.5").finding == "ok"
+        assert find(server.url, model="qwen2").finding == "model_missing"
+
+
 def test_a_model_that_the_server_does_not_have(model_server: ModelServer) -> None:
     found = find(model_server.url, model="test-modle")
     assert (found.finding, found.ok) == ("model_missing", False)
