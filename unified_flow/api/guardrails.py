@@ -20,6 +20,7 @@ from unified_flow.guardrails.decision import of_rules
 from unified_flow.guardrails.editing import merged, missing, without, written
 from unified_flow.guardrails.matching import Matcher
 from unified_flow.guardrails.opening import decision_object
+from unified_flow.guardrails.outcomes import Choice
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.stats import summed
 from unified_flow.question import MAX_ID_CHARS, checked_user
@@ -164,7 +165,7 @@ def decisions(
     serving: Served,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     user_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARS)] = None,
-    decision: Literal["ignore", "respond", "escalate"] | None = None,
+    decision: Choice | None = None,
 ) -> Any:
     """The latest, newest first; redacted."""
     with _told():

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from unified_flow.guardrails.moderator import Moderated, ModerationFailed
+from unified_flow.guardrails.outcomes import Outcome
 
 if TYPE_CHECKING:
     # Reading words takes longer to import than a flow without rules takes to begin.
     from unified_flow.guardrails.matching import Match, Matcher
     from unified_flow.guardrails.rules import UserRules
-    from unified_flow.guardrails.store import Outcome
 
 Stage = Literal["pre", "post"]
 SCOPE = "scope:"

@@ -1,4 +1,4 @@
-"""Which of a user's keywords and phrases a text holds: whole words, in whatever disguise.
+"""Which of a user's keywords and phrases a text holds: whole words, in many disguises.
 
 Ten thousand rules are one automaton (Aho and Corasick, 1975), built once for each version of the
 rules; the time of a search depends on the text alone. What counts as a word, and which disguises

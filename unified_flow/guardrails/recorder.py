@@ -15,19 +15,18 @@ from unified_flow.classify import classify
 from unified_flow.errors import HumanNeededError, UnifiedFlowError
 from unified_flow.folding import GUARDRAILS
 from unified_flow.guardrails.decision import GuardrailResult, Stage, outcome_of
+from unified_flow.guardrails.outcomes import BLOCKS, FAILURES, Outcome
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.sessions.store import message_ids
 from unified_flow.turn import Turn
 
 if TYPE_CHECKING:
-    from unified_flow.guardrails.store import Decision, GuardrailStore, Outcome
+    from unified_flow.guardrails.store import Decision, GuardrailStore
 
 T = TypeVar("T")
 
 logger = logging.getLogger("unified_flow.guardrails")
 REPLY_CHARS = 500
-BLOCKS: tuple[Outcome, ...] = ("pre_blocked", "post_blocked")
-FAILURES: tuple[Outcome, ...] = ("llm_error", "check_failed")
 
 
 def left_s(by: float) -> float:

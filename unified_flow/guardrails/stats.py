@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from unified_flow.guardrails.outcomes import BLOCKS, FAILURES, Outcome
+
 # What the user's own switches silence is blocked by rule too, though it alarms nobody.
-BLOCKED = frozenset({"pre_blocked", "post_blocked", "switched_off"})
-# A model, or a check: either way nobody could say whether and what to answer.
-FAILED = frozenset({"llm_error", "check_failed"})
+BLOCKED: tuple[Outcome, ...] = (*BLOCKS, "switched_off")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def summed(rows: Iterable[Mapping[str, Any]], days: int) -> GuardrailStats:
         messages=outcomes.total(),
         blocked=sum(outcomes[each] for each in BLOCKED),
         escalated=outcomes["escalated"],
-        silent_failures=sum(outcomes[each] for each in FAILED),
+        silent_failures=sum(outcomes[each] for each in FAILURES),
         retried=retried,
         retry_rate=retried / asked if asked else None,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -17,6 +17,7 @@ from unified_flow.errors import InputError, RetrievalError
 from unified_flow.guardrails.aside import ASIDE, Aside
 from unified_flow.guardrails.database import Database, RefusedError
 from unified_flow.guardrails.opening import FILE
+from unified_flow.guardrails.outcomes import Choice, Outcome
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.tables import MESSAGE_CHARS, ai_decisions, ai_rules
@@ -24,15 +25,6 @@ from unified_flow.guardrails.tables import MESSAGE_CHARS, ai_decisions, ai_rules
 ONCE = ("message_id", "outcome")
 # Rules that are deleted and made anew count from 1 again, so that the number alone says little.
 Version = tuple[int, datetime]
-Outcome = Literal[
-    "passed",
-    "pre_blocked",
-    "post_blocked",
-    "llm_error",
-    "escalated",
-    "check_failed",
-    "switched_off",
-]
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class Decision:
 
     user_id: str
     message_id: str
-    decision: Literal["ignore", "respond", "escalate"]
+    decision: Choice
     confidence: float
     reason: str
     matched_rule: str | None

@@ -6,17 +6,16 @@ Arrays are JSON, because both databases have it. Times are UTC. Imported late: S
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import sqlalchemy as sa
 
+from unified_flow.guardrails.outcomes import Choice, Outcome
+
 metadata = sa.MetaData()
 MESSAGE_CHARS = 500
-DECISIONS = ("ignore", "respond", "escalate")
-OUTCOMES = (
-    *("passed", "pre_blocked", "post_blocked", "llm_error", "escalated"),
-    *("check_failed", "switched_off"),
-)
+DECISIONS = get_args(Choice)
+OUTCOMES = get_args(Outcome)
 
 
 class Moment(sa.TypeDecorator[datetime]):
