@@ -183,6 +183,8 @@ LIGHT = "The lighthouse of Vik was lit for the first time in 1902."
             "The harbour was built in 1890, and the lighthouse was first lit in 1902.",
             True,
         ),
+        ("Wann wurde der Hafen von Vik gebaut?", "Der Hafen wurde im Jahr 1890 gebaut.", True),
+        ("Wann wurde der Hafen von Vik gebaut?", "Der Hafen wurde im Jahr 1891 gebaut.", False),
         ("When was the harbour of Vik built?", "It was built in 1,890.", True),
         ("When was the harbour of Vik built?", "It was built in 890.", False),
         ("Who owns the harbour of Vik?", "The harbour is owned by the Count of Oslo.", False),

@@ -66,15 +66,18 @@ def faults(draft: Draft, texts: list[str], query: str, results: Iterable[ToolRes
     """`texts` are the sources, each on one line (`quotes.shown`); `results` what tools brought.
 
     Words are held against sources that were searched, in their own language. Of anything else (a
-    sum, a note taken, an answer in Swedish from English pages) only names and numbers are.
+    sum, a note taken) only names and numbers are, and of an answer in another language numbers
+    alone: what is a name there, only its readers know.
     """
     language = language_of(f"{query} {draft.response}")
     searched = any(result.tool in SEARCHES for result in results)
-    told = searched and language_of(" ".join(texts)[:_READ]) == language
+    same = language_of(" ".join(texts)[:_READ]) == language
+    told = searched and same
+    found = invented(draft, texts, query)
     return Faults(
         misquoted=[c.quote for c in draft.citations if not stands(shown(c.quote), texts)],
         unsupported=_unsupported(draft, texts, query, language) if told else [],
-        invented=invented(draft, texts, query),
+        invented=found if same else [word for word in found if word[0].isdigit()],
         uncited=told and not draft.citations and bool(statements(draft, texts)),
     )
 
