@@ -23,7 +23,7 @@ from unified_flow.documents import Documents, open_documents
 from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.retrieval.explain import Ranks
 from unified_flow.retrieval.vectors import store
-from unified_flow.retrieval.vectors.embedding import LocalEmbedder
+from unified_flow.retrieval.vectors.embedding import HttpEmbedder, LocalEmbedder
 from unified_flow.retrieval.vectors.fusion import fused
 
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
@@ -287,6 +287,15 @@ def test_vectors_that_are_none_are_the_model_s_fault_and_are_not_kept(
     assert "remove" not in str(caught.value.hint)
     embeddings.body = None
     assert documents(home, garage, embeddings).search("my car", 1)[0].path == "garage/a.md"
+
+
+def test_vectors_without_an_index_are_in_the_order_of_their_texts(embeddings: Embeddings) -> None:
+    texts = ["my car", "warm loaf"]
+    rows = [{"embedding": _vector(text)} for text in texts]
+    embeddings.body = json.dumps({"data": rows}).encode()
+    embedder = HttpEmbedder(embeddings.url, "m", None, 10.0)
+    assert embedder.embed(texts) == [_vector(text) for text in texts]
+    embedder.close()
 
 
 def test_a_model_that_gives_another_size_is_named(

@@ -85,7 +85,9 @@ class HttpEmbedder:
         if not response.is_success:
             raise _refused(self._shown, response, texts[0])
         try:
-            rows = sorted(response.json()["data"], key=lambda row: row["index"])
+            rows = response.json()["data"]
+            if all("index" in row for row in rows):  # without, some servers keep the order
+                rows = sorted(rows, key=lambda row: row["index"])
             vectors = [[float(x) for x in row["embedding"]] for row in rows]
         except (ValueError, LookupError, TypeError) as exc:
             raise RetrievalError(
