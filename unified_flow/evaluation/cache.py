@@ -23,6 +23,8 @@ from unified_flow.models import Model, ModelCall, ModelReply
 from unified_flow.models.render import prompt
 
 FILE = "model_replies.jsonl"
+KEPT = {"key", "text", "prompt_tokens", "completion_tokens", "duration_ms"}
+"""What a line holds; one that was damaged counts for nothing, and its call is made again."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class ReplyCache:
     def __init__(self, folder: Path) -> None:
         path = folder / FILE
         self._file = LineFile(path)
-        self._known = {line["key"]: line for line in read_lines(path)}
+        whole = (line for line in read_lines(path) if line.keys() >= KEPT)
+        self._known = {line["key"]: line for line in whole}
         self.log: list[Answered] = []
         self._draws: Counter[str] = Counter()
 

@@ -174,7 +174,15 @@ def _spec(folder: Path) -> Spec:
 
 
 def _answers(folder: Path) -> dict[str, Answer]:
-    return {line["id"]: Answer.model_validate(line) for line in read_lines(folder / RESULTS)}
+    """A line that was damaged is none: its question is asked again."""
+    found: dict[str, Answer] = {}
+    for line in read_lines(folder / RESULTS):
+        try:
+            answer = Answer.model_validate(line)
+        except ValidationError:
+            continue
+        found[answer.id] = answer
+    return found
 
 
 def _differences(one: Spec, other: Spec) -> list[str]:
