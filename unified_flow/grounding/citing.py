@@ -24,7 +24,7 @@ from unified_flow.results import Citation, Draft
 from unified_flow.sections import Sections
 
 REMOVED = "citations_supported"  # in the draft's checklist: false once one was removed
-_SHARED = 0.2  # of a sentence's terms, for a quote that supports it with others
+_SHARED = 0.3  # of a sentence's terms, for a quote that supports it with others
 _TOGETHER = 4  # quotes for one sentence at most: a summary draws on several
 
 

@@ -34,8 +34,9 @@ def weighed(
     may_ask = evidence is not None and evidence.one_fact and sections.validation is None
     if evidence and likeliest and may_ask and not rests_on_it(draft, evidence):
         issues.append(f"does not rest on “{likeliest}”")
-    serious = bool(issues)
-    if removed := draft.checklist.get(REMOVED) is False:
+    serious = found.are_serious or len(issues) > len(found.issues)
+    removed = draft.checklist.get(REMOVED) is False
+    if removed:
         issues.append("a citation that did not support its sentence was removed")
     if not issues:
         return verdict
@@ -53,7 +54,9 @@ def weighed(
     return verdict.model_copy(
         update={
             "decision": "REVISE" if serious and verdict.decision == "APPROVE" else verdict.decision,
-            "confidence": round(verdict.confidence * (_DOUBT if removed else 1.0), 4),
+            "confidence": round(
+                verdict.confidence * (_DOUBT if removed or found.uncited else 1.0), 4
+            ),
             "checks": checks,
             "issues": list(dict.fromkeys([*verdict.issues, *issues])),
             "hints": list(dict.fromkeys([*verdict.hints, *hints])),

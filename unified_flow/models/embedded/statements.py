@@ -41,13 +41,17 @@ _CHECKED = re.compile(r"\b(?:[A-ZÅÄÖ][\w-]*|\d[\d.,]*\w*)\b")
 
 @dataclass(frozen=True)
 class Faults:
-    """Quotes, statements, and names and numbers that the sources do not have; and whether no source
-    supports any of it."""
+    """Quotes, statements, and names and numbers that the sources do not have; and whether no
+    sentence of theirs could be cited for any of it, which alone is no reason to reject it."""
 
     misquoted: list[str]
     unsupported: list[str]
     invented: list[str]
     uncited: bool
+
+    @property
+    def are_serious(self) -> bool:
+        return bool(self.misquoted or self.unsupported or self.invented)
 
     @property
     def issues(self) -> list[str]:
@@ -136,11 +140,17 @@ def _unsupported(draft: Draft, texts: list[str], query: str, language: str) -> l
     return [
         shown(statement)
         for statement in own
-        if not _stands_on_two(set(matching_terms(statement, language)) - asked, known)
+        if not _stands_on_two(set(matching_terms(statement, language)), asked, known)
     ]
 
 
-def _stands_on_two(said: set[str], known: Sequence[frozenset[str]]) -> bool:
+def _stands_on_two(terms: set[str], asked: frozenset[str], known: Sequence[frozenset[str]]) -> bool:
+    said = terms - asked
+    for number in (term for term in said if term[0].isdigit()):
+        # A number of another matter proves nothing: something else of the statement is beside it.
+        beside = terms - {number} or terms
+        if not any(number in each and beside & each for each in known):
+            return False
     left = set(said)
     for _ in range(2):
         best = max(

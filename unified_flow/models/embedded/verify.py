@@ -47,7 +47,7 @@ def verify(query: str, sections: Sections) -> Verdict:
         query_addressed=addressed,
         coherent_format=formatted,
     )
-    if issues:
+    if found.are_serious or not formatted:
         return Verdict(
             decision="REVISE", confidence=0.8, checks=checks, issues=issues, hints=found.hints
         )
@@ -58,7 +58,9 @@ def verify(query: str, sections: Sections) -> Verdict:
             issues=["the answer has little to do with the question"], hints=[missing],
         )  # fmt: skip
     top = max((citation.score for citation in draft.citations), default=0.0)
-    return Verdict(decision="APPROVE", confidence=round(0.5 + top / 2, 4), checks=checks)
+    return Verdict(
+        decision="APPROVE", confidence=round(0.5 + top / 2, 4), checks=checks, issues=issues
+    )
 
 
 def _verdict(
@@ -92,7 +94,8 @@ def _is_addressed(query: str, draft: Draft, sections: Sections) -> bool:
         return True
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
     cited = {path_of(citation.source) for citation in draft.citations}
-    passages = [p for p in passages_of(sections.coordinator) if p.path in cited]
+    found = passages_of(sections.coordinator)
+    passages = [each for each in found if each.path in cited or not cited]
     language = language_of(" ".join(p.text[:1_000] for p in passages[:3]) or draft.response)
     question = read_question(asked, language)
     known = frozenset(matching_terms(draft.response, language)).union(
