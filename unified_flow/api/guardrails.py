@@ -18,9 +18,9 @@ from unified_flow.api.schemas import errors
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.guardrails.decision import of_rules
 from unified_flow.guardrails.editing import merged, missing, without, written
-from unified_flow.guardrails.matching import Matcher
 from unified_flow.guardrails.opening import decision_object
 from unified_flow.guardrails.outcomes import Choice
+from unified_flow.guardrails.rulebook import Rulebook
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.stats import summed
 from unified_flow.question import MAX_ID_CHARS, checked_user
@@ -154,9 +154,10 @@ def forget_rules(serving: Served, user_id: UserId) -> Any:
 def try_rules(serving: Served, user_id: UserId, message: Annotated[TriedMessage, Body()]) -> Any:
     """What the rules make of a message. Moderation is not asked, nothing is recorded."""
     with _told():
-        rules = _existing(serving, user_id)
-        matcher = Matcher(rules.rules())
-        result = of_rules(rules, matcher, message.channel, message.text)
+        ready = Rulebook(serving.flow.services.guardrails.store()).of(user_id)
+        if ready is None:
+            raise ProblemError(problems.of_status(404))
+        result = of_rules(ready.rules, ready.matcher, message.channel, message.text)
     return result.as_state() | {"matched_rule": result.matched_rule}
 
 
