@@ -111,3 +111,10 @@ def test_a_question_that_wants_more_than_a_fact_gets_whole_passages(home: Path, 
     assert '<section name="coordinator">' in first
     assert '<section name="evidence">' in second
     assert turn.response == said.response
+
+
+def test_a_refusal_that_says_it_is_none_is_not_taken_for_an_answer(home: Path, docs: Path) -> None:
+    refusal = Draft(response="The answer is not stated in the given documents.")
+    said = Draft(response="Topics are for continuous data streams such as sensor data.")
+    turn, voice = asked(home, docs, "Why are topics for sensor data?", refusal, said)
+    assert (turn.response, turn.abstained, len(voice.calls)) == (said.response, False, 2)

@@ -31,9 +31,10 @@ def weighed(
     found = faults(draft, texts, query, sections.coordinator)
     issues = found.issues
     likeliest = shown(evidence.sentences[0].quote) if evidence and evidence.sentences else ""
-    may_ask = evidence is not None and evidence.one_fact and sections.validation is None
-    if evidence and likeliest and may_ask and not rests_on_it(draft, evidence):
-        issues.append(f"does not rest on “{likeliest}”")
+    if evidence and likeliest and sections.validation is None:
+        elsewhere = evidence.one_fact and not rests_on_it(draft, evidence)
+        if elsewhere or found.uncited:
+            issues.append(f"does not rest on “{likeliest}”")
     serious = found.are_serious or len(issues) > len(found.issues)
     removed = draft.checklist.get(REMOVED) is False
     if removed:
