@@ -37,8 +37,8 @@ class Aside:
             _append(self.file, _line(row))
 
     def refuse(self, row: dict[str, Any], why: str) -> None:
-        """For good, so that it stops no other; only within `taken`."""
-        logger.critical("a decision that waited was refused, see %s: %s", self.refused, why)
+        """For good, so that it stops no other."""
+        logger.critical("a decision was refused, see %s: %s", self.refused, why)
         _append(self.refused, _line(row))
 
     @contextmanager

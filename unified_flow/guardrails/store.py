@@ -133,8 +133,8 @@ class GuardrailStore:
                 kept = {"id", "created_at", *ONCE}
                 news = {each: insert.excluded[each] for each in row.keys() - kept}
                 connection.execute(insert.on_conflict_do_update(index_elements=ONCE, set_=news))
-        except RefusedError:
-            raise
+        except RefusedError as exc:
+            raise self._put_aside(row, exc, refused=True) from exc
         except RetrievalError as exc:
             raise self._put_aside(row, exc) from exc
         try:
@@ -145,14 +145,21 @@ class GuardrailStore:
             )
             raise RetrievalError(told, hint="mend or move the file aside") from exc
 
-    def _put_aside(self, row: dict[str, Any], why: RetrievalError) -> RetrievalError:
+    def _put_aside(
+        self, row: dict[str, Any], why: RetrievalError, *, refused: bool = False
+    ) -> RetrievalError:
         """What to tell of it."""
+        file = self._aside.refused if refused else self._aside.file
         try:
-            self._aside.put(row)
+            if refused:
+                self._aside.refuse(row, "by the database")
+            else:
+                self._aside.put(row)
         except OSError as exc:
-            lost = f"{why}; nor can {self._aside.file} take what was decided: {exc}"
+            lost = f"{why}; nor can {file} take what was decided: {exc}"
             return RetrievalError(lost, hint=why.hint)
-        return RetrievalError(f"{why}; what was decided waits in {self._aside.file}", hint=why.hint)
+        stays = "is in" if refused else "waits in"
+        return RetrievalError(f"{why}; what was decided {stays} {file}", hint=why.hint)
 
     def _take_in(self) -> None:
         """What waited, one by one: a row that is refused stops no other."""

@@ -131,11 +131,14 @@ def test_decisions_are_told_apart(store: GuardrailStore) -> None:
     "wrong", [{"decision": "block"}, {"confidence": 1.5}, {"outcome": "unknown"}]
 )
 def test_the_database_refuses_what_is_no_decision(
-    store: GuardrailStore, wrong: dict[str, object]
+    store: GuardrailStore, tmp_path: Path, wrong: dict[str, object]
 ) -> None:
-    with pytest.raises(RetrievalError):
-        store.record(_decision(**wrong))
+    with pytest.raises(RetrievalError, match=r"what was decided is in .*refused"):
+        store.record(_decision(message_id="m1", **wrong))
     assert store.decisions(limit=1) == []
+    kept = json.loads((tmp_path / "aside.jsonl.refused").read_text())
+    assert kept | wrong | {"message_id": "m1"} == kept
+    store.record(_decision())  # and stops no other
 
 
 def test_stats_count_blocks_a_day_by_rule(store: GuardrailStore) -> None:
