@@ -25,7 +25,10 @@ async def run(turn: Turn, kit: Kit) -> Draft:
     # A revision that is drawn as narrowly as the draft was comes out as the same draft.
     draft = await kit.ask(Draft, evidence=shown, by_rules=nothing, freely=again, stream="response")
     if is_refusal(draft.response):
-        draft = draft.model_copy(update={"abstained": True})
+        draft = draft.model_copy(update={"abstained": True, "citations": []})
+        if again or found is None or not is_sure(found):
+            return draft
+        return draft.model_copy(update={"abstained": False})
     if draft.abstained and found is not None and is_sure(found):
         # Small models abstain too readily, and call an answer none. What the sources support is
         # one; what they do not is sent back by phase 6, and only a second refusal holds.
