@@ -42,8 +42,6 @@ from unified_flow.services import Services
 from unified_flow.tools.caller import Caller
 from unified_flow.where import Where
 
-_FREELY = 0.5  # of the probability, for what is to come out otherwise than before
-
 T = TypeVar("T", bound=BaseModel)
 
 
@@ -108,9 +106,8 @@ class Kit:
     ) -> T:
         """The model's answer as `output`; the keywords add inputs that are no section yet.
 
-        `by_rules` asks the embedded model, whichever the phase has; `freely` draws from more than
-        the recipe's `top_p`. Onlookers see the text of the answer's field `stream` while it is
-        written.
+        `by_rules` asks the embedded model, whichever the phase has; `freely` leaves out the
+        recipe's `top_p`. Onlookers see the text of the answer's field `stream` while it is written.
 
         Raises what the model raises, NotJSONError or SchemaMismatchError for an answer that
         does not fit, LimitReachedError before one call too many.
@@ -133,7 +130,7 @@ class Kit:
             temperature=self.recipe.head.temperature,
             max_tokens=self.recipe.head.token_budget,
             budgets=self.recipe.head.budgets,
-            top_p=_FREELY if freely and self.recipe.head.top_p else self.recipe.head.top_p,
+            top_p=None if freely else self.recipe.head.top_p,
             stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
         )
         self.where = Where(stage="llm", model=model.name)
