@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -147,7 +148,8 @@ class LocalServer:
         if process is not None:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.close()  # which is its sign to end
+            with suppress(BrokenPipeError):  # it has ended before it read its order
+                process.stdin.close()  # which is its sign to end
             try:
                 process.wait(_ENDS_WITHIN_S)
             except subprocess.TimeoutExpired:
