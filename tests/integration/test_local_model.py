@@ -148,10 +148,17 @@ class Sentence(BaseModel):
     text: Literal["so it goes on and on and on and on and on and on and on and on and on and on"]
 
 
+def _target(fd: Path) -> str:
+    try:
+        return str(fd.readlink())
+    except FileNotFoundError:
+        return ""  # closed meanwhile
+
+
 def busy(pid: int) -> bool:
     """It has begun to answer: a connection to it is established."""
     table = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
-    sockets = {str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    sockets = set(map(_target, Path(f"/proc/{pid}/fd").iterdir()))
     own = {row.split()[9] for row in table if row.split()[3] == "01"}
     return any(f"socket:[{inode}]" in sockets for inode in own)
 
