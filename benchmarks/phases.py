@@ -1,6 +1,6 @@
 """Who does a phase best: rules, or a language model. The figures behind the setting `mix`.
 
-    python benchmarks/phases.py DATASET MODEL [--sample 12]
+    python benchmarks/phases.py DATASET MODEL [--sample 12] [--phase reflection]
 
 DATASET is of SQuAD form; MODEL as `--model` takes it, or `embedded` for the rules alone. Both get
 the same calls, made from the packaged recipes. What counts as right:
@@ -187,6 +187,8 @@ async def run(args: argparse.Namespace, home: Path) -> None:
     names = list(dict.fromkeys([EMBEDDED, args.model]))
     found: dict[tuple[str, str], Tally] = {}
     async for case in bench.cases(draw(data, args.sample, args.seed, 0.0)):
+        if args.phase and case.phase not in args.phase:
+            continue
         for name in names:
             tally = found.setdefault((case.phase, name), Tally())
             said = await bench.ask(name, case, tally)
@@ -208,6 +210,7 @@ def main() -> int:
     parser.add_argument("model")
     parser.add_argument("--sample", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--phase", action="append", help="only that one; may be given again")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
