@@ -71,8 +71,7 @@ async def test_the_folder_vanishes_and_comes_back(
         await until(pilot, lambda: "2/50 open" in text(pilot))
         folder = state_folder(queue.home)
         shutil.move(folder, tmp_path / "away")
-        await until(pilot, lambda: "gone" in text(pilot))
-        assert "--home" in text(pilot)
+        await until(pilot, lambda: "gone" in text(pilot) and "--home" in text(pilot))
         shutil.move(tmp_path / "away", folder)
         await until(pilot, lambda: "gone" not in text(pilot))
 
