@@ -16,8 +16,8 @@ BY_RULES = {"query_analyzer", "reflection", "planner", "validation"}
 
 
 def models(tmp_path: Path, override: Path | None = None, **given: Any) -> dict[str, str | None]:
-    registry = ModelRegistry(Settings(**{"model": "big", **given}), state=tmp_path)
-    return {phase: registry.name_of(load(phase, override)) for phase in NAMES}
+    known = ModelRegistry(Settings(**{"model": "big", **given}), state=tmp_path)
+    return {phase: known.name_of(load(phase, override)) for phase in NAMES}
 
 
 def test_by_default_rules_do_what_they_do_better(tmp_path: Path) -> None:
