@@ -18,12 +18,14 @@ from unified_flow.sections import Sections
 from unified_flow.text import language_of
 
 _SURE = 0.5
+_SOURCES = r"\b(?:documents?|passages?|sources?|text|context)\b"
 _REFUSAL = re.compile(
-    r"\b(?:documents?|passages?|sources?|text|context)\b[^.]{0,30}"
-    r"\b(?:do(?:es)? not|don't|doesn't)\s(?:\w+\s)?"
+    # "do not say." and "do not mention who …", but not "the text does not contain HTML"
+    rf"{_SOURCES}[^.]{{0,30}}\b(?:do(?:es)? not|don't|doesn't)\s(?:\w+\s)?"
     r"(?:state|say|mention|contain|provide|hold|include|specify|answer|give)\b"
-    r"|\bnot (?:stated|mentioned|provided|specified|given|found)\b"
-    r"|\b(?:dokument\w*|käll\w*|text\w*)\b[^.]{0,30}\b(?:inte|inget)\b",
+    r"(?=\W*$|\W*\.\s|\s(?:\w+\s){0,2}(?:who|what|when|where|which|why|how|whether|answers?|information)\b)"
+    rf"|\bnot (?:stated|mentioned|provided|specified|given|found)\b[^.]{{0,20}}{_SOURCES}"
+    r"|\b(?:dokument\w*|käll\w*|text\w*)\b[^.]{0,30}\b(?:inte|inget)\s(?:svar\w*|näm\w*|säg\w*|ang\w*)",
     re.IGNORECASE,
 )
 _NEEDS_PASSAGES = frozenset({"reason", "manner"})

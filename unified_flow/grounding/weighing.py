@@ -19,10 +19,9 @@ def weighed(
 ) -> Verdict:
     """The verdict, with what code found added to its issues.
 
-    A statement, a number or a name that stands in no source, and an answer that nothing supports,
-    are not approved: APPROVE becomes REVISE. So does, once, an answer that rests on a sentence much
-    less likely to state it than the first of `evidence`. A verdict that approves nothing stays what
-    it is.
+    A statement, a number or a name that stands in no source is not approved: APPROVE becomes
+    REVISE. So does, once, an answer that rests on nothing, or on a sentence much less likely to
+    state it than the first of `evidence`. A verdict that approves nothing stays what it is.
     """
     draft = sections.synthesis
     texts = texts_of(sections)

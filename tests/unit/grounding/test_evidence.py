@@ -14,7 +14,7 @@ from tests.unit.grounding.test_citing import (
     passage,
     searched,
 )
-from unified_flow.grounding.evidence import evidence_of, is_hopeless, is_sure
+from unified_flow.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
 from unified_flow.grounding.weighing import weighed
 from unified_flow.results import GatheredContext, Memory, ToolResult
 from unified_flow.sections import Sections
@@ -86,3 +86,22 @@ def test_an_answer_from_a_sentence_that_says_something_else_is_sent_back_once() 
     assert weighed(APPROVED, QUESTION, sections).decision == "APPROVE"
     right = searched(answer(LEAVES))
     assert weighed(APPROVED, QUESTION, right, found).decision == "APPROVE"
+
+
+@pytest.mark.parametrize(
+    ("response", "refuses"),
+    [
+        ("The documents do not say.", True),
+        ("The documents do not mention who painted the chapel's ceiling.", True),
+        ("The sources do not provide direct information on how regimes fight.", True),
+        ("The answer is not stated in the given documents.", True),
+        ("The document does not state the answer.", True),
+        ("Dokumenten har inget svar på detta.", True),
+        ("404 means that the page was not found.", False),
+        ("The text does not contain HTML.", False),
+        ("A password is not given by default.", False),
+        ("Dokumentet får inte delas.", False),
+    ],
+)
+def test_a_refusal_is_told_from_an_answer_with_a_not_in_it(response: str, refuses: bool) -> None:
+    assert is_refusal(response) is refuses
