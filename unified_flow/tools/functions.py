@@ -17,9 +17,11 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from unified_flow.errors import ConfigError, ToolError
 from unified_flow.results import Claim
 from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput
+from unified_flow.tools.own_loop import on_own_loop
 from unified_flow.tools.threads import in_daemon_thread
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 MARK = "__unified_flow_tool__"
 UNDECLARED = frozenset({Access.WRITES})
 
@@ -70,7 +72,7 @@ def is_marked(value: object) -> bool:
 
 
 def from_function(function: Callable[..., Any], *, source: str = "function") -> Tool:
-    """Sync functions run in a thread, coroutine functions are awaited.
+    """Sync functions run in a thread, coroutine functions on an event loop in another one.
 
     Raises ConfigError for a parameter without a type, or of a kind or type that has no schema.
     """
@@ -83,11 +85,11 @@ def from_function(function: Callable[..., Any], *, source: str = "function") -> 
     async def run(args: BaseModel) -> ToolOutput:
         given = {alias: getattr(args, field) for field, alias in names.items()}
         if inspect.iscoroutinefunction(function):
-            returned = await _awaited(name, function(**given))
+            returned = await awaited(name, partial(function, **given))
         else:
             returned = await in_daemon_thread(partial(_called, name, function, given))
             if inspect.isawaitable(returned):  # a coroutine function behind an ordinary decorator
-                returned = await _awaited(name, returned)
+                returned = await awaited(name, partial(_itself, returned))
         return output_of(name, returned)
 
     return Tool(
@@ -137,13 +139,29 @@ def _called(name: str, function: Callable[..., Any], given: dict[str, Any]) -> A
         raise _odd(name, exc) from exc
 
 
-async def _awaited(name: str, returned: Awaitable[Any]) -> Any:
+async def awaited(name: str, make: Callable[[], Awaitable[T]]) -> T:
+    """What the tool's coroutine returns, on an event loop where it may block. Raises what it
+    raises, ToolError for what is no Exception."""
+
+    async def guarded() -> T:
+        try:
+            return await make()
+        except (Exception, asyncio.CancelledError):
+            raise
+        except BaseException as exc:
+            raise _odd(name, exc) from exc
+
     try:
-        return await returned
-    except (Exception, asyncio.CancelledError, KeyboardInterrupt):
-        raise  # Ctrl-C may come here while the event loop runs it
-    except BaseException as exc:
+        return await on_own_loop(guarded)
+    except asyncio.CancelledError as exc:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
         raise _odd(name, exc) from exc
+
+
+def _itself(returned: Awaitable[T]) -> Awaitable[T]:
+    return returned
 
 
 def _odd(name: str, exc: BaseException) -> ToolError:

@@ -7,15 +7,19 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pydantic import BaseModel
+
 from unified_flow.errors import ConfigError
-from unified_flow.tools import Tool
-from unified_flow.tools.functions import from_function, is_marked
+from unified_flow.tools import Tool, ToolOutput
+from unified_flow.tools.functions import awaited, from_function, is_marked
 
 GROUP = "unified_flow.tools"
 
@@ -143,12 +147,16 @@ def _each_once(values: Iterable[Any]) -> list[Any]:
 
 def _as_tool(value: Any, origin: str) -> Tool:
     if isinstance(value, Tool):
-        return value
+        return replace(value, run=partial(_run_beside, value))
     if inspect.isroutine(value):
         return from_function(value, source=origin)
     raise ConfigError(
         f"{origin}: {type(value).__name__} is no tool", hint="a tool is a function, or a Tool"
     )
+
+
+async def _run_beside(tool: Tool, args: BaseModel) -> ToolOutput:
+    return await awaited(tool.name, partial(tool.run, args))
 
 
 def _unloadable(origin: str, exc: BaseException, hint: str) -> ConfigError:

@@ -229,8 +229,12 @@ def test_ctrl_c_of_a_tool_in_its_thread_is_not_that_of_the_person() -> None:
     def sync() -> str:
         raise KeyboardInterrupt
 
-    with pytest.raises(ToolError, match="sync raised KeyboardInterrupt"):
-        run(Toolbox([from_function(sync)]), "sync")
+    async def later() -> str:
+        raise KeyboardInterrupt
+
+    for function in (sync, later):
+        with pytest.raises(ToolError, match="raised KeyboardInterrupt"):
+            run(Toolbox([from_function(function)]), function.__name__)
 
 
 @pytest.mark.parametrize("huge", ["x" * 1_000_001, ["x" * 600_000] * 2])

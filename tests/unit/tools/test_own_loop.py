@@ -1,0 +1,116 @@
+"""Coroutine functions as tools: what blocks one of them holds up nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.tools.running import run
+from unified_flow.errors import ToolError, ToolTimeoutError
+from unified_flow.results import ToolRequest
+from unified_flow.tools.caller import calling
+from unified_flow.tools.functions import from_function, tool
+from unified_flow.tools.loading import named_tools
+from unified_flow.tools.toolbox import Toolbox
+
+
+async def blocks() -> None:
+    time.sleep(30)
+
+
+async def is_busy() -> None:
+    started = time.monotonic()
+    while time.monotonic() - started < 3:
+        pass
+
+
+async def will_not_be_cancelled() -> None:
+    started = time.monotonic()
+    while time.monotonic() - started < 3:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.5)
+
+
+async def waits_for_a_thread() -> None:
+    await asyncio.to_thread(time.sleep, 30)
+
+
+@pytest.mark.parametrize("hangs", [blocks, is_busy, will_not_be_cancelled, waits_for_a_thread])
+def test_a_coroutine_function_that_hangs_keeps_neither_the_turn_nor_the_next_call(
+    hangs: Any,
+) -> None:
+    async def fine() -> str:
+        await asyncio.sleep(0)
+        return "fine"
+
+    box = Toolbox([from_function(tool(timeout_s=0.05)(hangs)), from_function(fine)])
+
+    async def together() -> None:
+        with pytest.raises(ToolTimeoutError, match=r"0\.05 s"):
+            await box.call(*box.check(ToolRequest(tool=hangs.__name__, args={})))
+        found = await box.call(*box.check(ToolRequest(tool="fine", args={})))
+        assert found.result == "fine"
+
+    started = time.monotonic()
+    asyncio.run(together())
+    assert time.monotonic() - started < 2.5
+
+
+def test_a_coroutine_function_tidies_up_when_its_time_is_over() -> None:
+    tidied: list[str] = []
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            await asyncio.sleep(0.01)
+            tidied.append("closed")
+
+    with pytest.raises(ToolTimeoutError):
+        run(Toolbox([from_function(tool(timeout_s=0.05)(slow))]), "slow")
+    assert tidied == ["closed"]
+
+
+def test_what_a_coroutine_function_keeps_works_in_the_next_call_and_it_knows_its_caller() -> None:
+    kept: list[asyncio.Queue[str]] = []
+
+    async def keeps() -> str:
+        if not kept:
+            kept.append(asyncio.Queue())
+        asyncio.get_running_loop().call_later(0.01, kept[0].put_nowait, calling().user_id)
+        return await kept[0].get()
+
+    box = Toolbox([from_function(keeps)])
+    assert [run(box, "keeps").result for _ in range(2)] == ["default", "default"]
+
+
+def test_one_that_cancels_itself_has_failed() -> None:
+    async def gives_up() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(ToolError, match="gives_up raised CancelledError"):
+        run(Toolbox([from_function(gives_up)]), "gives_up")
+
+
+A_TOOL = """
+import time
+from unified_flow.tools import Arguments, Tool
+
+async def run(args):
+    time.sleep(30)
+
+made = Tool("made", "Blocks.", Arguments, frozenset(), run, timeout_s=0.05)
+"""
+
+
+def test_a_tool_of_a_module_that_blocks_ends_in_time_as_well(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(A_TOOL)
+    started = time.monotonic()
+    with pytest.raises(ToolTimeoutError, match=r"0\.05 s"):
+        run(Toolbox(named_tools([str(tmp_path / "own.py")])), "made")
+    assert time.monotonic() - started < 10
