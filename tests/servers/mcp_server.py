@@ -1,9 +1,10 @@
 """A real MCP server for tests: `python mcp_server.py` speaks stdio, `… http PORT` HTTP,
-`… banner` stdio after a line that is none of the protocol."""
+`… banner` stdio after a line that is none of the protocol, `… stubborn` stdio and no SIGTERM."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 
@@ -66,4 +67,6 @@ if __name__ == "__main__":
     else:
         if sys.argv[1:2] == ["banner"]:
             print(f"welcome, {os.environ.get('SERVER_TOKEN')}", flush=True)
+        if sys.argv[1:2] == ["stubborn"]:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         server.run("stdio")

@@ -6,30 +6,25 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from interventions.redaction import redact_text
 from unified_flow.config_tables import McpSettings
 from unified_flow.errors import ConfigError, ToolServerError
+from unified_flow.tools.mcp_process import SHELL, ServerProcess
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult
     from mcp.types import Tool as McpTool
 
-CLOSE_TIMEOUT_S = 10.0
-STDERR_LINES = 5
-STDERR_BYTES = 4096
+LEAVES_WITHIN_S = 1.0  # once its input is closed, or its session ended
+CLOSED_WITHIN_S = 2.0  # once its process is ended, or the connection cut
 MOST_PAGES = 100
-# The SDK keeps the process to itself, so its parent notes how it ended.
-_NOTE_EXIT = '"$@"; code=$?; echo $code >"$0"; exit $code'
 
 
 class Connection:
@@ -45,9 +40,10 @@ class Connection:
         self._settings = settings
         self._folder = folder
         self._secrets = _secrets(name, settings)
-        self._process: _Process | None = None
+        self._process: ServerProcess | None = None
         self._client: Client | None = None
         self._lost = False
+        self._unanswered = False
         self._session_ended = False
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -85,12 +81,16 @@ class Connection:
 
         if not self.is_alive or self._client is None:
             raise self.failure("has gone")
+        self._unanswered = True
         try:
-            return await self._client.call_tool(tool, args)
+            result = await self._client.call_tool(tool, args)
+            self._unanswered = False
+            return result
         except MCPError as exc:
             if self._session_ended:
                 raise self.failure(f"had ended the session when {tool} was called") from exc
             if exc.code != CONNECTION_CLOSED and self._process_is_alive():
+                self._unanswered = False
                 raise
             self._lost = True
             raise self.failure(f"went away while {tool} ran") from exc
@@ -99,14 +99,25 @@ class Connection:
             raise self.failure(f"went away while {tool} ran") from exc
 
     async def aclose(self) -> None:
-        """Ends the process that it started. Bounded in time."""
+        """Ends the process that it started: asked at first, unless it has left a call unanswered.
+        Bounded in time."""
         if self._holder.get_loop() is not asyncio.get_running_loop():
             return  # its loop has ended, and ended it
+        answers = self._ready.done() and not self._unanswered
         self._stop.set()
         if not self._ready.done():
             self._holder.cancel()
-        with contextlib.suppress(TimeoutError, asyncio.CancelledError):
-            await asyncio.wait_for(self._holder, CLOSE_TIMEOUT_S)
+        if await self._is_over(LEAVES_WITHIN_S if answers else 0):
+            return
+        if self._process is not None:
+            await self._process.end()
+        if self._process is None or not await self._is_over(CLOSED_WITHIN_S):
+            self._holder.cancel()
+            await self._is_over(CLOSED_WITHIN_S)
+
+    async def _is_over(self, within_s: float) -> bool:
+        done, _ = await asyncio.wait([self._holder], timeout=within_s)
+        return bool(done)
 
     def failure(self, what: str, because: BaseException | None = None) -> ToolServerError:
         """Which server, how it ended and what it last said; without its secrets."""
@@ -159,11 +170,11 @@ class Connection:
         if self._settings.url is not None:
             transport = opened.enter_context(contextlib.nullcontext(self._http()))
             return await opened.enter_async_context(Client(transport, cache=None))
-        process = self._process = _Process(self.name, self._settings)
+        process = self._process = ServerProcess(self.name, self._settings)
         opened.callback(process.close)
         parameters = StdioServerParameters(
-            command="/bin/sh",
-            args=["-c", _NOTE_EXIT, process.exit_file, process.program, *self._settings.args],
+            command=SHELL,
+            args=process.command(self._settings.args),
             env=self._settings.env | {n: os.environ[n] for n in self._settings.env_from},
             cwd=self._folder,
             encoding_error_handler="replace",
@@ -207,54 +218,6 @@ def _keep_to_itself() -> None:
 
 def _is_not_of_the_sdk(record: logging.LogRecord) -> bool:
     return "mcp" not in Path(record.pathname).parts
-
-
-class _Process:
-    """What is known of a server that was started: how it ended, and what it last said."""
-
-    def __init__(self, name: str, settings: McpSettings) -> None:
-        assert settings.command is not None
-        self.program = _program(name, settings.command)
-        self.stderr = cast("TextIO", tempfile.TemporaryFile("w+"))  # noqa: SIM115
-        handle, self.exit_file = tempfile.mkstemp(prefix="mcp-exit-")
-        os.close(handle)
-        self._at_close: tuple[int | None, list[str]] | None = None
-
-    @property
-    def exit_code(self) -> int | None:
-        if self._at_close is not None:
-            return self._at_close[0]
-        with contextlib.suppress(FileNotFoundError):  # whoever tidies /tmp took it
-            text = Path(self.exit_file).read_text()
-            return int(text) if text.strip() else None
-        return None
-
-    def last_lines(self) -> list[str]:
-        if self._at_close is not None:
-            return self._at_close[1]
-        descriptor = self.stderr.fileno()
-        size = os.fstat(descriptor).st_size
-        data = os.pread(descriptor, STDERR_BYTES, max(0, size - STDERR_BYTES))
-        lines = [line.strip() for line in data.decode(errors="replace").splitlines()]
-        return [line for line in lines if line][-STDERR_LINES:]
-
-    def close(self) -> None:
-        """Both files go; what they said stays known."""
-        self._at_close = self.exit_code, self.last_lines()
-        self.stderr.close()
-        Path(self.exit_file).unlink(missing_ok=True)
-
-
-def _program(name: str, command: str) -> str:
-    """Also what is installed beside this Python, which PATH does not always hold."""
-    beside = Path(sys.executable).parent
-    found = shutil.which(command) or shutil.which(command, path=str(beside))
-    if found is None:
-        raise ConfigError(
-            f"the MCP server {name} cannot be started: there is no program {command}",
-            hint=f"install it, or mend command under [mcp.{name}]",
-        )
-    return found
 
 
 def _secrets(name: str, settings: McpSettings) -> list[str]:

@@ -181,9 +181,24 @@ def test_it_is_started_once_whoever_asks_and_in_any_event_loop(tmp_path: Path) -
 def test_a_call_that_takes_too_long_fails_and_the_server_stays(tmp_path: Path) -> None:
     async def body(box: Toolbox) -> None:
         with pytest.raises(ToolTimeoutError, match=r"test\.sleep did not finish in 0\.3 s"):
-            await call(box, "test.sleep", seconds=1.5)  # for which the end of the server waits
+            await call(box, "test.sleep", seconds=60)
 
     with_box(stdio(timeout_s=0.3), tmp_path, body)
+
+
+@pytest.mark.parametrize("how", ["", "stubborn"])
+def test_a_server_that_left_a_call_unanswered_is_ended_and_not_waited_for(
+    tmp_path: Path, how: str
+) -> None:
+    async def body(box: Toolbox) -> None:
+        with pytest.raises(ToolTimeoutError):
+            await call(box, "test.sleep", seconds=60)
+        started = time.monotonic()
+        await box.aclose()
+        assert time.monotonic() - started < 3
+        assert not _children()
+
+    with_box(stdio(timeout_s=0.3, args=[SCRIPT, how]), tmp_path, body)
 
 
 @pytest.mark.parametrize(
