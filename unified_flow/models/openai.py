@@ -54,6 +54,8 @@ class OpenAIModel:
     ) -> None:
         self.name = name
         self.base_url = _checked_url(base_url)
+        # As it may be shown: without a query, which can hold a secret.
+        self.endpoint = str(self.base_url.copy_with(query=None))
         self.model = model
         self.timeout_s = timeout_s
         self._larger_context = larger_context
@@ -61,14 +63,10 @@ class OpenAIModel:
         self._client = client
         self._lease: Lease | None = None
         self._dialect = Dialect()
+        self._urls: dict[str, httpx.URL] = {}
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, {self.endpoint!r}, {self.model!r})"
-
-    @property
-    def endpoint(self) -> str:
-        """The base URL as it may be shown: without a query, which can hold a secret."""
-        return str(self.base_url.copy_with(query=None))
 
     @property
     def _asked(self) -> str:
@@ -150,7 +148,7 @@ class OpenAIModel:
         client = self._connected()
         request = client.build_request(
             method,
-            self.base_url.copy_with(path=f"{self.base_url.path.rstrip('/')}/{path}"),
+            self._url(path),
             content=None if payload is None else json.dumps(payload).encode("ascii"),
             headers=self._headers(payload is not None),
         )
@@ -187,6 +185,13 @@ class OpenAIModel:
         if self._lease is None or self._lease.loop is not asyncio.get_running_loop():
             self._lease = Lease(self.base_url)
         return self._lease.client
+
+    def _url(self, path: str) -> httpx.URL:
+        """Made once: to parse one costs a call as much as to write its body."""
+        if path not in self._urls:
+            base = self.base_url.path.rstrip("/")
+            self._urls[path] = self.base_url.copy_with(path=f"{base}/{path}")
+        return self._urls[path]
 
     def _headers(self, has_body: bool) -> dict[str, str]:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}

@@ -1,5 +1,5 @@
 """One pool of connections is slow with many: before and after each request httpcore looks at every
-pair of idle ones. So many calls at once are spread over several small pools.
+pair of idle ones, and asks the socket of each. So each call at once has a pool of its own.
 """
 
 from __future__ import annotations
@@ -9,22 +9,30 @@ from collections.abc import AsyncIterator
 
 import httpx
 
-POOLS = 32
-AT_ONCE = 4  # calls in one pool before the next is used
+POOLS = 128  # beyond these, calls share them
 
 
 class SpreadTransport(httpx.AsyncBaseTransport):
-    """A call takes the first pool that is not full, so that a few calls keep few connections."""
+    """A call takes the first pool without one, so that a few calls keep few connections."""
 
     def __init__(self, verify: ssl.SSLContext) -> None:
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=AT_ONCE)
-        self._pools = [httpx.AsyncHTTPTransport(verify=verify, limits=limits) for _ in range(POOLS)]
-        self._calls = [0] * POOLS
+        self._verify = verify
+        self._pools: list[httpx.AsyncHTTPTransport] = []
+        self._calls: list[int] = []
+
+    def _place(self) -> int:
+        place = next((n for n, calls in enumerate(self._calls) if not calls), None)
+        if place is None and len(self._pools) == POOLS:
+            return self._calls.index(min(self._calls))
+        if place is None:
+            place = len(self._pools)
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=1)
+            self._pools.append(httpx.AsyncHTTPTransport(verify=self._verify, limits=limits))
+            self._calls.append(0)
+        return place
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        place = next((n for n, calls in enumerate(self._calls) if calls < AT_ONCE), None)
-        if place is None:
-            place = self._calls.index(min(self._calls))
+        place = self._place()
         self._calls[place] += 1
         try:
             response = await self._pools[place].handle_async_request(request)

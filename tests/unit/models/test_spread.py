@@ -8,7 +8,7 @@ import httpx
 
 from tests.servers.model_server import Connection, ModelServer
 from unified_flow.models.client import new_client
-from unified_flow.models.spread import AT_ONCE, POOLS
+from unified_flow.models.spread import POOLS
 
 PORTS: set[int] = set()
 
@@ -45,17 +45,17 @@ def test_calls_one_after_another_share_one_connection() -> None:
 
 
 def test_more_calls_than_all_pools_take_are_answered() -> None:
-    assert connections(POOLS * AT_ONCE + 20, at_once=True) > AT_ONCE
+    assert connections(POOLS + 20, at_once=True) > 1
 
 
 def test_a_call_that_fails_gives_its_place_back() -> None:
     async def run() -> None:
         async with new_client("http://127.0.0.1:1/v1") as client:
-            for _ in range(2 * POOLS * AT_ONCE):
+            for _ in range(20):
                 try:
                     await client.get("http://127.0.0.1:1/v1/models")
                 except httpx.ConnectError:
                     continue
-            assert client._transport._calls == [0] * POOLS  # type: ignore[attr-defined]
+            assert client._transport._calls == [0]  # type: ignore[attr-defined]
 
     asyncio.run(run())
