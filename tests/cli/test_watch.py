@@ -25,6 +25,12 @@ watching.QUIET_MS, watching.LOOK_MS = 100, 200
 from unified_flow.__main__ import main
 main()
 """
+# A system that watches no more folders: a user namespace of its own with a limit of none.
+LIMITED = """
+import ctypes, pathlib
+assert ctypes.CDLL(None).unshare(0x10000000) == 0
+pathlib.Path("/proc/sys/user/max_inotify_watches").write_text("0")
+""" + BRISK.replace("200", "200\nwatching.POLL_MS = 100")
 
 
 class Watching:
@@ -113,11 +119,49 @@ def test_broken_files_do_not_end_it(home: Path, docs: Path, watch: Watch) -> Non
     assert watching.interrupt() == 0
 
 
-def test_a_single_file_is_watched_through_its_folder(home: Path, docs: Path, watch: Watch) -> None:
+def test_a_single_file_is_watched(home: Path, docs: Path, watch: Watch) -> None:
     watching = watch(docs / "robots.md")
     save(docs / "robots.md", "# Robots\n\nThe gyroscope hums.\n")
     watching.until("1 changed")
     save(docs / "robots.md", "# Robots\n\nThe gyroscope rests.\n")
+    watching.until("1 changed")
+    assert watching.interrupt() == 0
+
+
+def test_a_folder_and_a_file_beside_it_are_watched_together(
+    home: Path, docs: Path, tmp_path: Path, watch: Watch
+) -> None:
+    beside = tmp_path / "elsewhere" / "notes.md"
+    (beside.parent / "deep").mkdir(parents=True)
+    beside.write_text("# Notes\n\nThe zeppelin lands.\n")
+    watching = watch(docs, beside)
+    save(beside, "# Notes\n\nThe gyroscope hums.\n")
+    watching.until("1 changed")
+    save(docs / "robots.md", "# Robots\n\nThe theodolite turns.\n")
+    watching.until("1 changed")
+    (beside.parent / "deep" / "other.md").write_text("# Other\n\nNobody asked for it.\n")
+    beside.write_text("# Notes\n\nThe sextant rests.\n")  # in place, as some editors do
+    watching.until("1 changed")
+    beside.unlink()
+    watching.until("not indexed")
+    beside.write_text("# Notes\n\nThe sextant returns.\n")
+    watching.until("1 changed")
+    assert watching.interrupt() == 0
+    with found(home) as index:
+        assert index.search("sextant")[0].path == "notes.md"
+        assert index.search("theodolite")[0].path == "docs/robots.md"
+        assert index.search("nobody") == []
+
+
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "-U", "true"], capture_output=True).returncode != 0,
+    reason="no user namespaces here",
+)
+def test_folders_are_looked_at_where_the_system_watches_no_more(docs: Path, watch: Watch) -> None:
+    watching = watch(docs, how=("-c", LIMITED))
+    watching.until("the system watches no more folders")
+    watching.until("max_user_watches")
+    save(docs / "robots.md", "# Robots\n\nThe gyroscope hums.\n")
     watching.until("1 changed")
     assert watching.interrupt() == 0
 
@@ -181,10 +225,10 @@ def test_the_index_inside_the_folder_is_no_change(home: Path, watch: Watch) -> N
     assert watching.interrupt() == 0
 
 
-def test_only_what_is_below_a_root_or_above_it_concerns(tmp_path: Path) -> None:
+def test_only_a_root_and_what_is_below_it_concerns(tmp_path: Path) -> None:
     roots, private = [tmp_path / "a.md", tmp_path / "docs"], [tmp_path / "docs" / "shared_state"]
-    for path in ("a.md", "docs", "docs/deep/b.md", ""):
+    for path in ("a.md", "docs", "docs/deep/b.md"):
         assert concerns(str(tmp_path / path), roots, private), path
-    for path in ("deep/er/other.log", "a.md.swp", "docs2/a.md", "docs/shared_state/index/x",
+    for path in ("", "deep/er/other.log", "a.md.swp", "docs2/a.md", "docs/shared_state/index/x",
                  "docs/.git/index"):  # fmt: skip
         assert not concerns(str(tmp_path / path), roots, private), path
