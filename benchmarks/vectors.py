@@ -2,6 +2,7 @@
 
     python benchmarks/vectors.py DATASET --lsa [K]
     python benchmarks/vectors.py DATASET --path MODEL.gguf
+    python benchmarks/vectors.py DATASET --sentence-transformers FOLDER
     python benchmarks/vectors.py DATASET --base-url http://127.0.0.1:11434/v1 --model NAME
 
 DATASET is of SQuAD form; each of its paragraphs is a document, all of them are searched, and the
@@ -14,7 +15,8 @@ chosen by words, so words alone must be worse there: only its difference to both
 
 --lsa serves latent semantic analysis (Deerwester et al. 1990) of the paragraphs themselves, TF-IDF
 reduced to K numbers, as an embeddings endpoint on loopback: what a search by meaning gets from no
-model at all. Intervals are of 95 %, over the questions; differences are of pairs.
+model at all. --sentence-transformers serves a model of that library (which has to be installed) in
+the same way. Intervals are of 95 %, over the questions; differences are of pairs.
 """
 
 from __future__ import annotations
@@ -49,9 +51,10 @@ MEASURES: dict[str, Callable[[int | None], float]] = {
 }
 Asked = list[tuple[str, str]]
 Ranks = dict[str, list[int | None]]
+Embed = Callable[[list[str]], list[list[float]]]
 
 
-# Latent semantic analysis, as a server of embeddings
+# Latent semantic analysis, and what serves it as embeddings
 
 
 class Lsa:
@@ -79,13 +82,19 @@ class Lsa:
         found *= self._idf
         return found / (np.linalg.norm(found) or 1.0)
 
-    def embed(self, text: str) -> list[float]:
-        found: list[float] = (self._weighed(Counter(terms(text))) @ self._projection).tolist()
-        return found
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        return [(self._weighed(Counter(terms(text))) @ self._projection).tolist() for text in texts]
+
+
+def sentence_transformer(folder: Path) -> Embed:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    return lambda texts: model.encode(texts, show_progress_bar=False).tolist()
 
 
 @contextmanager
-def served(lsa: Lsa) -> Iterator[str]:
+def served(embed: Embed) -> Iterator[str]:
     """Its address, with /v1."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -94,8 +103,8 @@ def served(lsa: Lsa) -> Iterator[str]:
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             rows = [
-                {"index": number, "embedding": lsa.embed(text)}
-                for number, text in enumerate(asked["input"])
+                {"index": number, "embedding": vector}
+                for number, vector in enumerate(embed(asked["input"]))
             ]
             body = json.dumps({"data": rows}).encode()
             self.send_response(200)
@@ -246,6 +255,7 @@ def main() -> None:
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("--lsa", type=int, nargs="?", const=100, metavar="K")
     kind.add_argument("--path", type=Path, help="an embedding model as a .gguf file")
+    kind.add_argument("--sentence-transformers", type=Path, metavar="FOLDER")
     kind.add_argument("--model", help="an embedding model of --base-url")
     parser.add_argument("--base-url")
     given = parser.parse_args()
@@ -265,8 +275,10 @@ def main() -> None:
         elif given.model is not None:
             measure(texts, asked, folder, endpoint(given.base_url, given.model))
         else:
-            with served(Lsa(texts, given.lsa)) as url:
-                measure(texts, asked, folder, endpoint(url, f"lsa-{given.lsa}"))
+            library = given.sentence_transformers
+            embed = sentence_transformer(library) if library else Lsa(texts, given.lsa).embed
+            with served(embed) as url:
+                measure(texts, asked, folder, endpoint(url, "measured"))
 
 
 def endpoint(url: str, model: str) -> str:
