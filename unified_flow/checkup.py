@@ -12,7 +12,7 @@ from pathlib import Path
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
 from unified_flow.config import EMBEDDED
-from unified_flow.documents import index_folder
+from unified_flow.documents import AS_IT_IS, index_folder
 from unified_flow.errors import (
     ConfigError,
     InputError,
@@ -88,9 +88,15 @@ def _documents(services: Services) -> Finding:
     if services.documents is None:
         hint = "name a folder with --docs, or as docs = [...] in unified_flow.toml"
         return Finding("documents", False, "none are named and none are indexed", hint)
+    index = services.documents.index
     try:
+        if index.is_read_only:
+            index.check()
+            files, chunks = index.counts()
+            said = f"{files} files, {chunks} chunks; {index.path} is read-only: {AS_IT_IS}"
+            return Finding("documents", True, said)
         report = services.documents.refresh()
-        services.documents.index.check()
+        index.check()
     except (RetrievalError, InputError) as exc:
         return Finding("documents", False, str(exc), exc.hint)
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,10 @@ from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, absolute, res
 from unified_flow.retrieval.statistics import Statistics
 from unified_flow.retrieval.update import Progress
 from unified_flow.retrieval.web_pages import Fetch, Page
+
+logger = logging.getLogger(__name__)
+logger.addHandler(logging.NullHandler())  # the commands say it themselves
+AS_IT_IS = "searched as it is, whatever has changed since"
 
 if TYPE_CHECKING:
     from unified_flow.retrieval.vectors.hybrid import Vectors
@@ -143,11 +148,26 @@ class Documents:
         """Whether this process has read what changed."""
         return self._fresh
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the index can only be searched as it is, on a medium that takes nothing."""
+        return self.index.is_read_only
+
     def ensure_fresh(self, progress: Progress | None = None) -> None:
-        """`refresh`, unless this process has done so."""
+        """`refresh`, unless this process has done so, or the index `is_read_only`."""
         with self._lock:
-            if not self._fresh:
+            if not self._fresh and not self._taken_as_it_is():
                 self.refresh(progress)
+
+    def _taken_as_it_is(self) -> bool:
+        if not self.is_read_only:
+            return False
+        if self.roots:
+            self.index.close()
+            self.index = self.index.within(self.roots)
+        logger.warning("the document index %s is read-only: %s", self.index.path, AS_IT_IS)
+        self._fresh = True
+        return True
 
     def refresh(
         self,

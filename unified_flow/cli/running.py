@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from interventions.cli.screen import note
 from unified_flow.cli.live import LivePhases
 from unified_flow.errors import PhaseError, RetrievalError
 from unified_flow.events import Observed
@@ -16,6 +17,7 @@ from unified_flow.ledger import Observer
 from unified_flow.turn import Turn
 
 if TYPE_CHECKING:
+    from unified_flow.documents import Documents
     from unified_flow.flow import UnifiedFlow
 
 
@@ -59,11 +61,20 @@ def refresh_documents(flow: UnifiedFlow, *, show: bool, again: bool = False) -> 
     documents = flow.services.documents
     if documents is None:
         return
-    from unified_flow.cli.progress import bar
-
     try:
-        with bar("indexing", show=show) as progress:
-            (documents.refresh if again else documents.ensure_fresh)(progress)
+        bring_up_to_date(documents, show=show, again=again)
     except RetrievalError:
         # The turn meets the same trouble in doc.search, where it becomes an intervention.
         return
+
+
+def bring_up_to_date(documents: Documents, *, show: bool, again: bool = False) -> None:
+    """Raises RetrievalError. An index that cannot be written is told and left as it is."""
+    from unified_flow.cli.progress import bar
+    from unified_flow.documents import AS_IT_IS
+
+    if documents.is_read_only and not documents.fresh:
+        note(f"the index {documents.index.path} is read-only: {AS_IT_IS}")
+    with bar("indexing", show=show) as progress:
+        whole = again and not documents.is_read_only
+        (documents.refresh if whole else documents.ensure_fresh)(progress)

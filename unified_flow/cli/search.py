@@ -48,15 +48,14 @@ def search(
     speaks of the words alone. `ask` answers from the same passages, in the same order.
     """
     with exits():
-        from unified_flow.cli.progress import bar
+        from unified_flow.cli.running import bring_up_to_date
         from unified_flow.documents import open_documents
         from unified_flow.question import checked_question
 
         question = checked_question(query)
         documents = open_documents(home, docs, collection)
         try:
-            with bar("indexing", show=sys.stderr.isatty()) as progress:
-                documents.ensure_fresh(progress)
+            bring_up_to_date(documents, show=sys.stderr.isatty())
             found = documents.explain(question, limit, why)
         finally:
             documents.close()

@@ -26,7 +26,7 @@ from unified_flow.retrieval.explain import Explanation, explain
 from unified_flow.retrieval.reader import Reader, checked
 from unified_flow.retrieval.refresh import Wanted, refresh
 from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, folders_of, resolved
+from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, folders_of, own_folders, resolved
 from unified_flow.retrieval.scope import remembered, restricting
 from unified_flow.retrieval.statistics import Statistics, statistics
 from unified_flow.retrieval.update import Progress
@@ -86,6 +86,11 @@ class Index:
     ) -> None:
         self.close()
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it is there and can only be searched as it is."""
+        return self.path.exists() and not store.is_writable(self.path)
+
     # Writing
 
     def update(
@@ -111,7 +116,7 @@ class Index:
             roots=None if paths is None else resolved(paths),
             own=self._roots,
             rebuild=rebuild,
-            exclude=frozenset(exclude) | _own_folders(self.path),
+            exclude=frozenset(exclude) | own_folders(self.path),
             max_bytes=max_bytes,
             bounds=bounds or Bounds(),
             fetch=fetch,
@@ -125,7 +130,7 @@ class Index:
             try:
                 report = self._refreshed(wanted)
             except sqlite3.DatabaseError as exc:
-                if not (rebuild and _is_broken(exc)):
+                if not (rebuild and store.is_broken(exc)):
                     raise
                 self.close()
                 store.delete_files(self.path)
@@ -163,7 +168,7 @@ class Index:
     def statistics(self, exclude: Iterable[Path] = ()) -> Statistics:
         """Looks at the folders too, for what is left out of them; `exclude` as in `update`."""
         roots = self.roots()
-        left_out = frozenset(exclude) | _own_folders(self.path)
+        left_out = frozenset(exclude) | own_folders(self.path)
         skipped = [each for root in folders_of(roots) for each in discover(root, left_out).skipped]
         with self.reading() as reader:
             return statistics(
@@ -219,6 +224,8 @@ class Index:
                 raise sqlite3.DatabaseError(found)
             for row in reader.connection.execute("SELECT text, checksum FROM chunk"):
                 checked(*row)
+        if self.is_read_only:
+            return  # FTS5's own check is a way of writing
         with store.failures(self.path, self._hint(None)):
             connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
             try:
@@ -240,19 +247,26 @@ class Index:
 
     def _connected(self) -> Reader:
         try:
-            inode = self.path.stat().st_ino
+            state = self._state()
         except FileNotFoundError as exc:
             self.close()
             raise RetrievalError(
                 f"There is no document index at {self.path}",
                 hint=f"Make one: unified-flow index {self._shell_roots(None)}",
             ) from exc
-        if self._reader is not None and self._reader.inode != inode:
+        if self._reader is not None and self._reader.state != state:
             self.close()  # built anew by another process
         if self._reader is None:
             connection = store.connect(self.path, self._busy_timeout_s, read_only=True)
-            self._reader = Reader(connection, inode)
+            self._reader = Reader(connection, state)
         return self._reader
+
+    def _state(self) -> tuple[int, ...]:
+        """Which file it is; where SQLite cannot tell that it changed, as which it was written."""
+        status = self.path.stat()
+        if self.is_read_only:
+            return status.st_ino, status.st_mtime_ns, status.st_size
+        return (status.st_ino,)
 
     def _refresh(self, reader: Reader) -> None:
         now = reader.connection.execute("PRAGMA data_version").fetchone()[0]
@@ -282,17 +296,3 @@ class Index:
     def _shell_roots(self, roots: Sequence[Root] | None) -> str:
         named = roots or self._roots
         return shlex.join(printable(str(root)) for root in named) if named else "PATH"
-
-
-def _is_broken(exc: sqlite3.DatabaseError) -> bool:
-    """Whether the file itself is at fault, not the access to it."""
-    name = getattr(exc, "sqlite_errorname", "SQLITE_CORRUPT")
-    others = ("BUSY", "LOCKED", "CANTOPEN", "READONLY", "PERM", "FULL", "IOERR")
-    return not name.startswith(tuple(f"SQLITE_{other}" for other in others))
-
-
-def _own_folders(path: Path) -> set[Path]:
-    """The index's folder, and the run-time state around it, are no documents."""
-    folder = path.parent.resolve()
-    state = folder.parent
-    return {folder, state, state.parent / "logs"} if state.name == "shared_state" else {folder}

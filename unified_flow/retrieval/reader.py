@@ -41,7 +41,7 @@ class Candidate(NamedTuple):
 @dataclass
 class Reader:
     connection: sqlite3.Connection
-    inode: int
+    state: tuple[int, ...]
     data_version: int = -1
     corpus: Corpus = field(default_factory=Corpus)
     languages: tuple[str, ...] = ()

@@ -88,3 +88,10 @@ def root_from(stored: bytes) -> Root:
     """As the index keeps it: the bytes of the path, or of the address."""
     text = os.fsdecode(stored)
     return text if is_address(text) else Path(text)
+
+
+def own_folders(path: Path) -> set[Path]:
+    """The index's folder, and the run-time state around it, are no documents."""
+    folder = path.parent.resolve()
+    state = folder.parent
+    return {folder, state, state.parent / "logs"} if state.name == "shared_state" else {folder}

@@ -107,10 +107,22 @@ def failures(path: Path, hint: str) -> Iterator[None]:
         ) from exc
 
 
+def is_broken(exc: sqlite3.DatabaseError) -> bool:
+    """Whether the file itself is at fault, not the access to it."""
+    name = getattr(exc, "sqlite_errorname", "SQLITE_CORRUPT")
+    others = ("BUSY", "LOCKED", "CANTOPEN", "READONLY", "PERM", "FULL", "IOERR")
+    return not name.startswith(tuple(f"SQLITE_{other}" for other in others))
+
+
+def is_writable(path: Path) -> bool:
+    """False on a medium that takes nothing, or without leave to write there."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
 def connect(path: Path, busy_timeout_s: float, *, read_only: bool) -> sqlite3.Connection:
     """A connection to an existing file. Used under a lock, it may go from thread to thread."""
     connection = sqlite3.connect(
-        f"file:{_quoted(path)}?mode=rw",
+        f"file:{_quoted(path)}?{_mode(path) if read_only else 'mode=rw'}",
         uri=True,
         timeout=busy_timeout_s,
         isolation_level=None,
@@ -126,6 +138,15 @@ def connect(path: Path, busy_timeout_s: float, *, read_only: bool) -> sqlite3.Co
         connection.close()
         raise
     return connection
+
+
+def _mode(path: Path) -> str:
+    """Where nothing can be written SQLite cannot make the files beside it that it reads a WAL with:
+    without a log to read the file is all there is."""
+    if is_writable(path):
+        return "mode=rw"
+    log = path.with_name(f"{path.name}-wal")
+    return "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
 
 
 def _quoted(path: Path) -> str:

@@ -224,6 +224,7 @@ def test_a_locked_index_says_so_and_who_only_reads_waits_for_no_writer(
 UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
+from unified_flow.documents import Documents
 from unified_flow.errors import RetrievalError
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index import Index
@@ -316,3 +317,41 @@ for folder in ("index", "docs"):
         *[may.format("docs")] * 2,
     ]
     assert not (place / "docs" / "documents.sqlite3").exists()
+
+
+def test_where_nothing_can_be_written_the_index_is_searched_as_it_is(place: Path) -> None:
+    with Index.open(place / "index") as index:
+        index.update([place / "docs"])
+    (place / "index").chmod(0o755)
+    (place / "index" / "documents.sqlite3").chmod(0o644)
+    (place / "docs" / "a.md").write_text("Let the dough rest and rise.\n")
+
+    lines = as_nobody(place, """
+index = Index.open(place / "index")
+for roots in ([], [place / "docs"]):
+    documents = Documents(index, roots)
+    print(documents.is_read_only, documents.search("dough")[0].text, documents.fresh)
+    documents.close()
+index.check()
+for trouble in (lambda: index.update(), lambda: Documents(index, [place]).search("dough")):
+    try:
+        trouble()
+    except RetrievalError as exc:
+        print(str(exc).replace(str(place), ""))
+""")  # fmt: skip
+
+    assert lines[:2] == ["True Let the dough rest. True"] * 2
+    assert lines[2].startswith("The document index /index/documents.sqlite3 cannot be opened")
+    assert lines[3] == " is not in the document index"
+
+
+def test_a_reader_that_cannot_write_sees_what_its_owner_has_added(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Index.open(place / "index") as owner, Index.open(place / "index") as reader:
+        owner.update([place / "docs"])
+        monkeypatch.setattr(store, "is_writable", lambda path: False)
+        assert len(reader.search("dough")) == 1
+        (place / "docs" / "b.md").write_text("The dough rises.\n")
+        owner.update([place / "docs"])
+        assert len(reader.search("dough")) == 2
