@@ -151,13 +151,7 @@ async def awaited(name: str, make: Callable[[], Awaitable[T]]) -> T:
         except BaseException as exc:
             raise _odd(name, exc) from exc
 
-    try:
-        return await on_own_loop(guarded)
-    except asyncio.CancelledError as exc:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        raise _odd(name, exc) from exc
+    return await on_own_loop(guarded)
 
 
 def _itself(returned: Awaitable[T]) -> Awaitable[T]:

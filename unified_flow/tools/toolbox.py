@@ -137,6 +137,11 @@ class Toolbox:
                 f"{tool.name} did not finish in {timeout_s:g} s",
                 hint=f"Ask {tool.name} for less, or give it more time.",
             ) from exc
+        except asyncio.CancelledError as exc:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise ToolError(f"{tool.name} was cancelled by something it waited for") from exc
         finally:
             CALLER.reset(before)
 

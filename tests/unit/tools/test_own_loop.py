@@ -13,6 +13,7 @@ import pytest
 from tests.unit.tools.running import run
 from unified_flow.errors import ToolError, ToolTimeoutError
 from unified_flow.results import ToolRequest
+from unified_flow.tools import Arguments, Tool, ToolOutput
 from unified_flow.tools.caller import calling
 from unified_flow.tools.functions import from_function, tool
 from unified_flow.tools.loading import named_tools
@@ -89,12 +90,19 @@ def test_what_a_coroutine_function_keeps_works_in_the_next_call_and_it_knows_its
     assert [run(box, "keeps").result for _ in range(2)] == ["default", "default"]
 
 
-def test_one_that_cancels_itself_has_failed() -> None:
-    async def gives_up() -> None:
+def test_one_that_is_cancelled_from_within_has_failed() -> None:
+    async def gone() -> None:
+        waited_for = asyncio.create_task(asyncio.sleep(5))
+        waited_for.cancel()
+        await waited_for
+
+    async def built_in(args: Arguments) -> ToolOutput:
         raise asyncio.CancelledError
 
-    with pytest.raises(ToolError, match="gives_up raised CancelledError"):
-        run(Toolbox([from_function(gives_up)]), "gives_up")
+    made = Tool("built_in", "", Arguments, frozenset(), built_in)
+    for each in (from_function(gone), made):
+        with pytest.raises(ToolError, match="was cancelled by something"):
+            run(Toolbox([each]), each.name)
 
 
 A_TOOL = """
