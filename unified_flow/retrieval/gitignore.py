@@ -1,14 +1,20 @@
-"""Which files git would ignore: .gitignore at every level, and .git/info/exclude.
+"""Which files git would ignore: .gitignore at every level, .git/info/exclude, and the user's own
+rules for every repository (core.excludesFile).
 
-Rules of the user's own git configuration (core.excludesFile) do not count, so that an index
-does not depend on who makes it; nor can it be seen here that an ignored file is tracked.
+It cannot be seen here that an ignored file is tracked.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+_GIT_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,8 @@ class Rules:
         """The rules inside `folder`; a repository within another one starts anew."""
         exclude = _exclude_file(folder)
         layers = self.layers if exclude is None else ()
-        for file in filter(None, (exclude, Path(folder, ".gitignore"))):
+        everywhere = None if exclude is None else _users_own_file()
+        for file in filter(None, (everywhere, exclude, Path(folder, ".gitignore"))):
             if patterns := _patterns(file):
                 layers = (*layers, _Layer(folder.rstrip("/") + "/", patterns))
         return self if layers == self.layers else Rules(layers)
@@ -108,3 +115,22 @@ def _exclude_file(folder: str) -> Path | None:
         if common.is_file():
             git = (git / common.read_text(encoding="utf-8").strip()).resolve()
     return git / "info" / "exclude" if git.is_dir() else None
+
+
+def _users_own_file() -> Path | None:
+    """As git finds it: core.excludesFile, else `ignore` in git's folder of the configuration."""
+    place = {name: os.environ.get(name) for name in ("HOME", "XDG_CONFIG_HOME")}
+    return _asked_of_git(*place.values(), os.environ.get("GIT_CONFIG_GLOBAL"))
+
+
+@cache
+def _asked_of_git(home: str | None, config: str | None, _: str | None) -> Path | None:
+    """Once for a configuration: git takes some milliseconds to start."""
+    with suppress(OSError, subprocess.SubprocessError):  # without git its default holds
+        asked = ["git", "config", "--global", "--path", "--get", "core.excludesFile"]
+        said = subprocess.run(asked, capture_output=True, check=False, timeout=_GIT_TIMEOUT_S)
+        if said.returncode == 0:
+            return Path(os.fsdecode(said.stdout.rstrip(b"\n")))
+    if config:
+        return Path(config, "git", "ignore")
+    return Path(home, ".config", "git", "ignore") if home else None

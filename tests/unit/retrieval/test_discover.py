@@ -85,11 +85,18 @@ _PATTERN = st.sampled_from(
     top=st.lists(_PATTERN, max_size=4),
     sub=st.lists(_PATTERN, max_size=3),
     exclude=st.lists(_PATTERN, max_size=2),
+    everywhere=st.lists(_PATTERN, max_size=2),
 )
 def test_ignores_exactly_what_git_ignores(
-    tmp_path_factory: pytest.TempPathFactory, top: list[str], sub: list[str], exclude: list[str]
+    tmp_path_factory: pytest.TempPathFactory,
+    top: list[str],
+    sub: list[str],
+    exclude: list[str],
+    everywhere: list[str],
 ) -> None:
     root = tmp_path_factory.mktemp("repo")
+    (configuration := root.with_name(f"{root.name}.config") / "git").mkdir(parents=True)
+    (configuration / "ignore").write_text("\n".join(everywhere))
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     write(root, "a.md", "b.md", "c.txt", "#x", "sub/a.md", "sub/b.md", "sub/deep/c.txt",
           "sub/deep/a.md", "deep/b.md", "deep/c.txt")  # fmt: skip
@@ -97,14 +104,28 @@ def test_ignores_exactly_what_git_ignores(
     (root / "sub/.gitignore").write_text("\n".join(sub))
     (root / ".git/info/exclude").write_text("\n".join(exclude))
 
-    git = subprocess.run(
-        ["git", "-C", str(root), "-c", "core.excludesFile=/dev/null", "ls-files", "-z", "--others",
-         "--exclude-standard"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(configuration.parent))
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        git = subprocess.run(
+            ["git", "-C", str(root), "ls-files", "-z", "--others", "--exclude-standard"],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
 
-    expected = {name for name in git.stdout.split("\0") if name}
-    assert {name.split("/", 1)[1] for name in shown(root)} == expected
+        expected = {name for name in git.stdout.split("\0") if name}
+        assert {name.split("/", 1)[1] for name in shown(root)} == expected
+
+
+def test_the_file_that_the_user_configured_for_every_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "repo/.git/HEAD", "repo/a.md", "repo/b.log", "plain/b.log")
+    (tmp_path / "mine").write_text("*.log\n")
+    (tmp_path / "gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    assert shown(tmp_path / "repo") == ["repo/a.md"]
+    assert shown(tmp_path / "plain") == ["plain/b.log"], "as for git, which is not asked there"
 
 
 def test_links_that_go_in_circles_lead_nowhere_and_are_listed(tmp_path: Path) -> None:
