@@ -6,6 +6,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from filelock import FileLock
+
 from interventions.home import make_private_folder
 from unified_flow.errors import InputError
 from unified_flow.evaluation.datasets import Dataset
@@ -39,8 +41,17 @@ def without(corpus: Corpus, group: str) -> list[Path]:
 
 
 def _write(dataset: Dataset, folder: Path) -> None:
-    """All of it or nothing: a folder that is there is complete."""
+    """All of it or nothing: a folder that is there is complete. One process at a time, so that what
+    is half built when it begins was left by one that was killed."""
     make_private_folder(folder.parent)
+    with FileLock(f"{folder.parent}.lock", mode=0o600):
+        for left in folder.parent.glob("building-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        if not folder.is_dir():
+            _build(dataset, folder)
+
+
+def _build(dataset: Dataset, folder: Path) -> None:
     building = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
     try:
         for group in dataset.groups:
@@ -49,7 +60,6 @@ def _write(dataset: Dataset, folder: Path) -> None:
                 file = building / group.name / f"{number:04d}.txt"
                 file.write_text(text.rstrip() + "\n", encoding="utf-8")
         building.rename(folder)
-    except BaseException as exc:
+    except BaseException:
         shutil.rmtree(building, ignore_errors=True)
-        if not (isinstance(exc, OSError) and folder.is_dir()):  # somebody has written the same
-            raise
+        raise

@@ -139,6 +139,13 @@ def test_documents_that_cannot_be_written_leave_nothing_behind(tmp_path: Path) -
     assert list((tmp_path / "corpora").iterdir()) == []
 
 
+def test_what_somebody_who_was_killed_left_half_built_goes(tmp_path: Path) -> None:
+    (tmp_path / "corpora" / "building-x1y2" / "a").mkdir(parents=True)
+    (tmp_path / "corpora" / "building-x1y2" / "a" / "0000.txt").write_text("half")
+    corpus_of(Dataset("set", "0" * 64, (), (Group("a", ("fine",)),)), tmp_path / "corpora")
+    assert [each.name for each in (tmp_path / "corpora").iterdir()] == ["0" * 12]
+
+
 def test_documents_that_are_not_known_cannot_be_left_out(tmp_path: Path) -> None:
     found = read_dataset(jsonl(tmp_path, {"question": "Who?", "answer": "Ada"}))
     with pytest.raises(InputError, match="can be left out"):
