@@ -29,6 +29,9 @@ def append(path: str, text: str) -> str:
 
 def fails(n: int = 1) -> int:
     return 1 // (n - n)
+
+def tells() -> None:
+    raise ValueError("refused: sk-proj-9f8e7d6c5b4a39281706f5e4d3c2b1a0")
 '''
 
 
@@ -62,6 +65,7 @@ def test_the_list_says_what_each_does_and_whether_it_may(own: Path, docs: Path) 
     assert set(rows["append"]["parameters"]["properties"]) == {"path", "text"}
     plain = run("tools", "list", home=own)
     assert "✗ append(path, text)" in plain.stdout
+    assert "✗ tells()" in plain.stdout
     assert "may not run: it writes, and nobody has allowed it" in plain.stdout
 
 
@@ -135,6 +139,7 @@ def test_a_call_by_hand_goes_through_the_same_gate_and_checks(own: Path, tmp_pat
         (["calculate", "--args", "[1]"], 2, "no JSON object"),
         (["calculat", "expression=1"], 2, "Did you mean calculate?"),
         (["fails", "--allow-tool", "fails"], 1, "fails failed: ZeroDivisionError"),
+        (["tells", "--allow-tool", "tells"], 1, "ValueError: refused: [redacted]"),
         (["human.ask", "question=Who?"], 1, "Who?"),
     ],
 )

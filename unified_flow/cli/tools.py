@@ -206,7 +206,7 @@ def _show(row: dict[str, Any]) -> None:
     from unified_flow.cli.screen import beginning
 
     mark = "✓" if row["allowed"] else "✗"
-    takes = ", ".join(row["parameters"].get("properties", {})) or "nothing"
+    takes = ", ".join(row["parameters"].get("properties", {}))
     say(clean(f"{mark} {row['name']}({takes})  {row['source']}"))
     say(clean(f"    {beginning(row['description'], 100)}"))
     if not row["allowed"] or row["access"] not in ([], ["reads"]):
