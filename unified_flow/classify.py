@@ -81,6 +81,8 @@ TABLE: tuple[Row, ...] = (
     Row((PermissionError,), "permission_error", "agent", "INTERNAL_ERROR"),
 )
 
+ERROR_TYPES = {row.category: row.error_type for row in TABLE}  # a category has one
+
 
 def classify(exc: BaseException, stage: Stage) -> Classification:
     """What `exc`, raised at `stage`, means. Total: anything unknown is `unknown_error`."""

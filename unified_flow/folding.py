@@ -118,6 +118,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 admission=event.admission,
                 environment=event.environment,
                 action=event.action,
+                code=event.code,
             )
             visits = _ended(turn, event, "failed")
             # Whatever a tool that writes has raised, it may have had its effect before; so may

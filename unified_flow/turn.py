@@ -83,6 +83,7 @@ class Failure:
     admission: str | None
     environment: dict[str, Any] = field(default_factory=dict, repr=False)
     action: str = "halt"
+    code: str | None = None
 
 
 @dataclass(frozen=True)

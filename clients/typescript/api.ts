@@ -869,6 +869,36 @@ export interface components {
             user_safe_message: string;
         };
         /**
+         * ErrorDetails
+         * @description For whoever looks into it; each error has those that mean something there.
+         */
+        ErrorDetails: {
+            /**
+             * Field
+             * @description what is wrong in the request
+             */
+            field?: string | null;
+            /**
+             * Limit
+             * @description which limit was reached
+             */
+            limit?: string | null;
+            /**
+             * Stage
+             * @description llm, retriever or answer_pipeline
+             */
+            stage?: string | null;
+            /** @description if the request asked for it */
+            trace?: components["schemas"]["Trace"] | null;
+            /**
+             * Workspace Id
+             * @description the collection that was searched
+             */
+            workspace_id?: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
          * ErrorEnvelope
          * @description rag-error-model.md, "Grundformat"; under `graceful` with what the ADR adds.
          * @example {
@@ -898,10 +928,7 @@ export interface components {
              * @description graceful: the message once more
              */
             detail?: string | null;
-            /** Details */
-            details?: {
-                [key: string]: unknown;
-            } | null;
+            details?: components["schemas"]["ErrorDetails"] | null;
             /**
              * Error
              * @description always true
@@ -1143,7 +1170,7 @@ export interface components {
             stream: boolean;
             /**
              * Trace
-             * @description add how the answer came about
+             * @description add how the answer came about, or the error (in its `details`)
              * @default false
              */
             trace: boolean;

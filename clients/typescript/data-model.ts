@@ -14,6 +14,8 @@ export type RetrievedChunk = Schemas["RetrievedChunk"];
 export type ChunkMetadata = Schemas["ChunkMetadata"];
 export type AgentResponse = Schemas["AgentResponse"];
 export type AgentName = Schemas["AgentName"];
+export type Trace = Schemas["Trace"];
+export type ErrorDetails = Schemas["ErrorDetails"];
 
 export type ErrorType = "network" | "database" | "llm" | "validation" | "agent" | "unknown";
 

@@ -58,11 +58,14 @@ def test_the_trace_names_the_agents_their_phases_and_what_was_retrieved(service:
         "QueryRouterAgent": ["query_analyzer", "reflection", "planner"],
         "QdrantRetrievalAgent": ["context_gatherer", "coordinator"],
         "AnswerSynthesisAgent": ["synthesis", "validation"],
+        "ErrorRecoveryAgent": [],
         "RAGChatAgent": ["save"],
     }
+    assert all(agent["success"] for agent in trace["agents"])
     assert trace["retrievals"][0]["query_text"] == "what is a topic?"
     assert [message["role"] for message in trace["messages"]] == ["user", "assistant"]
     assert trace["messages"][1]["sources"][0].endswith("docs/robots.md/Robots > Topics")
+    assert trace["messages"][0]["timestamp"] < trace["messages"][1]["timestamp"]
 
 
 @pytest.mark.parametrize("how", ["header", "field"])

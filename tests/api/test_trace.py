@@ -1,8 +1,10 @@
-"""`unified-flow trace`: from a client's request id to the phases, the error, the intervention."""
+"""What became of a request that failed: for its client in the trace that it asked for, for whoever
+has its id with `unified-flow trace`."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,6 +33,84 @@ def _trace(service: Service, *arguments: str) -> subprocess.CompletedProcess[str
     return forked.run(
         [*command, "--home", str(service.home)], capture_output=True, text=True, check=False
     )
+
+
+def test_the_trace_of_an_error_shows_all_five_agents(broken: Service) -> None:
+    headers = {"X-Request-ID": "2025-11-16-abc123", "Accept-Language": "sv"}
+    answer = broken.ask(headers=headers, trace=True)
+    body = answer.json()
+    trace = body["details"].pop("trace")
+    assert body == {  # else as in rag-error-model.md, "Grundformat"
+        "error": True,
+        "type": "LlmError",
+        "code": "LLM_ERROR",
+        "message": "Kunde inte generera svar just nu.",
+        "request_id": "2025-11-16-abc123",
+        "details": {"stage": "llm"},
+    }
+    agents = {agent["agent_name"]: agent for agent in trace["agents"]}
+    assert {name: agent["success"] for name, agent in agents.items()} == {
+        "QueryRouterAgent": True,
+        "QdrantRetrievalAgent": True,
+        "AnswerSynthesisAgent": False,
+        "ErrorRecoveryAgent": True,
+        "RAGChatAgent": False,
+    }
+    assert agents["AnswerSynthesisAgent"]["error_details"] == {
+        "error_type": "llm",
+        "user_safe_message": (
+            "Ett fel uppstod och jag behöver hjälp. En utvecklare har underrättats.\n\n"
+            "Fel: Kunde inte generera svar just nu."
+        ),
+        "retry_able": True,
+    }
+    (handled,) = agents["ErrorRecoveryAgent"]["result_data"]["phases"]
+    assert (handled["name"], handled["status"]) == ("synthesis", "failed")
+    assert trace["retrievals"][0]["total_results"] >= 1
+    assert [message["role"] for message in trace["messages"]] == ["user"]
+    for inner in ("Quist", "Traceback", str(broken.home), "HTTPStatusError", "127.0.0.1"):
+        assert inner not in answer.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_trace_of_a_question_that_is_refused(stream: bool, broken: Service) -> None:
+    details = broken.ask(" ", trace=True, stream=stream).json()["details"]
+    assert details["field"] == "query"
+    router = details["trace"]["agents"][0]
+    assert (router["agent_name"], router["success"]) == ("QueryRouterAgent", False)
+    assert router["error_details"] == {
+        "error_type": "validation",
+        "user_safe_message": "The question must not be empty.",
+        "retry_able": False,
+    }
+
+
+def test_the_trace_in_the_error_event_of_a_stream(broken: Service) -> None:
+    last = broken.ask(trace=True, stream=True).text.strip().split("\n\n")[-1]
+    name, data = last.split("\n", 1)
+    assert name == "event: error"
+    agents = json.loads(data.removeprefix("data: "))["details"]["trace"]["agents"]
+    assert [agent["agent_name"] for agent in agents if not agent["success"]] == [
+        "AnswerSynthesisAgent",
+        "RAGChatAgent",
+    ]
+
+
+def test_the_trace_of_an_answer_that_was_not_saved(folder: Path, docs: Path) -> None:
+    with serving(folder, docs=docs) as service:
+        service.ask(session_id="s1")
+        with sqlite3.connect(folder / "shared_state" / "sessions.sqlite3") as store:
+            store.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'x'); END"
+            )
+        store.close()
+        answer = service.ask("What is a service?", session_id="s2", trace=True)
+    assert answer.status_code == 200
+    assert answer.json()["metadata"]["degraded"] is True
+    *_, recovery, whole = answer.json()["trace"]["agents"]
+    assert [visit["name"] for visit in recovery["result_data"]["phases"]] == ["save"]
+    assert (whole["agent_name"], whole["success"]) == ("RAGChatAgent", False)
+    assert whole["error_details"]["error_type"] == "database"
 
 
 def test_a_failed_request(broken: Service) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid1
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from unified_flow.classify import TABLE, classify
+from unified_flow.classify import ERROR_TYPES, TABLE, classify
 from unified_flow.messages import MESSAGES, safe_message
 from unified_flow.phases import NAMES
 from unified_flow.retrieval import Passage
@@ -188,11 +188,33 @@ class TestAgentResponse:
             {"name": "synthesis", "visit": 1, "status": "failed", "duration_ms": 3.0},
         ]
         found = {each.agent_name: each for each in agent_responses(visits, _context())}
+        assert list(found) == [agent for agent in PHASES_OF if agent in found]
         assert found[AgentName.QUERY_ROUTER].success
         assert not found[AgentName.ANSWER_SYNTHESIS].success
         assert not found[AgentName.RAG_CHAT_AGENT].success
         assert found[AgentName.ERROR_RECOVERY].success
+        assert (found[AgentName.ERROR_RECOVERY].result_data or {})["phases"] == visits[1:]
         assert found[AgentName.RAG_CHAT_AGENT].execution_time_ms == 5.0
+
+    def test_an_agent_whose_phase_came_right_at_another_try_has_not_failed(self) -> None:
+        visits = [
+            {"name": "synthesis", "visit": 1, "status": status, "duration_ms": 2.0}
+            for status in ("failed", "completed")
+        ]
+        found = {each.agent_name: each for each in agent_responses(visits)}
+        assert all(agent.success for agent in found.values())
+        assert (found[AgentName.ERROR_RECOVERY].result_data or {})["phases"] == visits[:1]
+
+    def test_a_question_that_cannot_be_accepted_is_the_router_s_to_refuse(self) -> None:
+        found = {
+            each.agent_name: each.success
+            for each in agent_responses([], _context(error_type="validation", retry_able=False))
+        }
+        assert found == {
+            AgentName.QUERY_ROUTER: False,
+            AgentName.ERROR_RECOVERY: True,
+            AgentName.RAG_CHAT_AGENT: False,
+        }
 
     def test_what_only_the_log_may_hold_is_not_written(self) -> None:
         answer = AgentResponse(
@@ -227,6 +249,7 @@ class TestErrorContext:
 
     def test_every_row_of_the_classification_is_one_of_them(self) -> None:
         assert {row.error_type for row in TABLE} <= {each.value for each in ErrorType}
+        assert {(row.category, row.error_type) for row in TABLE} == set(ERROR_TYPES.items())
 
     @pytest.mark.parametrize(
         "text", ["Traceback (most recent call last)", 'File "x.py", line 3', "    at go (a.js:3:1)"]

@@ -6,14 +6,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api.sources import Source, number_retrieved, retrievals_of, sources_of
+from unified_flow.api.sources import Source, number_retrieved, sources_of
+from unified_flow.api.trace import Trace, trace_of
 from unified_flow.messages import MESSAGES, Language
-from unified_flow.sessions.store import message_ids
 from unified_flow.shown import shown
 from unified_flow.turn import Turn
-from unified_flow.wire.agents import AgentResponse, agent_responses
-from unified_flow.wire.message import MAX_CONTENT_CHARS, Message
-from unified_flow.wire.retrieved import QueryResult
 
 
 class Metadata(BaseModel):
@@ -31,16 +28,6 @@ class Metadata(BaseModel):
     session_id: str | None = Field(description="the one that was sent")
     policy: str
     duration_ms: float
-
-
-class Trace(BaseModel):
-    """How the answer came about (data-model.md)."""
-
-    model_config = ConfigDict(frozen=True)
-
-    messages: list[Message]
-    agents: list[AgentResponse] = Field(description="with the phases that each one stands for")
-    retrievals: list[QueryResult]
 
 
 class Answer(BaseModel):
@@ -120,7 +107,7 @@ def answer_of(
         ),
         request_id=turn.request_id,
         should_respond=heard,
-        trace=trace_of(turn, text, sources) if traced and heard else None,
+        trace=trace_of(turn, text, sources, language) if traced and heard else None,
     )
 
 
@@ -128,21 +115,3 @@ def _status(turn: Turn) -> Literal["answered", "clarify", "silent"]:
     if not turn.should_respond:
         return "silent"
     return "clarify" if turn.status == "clarify" else "answered"
-
-
-def trace_of(turn: Turn, answer: str, sources: list[Source]) -> Trace:
-    asked, told = message_ids(turn)
-    references = list(dict.fromkeys(source.reference for source in sources))
-    return Trace(
-        messages=[
-            Message(id=asked, role="user", content=shown(turn.question)),
-            Message(
-                id=told,
-                role="assistant",
-                content=answer[:MAX_CONTENT_CHARS],
-                sources=references or None,
-            ),
-        ],
-        agents=agent_responses(turn.phases, None, turn.duration_ms),
-        retrievals=retrievals_of(turn),
-    )

@@ -14,7 +14,9 @@ from unified_flow.api.metrics import Metrics
 from unified_flow.api.problem import Problem
 from unified_flow.api.ratelimit import Rate
 from unified_flow.api.rendering import ProblemError
+from unified_flow.api.running import unless_cancelled
 from unified_flow.api.sources import Source, source_of_passage
+from unified_flow.api.trace import Followed, with_trace
 from unified_flow.errors import InputError, PhaseError, QueueFullError
 from unified_flow.events import ModelCalled, Observed
 from unified_flow.flow import UnifiedFlow
@@ -59,14 +61,17 @@ async def ask(
     traced: bool = False,
 ) -> Answer:
     """Raises ProblemError for whatever keeps the client from an answer."""
+    followed = Followed()
 
     def follow(event: Observed) -> None:
         metrics.observe(event)
+        if traced:
+            followed(event)
         if observer is not None:
             observer(event)
 
     try:
-        turn = await flow.process(
+        work = flow.process(
             question.session_id or f"http_{secrets.token_hex(6)}",
             question.text,
             user_id=question.user_id,
@@ -76,10 +81,13 @@ async def ask(
             persist=question.session_id is not None,
             history=question.history if question.session_id is None else None,
         )
+        turn = await unless_cancelled(work)
         answer = answer_of(turn, question.session_id, facts.language, traced=traced)
     except Exception as exc:
         problem = await problem_of(exc, flow, question, facts)
         metrics.question(facts.client, question.text, problem.status)
+        if traced:
+            problem = with_trace(problem, followed.turn, exc, facts.language)
         raise ProblemError(problem) from exc
     metrics.question(facts.client, question.text, 200)
     facts.degraded = answer.metadata.degraded

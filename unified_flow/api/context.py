@@ -32,8 +32,8 @@ class Serving:
     readiness: Readiness
 
 
-# Coroutines all: FastAPI runs a plain function in a thread, and a hop there and back costs a request
-# more than what these do.
+# Coroutines all: FastAPI runs a plain function in a thread, and the way there and back costs a
+# request more than what these do.
 async def serving_of(request: Request) -> Serving:
     serving: Serving = request.app.state.serving
     return serving

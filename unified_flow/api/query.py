@@ -37,7 +37,9 @@ class Query(BaseModel):
     user_id: str = Field(default="default", min_length=1, max_length=MAX_ID_CHARS)
     channel: Literal["chat", "comment"] | None = None
     stream: bool = Field(default=False, description="answer with server-sent events")
-    trace: bool = Field(default=False, description="add how the answer came about")
+    trace: bool = Field(
+        default=False, description="add how the answer came about, or the error (in its `details`)"
+    )
 
 
 RESPONSES: dict[int | str, dict[str, Any]] = {

@@ -13,6 +13,7 @@ from interventions.errors import NotFoundError, QueueError
 from unified_flow.api import problem as problems
 from unified_flow.api.context import Serving
 from unified_flow.api.rendering import ProblemError
+from unified_flow.api.running import unless_cancelled
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.resuming.errors import NotResumableError, TurnBusyError
@@ -31,9 +32,8 @@ async def retried(serving: Serving, entry: Entry, note: str | None, via: str) ->
     try:
         turn = await asyncio.to_thread(load, flow.services.home, entry["turn_id"])
         async with _flow_for(turn, flow) as suited:
-            resumed = await resume_turn(
-                suited, turn.turn_id, wanted, observer=serving.metrics.observe
-            )
+            resuming = resume_turn(suited, turn.turn_id, wanted, observer=serving.metrics.observe)
+            resumed = await unless_cancelled(resuming)
     except TurnBusyError as exc:
         raise ProblemError(problems.invalid("retry_busy", CONFLICT)) from exc
     except (NotResumableError, NotFoundError, ConfigError, InputError, RetrievalError) as exc:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -81,6 +81,18 @@ async def cancelled(task: asyncio.Task[Any]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await asyncio.wait({task})
+
+
+async def unless_cancelled(work: Awaitable[T]) -> T:
+    """Its result. Where something that it waited for was cancelled, and not who waits here, that is
+    a failure like any other: RuntimeError."""
+    try:
+        return await work
+    except asyncio.CancelledError as exc:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("something that the turn waited for was cancelled") from exc
 
 
 async def _disconnected(receive: Receive) -> None:

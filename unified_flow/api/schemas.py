@@ -10,8 +10,21 @@ from pydantic import BaseModel, ConfigDict, Field
 from unified_flow.api.facts import PROBLEM_JSON
 from unified_flow.api.problem import Code, Kind
 from unified_flow.api.sources import Source
+from unified_flow.api.trace import Trace
 
 ErrorBody = dict[str, Any]
+
+
+class ErrorDetails(BaseModel):
+    """For whoever looks into it; each error has those that mean something there."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    field: str | None = Field(default=None, description="what is wrong in the request")
+    stage: str | None = Field(default=None, description="llm, retriever or answer_pipeline")
+    workspace_id: str | None = Field(default=None, description="the collection that was searched")
+    limit: str | None = Field(default=None, description="which limit was reached")
+    trace: Trace | None = Field(default=None, description="if the request asked for it")
 
 
 class ErrorEnvelope(BaseModel):
@@ -36,7 +49,7 @@ class ErrorEnvelope(BaseModel):
     code: Code
     message: str = Field(description="safe to show to a user")
     request_id: str
-    details: dict[str, Any] | None = None
+    details: ErrorDetails | None = None
     detail: str | None = Field(default=None, description="graceful: the message once more")
     answer: str | None = Field(default=None, description="graceful: in place of an answer")
     sources: list[Source] | None = Field(default=None, description="graceful: what was found")

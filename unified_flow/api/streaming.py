@@ -20,9 +20,11 @@ from unified_flow.api.facts import Facts
 from unified_flow.api.problem import CLIENT_CLOSED, Problem
 from unified_flow.api.rendering import ProblemError, content, headers_of, note
 from unified_flow.api.running import cancelled
+from unified_flow.api.trace import with_trace
 from unified_flow.errors import InputError
 from unified_flow.events import Observed, PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.question import checked_question
+from unified_flow.turn import Turn
 
 KEEP_ALIVE_S = 15.0
 PIECE = 40
@@ -37,7 +39,10 @@ def begin(
     try:
         checked_question(question.text)
     except InputError as exc:
-        raise ProblemError(problems.invalid(exc.reason, field_name=exc.field)) from exc
+        problem = problems.invalid(exc.reason, field_name=exc.field)
+        if traced:
+            problem = with_trace(problem, Turn(), exc, facts.language)
+        raise ProblemError(problem) from exc
     phases: asyncio.Queue[Observed] = asyncio.Queue()
     silent = serving.flow.services.guardrails.may_silence
     observer = None if silent else phases.put_nowait

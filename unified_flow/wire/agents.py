@@ -2,11 +2,12 @@
 
 The document's five agents are names for parts of the one flow. Each phase belongs to one of them:
 
-- QueryRouterAgent: query_analyzer, reflection, planner (understanding and routing)
+- QueryRouterAgent: query_analyzer, reflection, planner (understanding and routing), and before
+  them the check of what was asked
 - QdrantRetrievalAgent: context_gatherer, coordinator (fetching, whatever the store is called)
 - AnswerSynthesisAgent: synthesis, validation
+- ErrorRecoveryAgent: no phase; it is the boundary, and its phases are those that failed
 - RAGChatAgent: save, and the turn as a whole: it orchestrates the others
-- ErrorRecoveryAgent: no phase; it is the boundary, and answers only where something failed
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
 
-from unified_flow.wire.failure import ErrorContext, PublicErrorContext
+from unified_flow.wire.failure import ErrorContext, ErrorType, PublicErrorContext
 from unified_flow.wire.retrieved import SHORTEST_MS
 
 
@@ -67,38 +68,42 @@ class AgentResponse(BaseModel):
 def agent_responses(
     phases: Iterable[Mapping[str, Any]], error: ErrorContext | None = None, took_ms: float = 0.0
 ) -> list[AgentResponse]:
-    """One for each agent that did something, the orchestrator last.
+    """One for each agent that had a part, the orchestrator last.
 
-    `phases` are those of `Turn.phases`; `error` is that of the phase which failed, and `took_ms`
-    the turn's whole time.
+    `phases` are those of `Turn.phases`; `error` is what the turn failed with, if it did: it belongs
+    to the agent whose phase came to its end so, and to the whole. `took_ms` is the turn's time.
     """
     visits = [dict(visit) for visit in phases]
-    total = max(took_ms, sum(v["duration_ms"] for v in visits), SHORTEST_MS)
+    total = max(took_ms, sum(v["duration_ms"] for v in visits))
     answers = []
     for agent, names in PHASES_OF.items():
         own = [visit for visit in visits if visit["name"] in names]
-        failed = error if any(visit["status"] == "failed" for visit in own) else None
+        took = sum(visit["duration_ms"] for visit in own)
         if agent is AgentName.RAG_CHAT_AGENT:
-            answers.append(_response(agent, names, own, error, total))
-        elif agent is AgentName.ERROR_RECOVERY and error is not None:
-            answers.append(_response(agent, names, [], None, SHORTEST_MS))
+            answers.append(_response(agent, own, error, total))
+        elif agent is AgentName.ERROR_RECOVERY:
+            failed = [visit for visit in visits if visit["status"] == "failed"]
+            answers.append(_response(agent, failed, None, 0.0))
+        elif agent is AgentName.QUERY_ROUTER and _refused(error):
+            answers.append(_response(agent, own, error, took))
         elif own:
-            took = sum(visit["duration_ms"] for visit in own)
-            answers.append(_response(agent, names, own, failed, took))
+            fallen = own[-1]["status"] == "failed"
+            answers.append(_response(agent, own, error if fallen else None, took))
     return answers
 
 
+def _refused(error: ErrorContext | None) -> bool:
+    """Whether it was the question that could not be accepted, before any phase."""
+    return error is not None and error.error_type is ErrorType.VALIDATION_ERROR
+
+
 def _response(
-    agent: AgentName,
-    names: tuple[str, ...],
-    visits: list[dict[str, Any]],
-    error: ErrorContext | None,
-    took_ms: float,
+    agent: AgentName, visits: list[dict[str, Any]], error: ErrorContext | None, took_ms: float
 ) -> AgentResponse:
     return AgentResponse(
         success=error is None,
         agent_name=agent,
-        result_data={"stands_for": list(names), "phases": visits},
+        result_data={"stands_for": list(PHASES_OF[agent]), "phases": visits},
         error_details=error,
         execution_time_ms=max(took_ms, SHORTEST_MS),
     )

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from interventions.redaction import redact_text
 from interventions.secret_keys import Name, read_name
-from unified_flow.classify import Classification
+from unified_flow.classify import ERROR_TYPES, Classification
 from unified_flow.events import now, stamp
 
 SHORTEST_SECRET = 8  # a shorter value of a variable would be found in ordinary words
@@ -112,17 +112,17 @@ def error_context(
         error_type=ErrorType(meaning.error_type),
         original_error=redact_text(f"{type(error).__name__}: {error}"),
         user_safe_message=safe_message,
-        retry_able=is_transient(meaning),
+        retry_able=is_transient(meaning.category, meaning.code),
         log_details={"timestamp": stamp(now()), "request_id": request_id, **more},
     )
 
 
-def is_transient(meaning: Classification) -> bool:
+def is_transient(category: str, code: str) -> bool:
     """Whether asking again may help: a network, a model that was down or slow, a limit."""
     return (
-        meaning.error_type in ("network", "database")
-        or meaning.category in ("llm_error", "tool_timeout", "http_error")
-        or meaning.code == "RATE_LIMITED"
+        ERROR_TYPES.get(category) in ("network", "database")
+        or category in ("llm_error", "tool_timeout", "http_error")
+        or code == "RATE_LIMITED"
     )
 
 
