@@ -24,6 +24,7 @@ from pydantic_settings import (
 
 from interventions.home import HOME_VARIABLE
 from unified_flow.config_file import FILE, NOT_OURS, read_file
+from unified_flow.config_paths import LOCAL_PREFIX, ModelName, located
 from unified_flow.config_tables import (
     GracefulSettings,
     Limits,
@@ -43,7 +44,6 @@ from unified_flow.retrieval.roots import DEFAULT_COLLECTION, DocumentRoot
 
 EMBEDDED = "embedded"
 LOCAL = "local"
-LOCAL_PREFIX = "local:"
 PREFIX = "UNIFIED_FLOW_"
 NESTED = "__"
 
@@ -80,7 +80,7 @@ class Settings(BaseSettings):
     collections: dict[str, NamedCollection] = Field(
         default={}, description="more indexes, by the name that --collection uses"
     )
-    model: str = Field(
+    model: ModelName = Field(
         default=EMBEDDED,
         description="`embedded`, `local`, a [models.*] table, or a model of `base_url`",
     )
@@ -199,7 +199,7 @@ def load(home: Path, **flags: Any) -> Settings:
     _refuse_unknown_variables()
     given = {key: value for key, value in flags.items() if value is not None}
     try:
-        return Settings(**{"_file": file, **given})
+        return Settings(**{"_file": located(file, Settings, home), **given})
     except ValidationError as exc:
         raise _explain(exc, where, given) from exc
     except SettingsError as exc:

@@ -7,21 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from unified_flow.errors import ConfigError
-from unified_flow.retrieval.roots import is_address
 
 FILE = "unified_flow.toml"
 NOT_OURS = ("queue", "notifications")  # tables that interventions/settings.py reads
 
 
 def read_file(home: Path) -> tuple[Path | None, dict[str, Any]]:
-    """The file that rules `home`, if there is one, and our settings in it. Raises ConfigError."""
+    """The file that rules `home`, if there is one, and our settings in it as they stand there.
+    Raises ConfigError."""
     path, data = read_tables(home)
-    own = {key: value for key, value in data.items() if key not in NOT_OURS}
-    return path, _resolve(own, home)
+    return path, {key: value for key, value in data.items() if key not in NOT_OURS}
 
 
 def read_tables(home: Path) -> tuple[Path | None, dict[str, Any]]:
-    """As `read_file`, with the queue's tables and every value as it stands there."""
+    """As `read_file`, with the queue's tables."""
     for path, keys in ((home / FILE, ()), (home / "pyproject.toml", ("tool", "unified_flow"))):
         data = _table(path, keys)
         if data is not None:
@@ -50,41 +49,3 @@ def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
             raise ConfigError(f"{path}: [{'.'.join(keys[:number])}] must be a table")
     tables: dict[str, Any] = data
     return tables
-
-
-def _resolve(data: dict[str, Any], home: Path) -> dict[str, Any]:
-    """Paths in the file are relative to the file, not to where the command runs."""
-    resolved = dict(data)
-    for key in ("docs", "roots"):
-        if isinstance(resolved.get(key), list):
-            resolved[key] = _beside(home, resolved[key])
-    if isinstance(named := resolved.get("collections"), dict):
-        resolved["collections"] = {
-            name: table | {"docs": _beside(home, table["docs"])}
-            if isinstance(table, dict) and isinstance(table.get("docs"), list)
-            else table
-            for name, table in named.items()
-        }
-    for name in ("local", "vectors"):
-        table = resolved.get(name)
-        if isinstance(table, dict) and isinstance(table.get("path"), str):
-            resolved[name] = table | {"path": str(home / table["path"])}
-    if isinstance(models := resolved.get("models"), dict):
-        resolved["models"] = {
-            name: table | {"api_key_file": str(home / table["api_key_file"])}
-            if isinstance(table, dict) and isinstance(table.get("api_key_file"), str)
-            else table
-            for name, table in models.items()
-        }
-    if isinstance(serve := resolved.get("serve"), dict):
-        files = {key: serve.get(key) for key in ("token_file", "triage_token_file")}
-        found = {key: str(home / file) for key, file in files.items() if isinstance(file, str)}
-        resolved["serve"] = serve | found
-    for key in ("recipes", "api_key_file"):
-        if isinstance(resolved.get(key), str):
-            resolved[key] = str(home / resolved[key])
-    return resolved
-
-
-def _beside(home: Path, items: list[Any]) -> list[Any]:
-    return [item if is_address(item) else str(home / item) for item in items]

@@ -8,6 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from unified_flow.config_paths import ModelName, ModuleSpec, Program
 from unified_flow.retrieval.roots import DocumentRoot
 from unified_flow.web.addresses import parse_allowed
 
@@ -31,9 +32,9 @@ class ModelSettings(Table):
 class Roles(Table):
     """Which model plays which role: `embedded` or the name of a [models.*] table."""
 
-    reflex: str | None = Field(default=None, description="phases 0 and 1; else `model`")
-    mind: str | None = Field(default=None, description="phases 2, 3, 4 and 6; else `model`")
-    voice: str | None = Field(default=None, description="phase 5, which answers; else `model`")
+    reflex: ModelName | None = Field(default=None, description="phases 0 and 1; else `model`")
+    mind: ModelName | None = Field(default=None, description="phases 2, 3, 4 and 6; else `model`")
+    voice: ModelName | None = Field(default=None, description="phase 5, the answer; else `model`")
 
 
 class NamedCollection(Table):
@@ -68,7 +69,7 @@ class GracefulSettings(Table):
     backoff_s: float = Field(
         default=0.2, ge=0, description="seconds before the first of them; doubles with each"
     )
-    failover: str | None = Field(
+    failover: ModelName | None = Field(
         default=None, description="the [models.*] table that is asked where another model failed"
     )
     breaker: bool = Field(
@@ -87,7 +88,7 @@ class ToolSettings(Table):
     """A person's own tools, and which tools may write or use the network (architecture/tools.md).
     Patterns are like `memory.*`."""
 
-    modules: list[str] = Field(
+    modules: list[ModuleSpec] = Field(
         default=[], description="`module`, `module:function` or `file.py` with tools of your own"
     )
     allow: list[str] = Field(
@@ -99,7 +100,7 @@ class ToolSettings(Table):
 class McpSettings(Table):
     """An MCP server: a command that is started, or an address. Secrets are named, not written."""
 
-    command: str | None = Field(default=None, description="program to start (stdio)")
+    command: Program | None = Field(default=None, description="program to start (stdio)")
     args: list[str] = Field(default=[], description="its arguments")
     env: dict[str, str] = Field(default={}, description="variables for it; no secrets")
     env_from: list[str] = Field(

@@ -17,7 +17,6 @@ from unified_flow.documents import documents_of, roots_of
 from unified_flow.guardrails.checks import Guardrails
 from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import Recorder
-from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
 from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry
@@ -47,6 +46,7 @@ from unified_flow.tools.loading import installed_tools, located, named_tools
 from unified_flow.tools.memory_tools import memory_tools
 from unified_flow.tools.permission import Asker, Gate
 from unified_flow.tools.toolbox import Toolbox, ToolServer
+from unified_flow.turn_folders import TurnFolders
 from unified_flow.web.pages import policy_of
 
 GIVEN = (
@@ -100,7 +100,7 @@ def wire(
     servers = _servers(settings, root) if tools is None else []
     if tools is None:
         tools = [*_tools(retriever or documents, settings, roots, private), *memory_tools(memory)]
-        tools += [*installed_tools(), *_own_tools(settings, root, given_modules)]
+        tools += [*installed_tools(), *_own_tools(settings, given_modules)]
     return Services(
         home=root,
         settings=settings,
@@ -187,9 +187,9 @@ def _servers(settings: Settings, home: Path) -> list[ToolServer]:
     return list(servers_of(settings.mcp, home))
 
 
-def _own_tools(settings: Settings, home: Path, given: list[str]) -> list[Tool]:
+def _own_tools(settings: Settings, given: list[str]) -> list[Tool]:
     """Each module once, whether the configuration or the command names it."""
-    configured = [located(each, home) for each in settings.tools.modules]
+    configured = [located(each, Path.cwd()) for each in settings.tools.modules]
     return named_tools(list(dict.fromkeys([*configured, *given])))
 
 

@@ -18,7 +18,8 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from unified_flow.config import LOCAL_PREFIX, load
+from unified_flow.config import load
+from unified_flow.config_paths import LOCAL_PREFIX
 from unified_flow.errors import ConfigError
 from unified_flow.models import ModelCall
 from unified_flow.models.local import weights

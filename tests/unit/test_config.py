@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from pydantic import BaseModel
 
-from unified_flow.config import BUILT_IN, load
+from unified_flow.config import BUILT_IN, Settings, load
 from unified_flow.configuring.origins import settings_of
 from unified_flow.errors import ConfigError
 from unified_flow.wiring import wire
@@ -33,9 +37,66 @@ def test_pyproject_holds_the_same_under_tool(home: Path) -> None:
     assert load(home).model == "own"
 
 
-def test_paths_in_the_file_are_relative_to_it(home: Path) -> None:
-    (home / "unified_flow.toml").write_text('docs = ["docs"]\n')
-    assert load(home).docs == [home / "docs"]
+PATHS = """
+docs = ["here", "~/there", "https://example.org/page"]
+roots = ["here"]
+recipes = "here"
+api_key_file = "~/there"
+model = "local:here"
+roles = { reflex = "local:~/there", voice = "big" }
+graceful = { failover = "local:here" }
+local = { path = "~/there" }
+vectors = { path = "here" }
+serve = { token_file = "here", triage_token_file = "~/there" }
+tools = { modules = ["here.py:tool", "json", "~/there.py"] }
+guardrails = { moderator = "here.py:Moderator" }
+collections = { manuals = { docs = ["here", "~nobody-of-this-name/x"] } }
+models = { big = { model = "here", base_url = "http://here/v1", api_key_file = "here" } }
+mcp = { one = { command = "./here" }, two = { command = "here" } }
+"""
+
+
+def test_paths_in_the_file_are_relative_to_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    (home / "unified_flow.toml").write_text(PATHS)
+    here, there = home / "here", tmp_path / "me" / "there"
+    found = load(home)
+    assert found.docs == [here, there, "https://example.org/page"]
+    assert (found.roots, found.recipes, found.api_key_file) == ([here], here, there)
+    assert (found.model, found.local_path(found.model)) == (f"local:{here}", here)
+    assert (found.roles.reflex, found.roles.voice) == (f"local:{there}", "big")
+    assert (found.graceful.failover, found.local.path) == (f"local:{here}", there)
+    assert (found.vectors.path, found.models["big"].api_key_file) == (here, here)
+    assert found.models["big"].model == "here", "the server's own name"
+    assert (found.serve.token_file, found.serve.triage_token_file) == (here, there)
+    assert found.tools.modules == [f"{here}.py:tool", "json", f"{there}.py"]
+    assert found.guardrails.moderator == f"{here}.py:Moderator"
+    assert found.collections["manuals"].docs == [here, home / "~nobody-of-this-name/x"]
+    assert [server.command for server in found.mcp.values()] == [str(here), "here"]
+
+
+def test_a_path_in_the_environment_is_relative_to_where_the_command_runs(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "unified_flow.toml").write_text('recipes = "here"\n')
+    monkeypatch.setenv("UNIFIED_FLOW_RECIPES", "there")
+    assert load(home).recipes == Path("there")
+
+
+def test_no_setting_that_is_a_path_is_left_out_of_the_test_above() -> None:
+    def named(table: type[BaseModel]) -> Iterator[str]:
+        for name, field in table.model_fields.items():
+            kinds = [field.annotation, *get_args(field.annotation)]
+            inner = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
+            for each in inner:
+                yield from named(each)
+            if not inner and re.search(r"Path|_Holds", f"{field.annotation} {field.metadata}"):
+                yield name
+
+    left_out = {name for name in named(Settings) if f"{name} =" not in PATHS}
+    assert left_out == {"mind"}, "which is as the other roles are"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ SCHEMA_FILE = "unified_flow.schema.json"
 HEAD = f"""\
 #:schema {SCHEMA_FILE}
 # Settings of unified-flow. A flag beats the environment, which beats this file.
-# What is commented out shows the default. Paths are relative to this file.
+# What is commented out shows the default. Paths are relative to this file; ~ is your folder.
 # Secrets do not belong here: a setting names the variable or the file that holds one.
 # What is in force, and why: unified-flow config show
 """

@@ -6,6 +6,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from unified_flow.config_paths import ModuleSpec
+
 
 class GuardrailSettings(BaseModel):
     """What checks messages and replies, and where it is recorded (architecture/guardrails.md)."""
@@ -25,7 +27,7 @@ class GuardrailSettings(BaseModel):
     moderation_failure: Literal["fail_closed", "fail_open"] = Field(
         default="fail_closed", description="whether silence or an answer follows if it fails"
     )
-    moderator: str | None = Field(
+    moderator: ModuleSpec | None = Field(
         default=None,
         description="a classifier instead: an entry point, `module:name` or `file.py:name`",
     )

@@ -1,0 +1,85 @@
+"""What is a path among the settings, and where it begins: in the file, beside the file.
+
+The type of a setting says that it is one. A flag or a variable of the environment is relative to
+where the command runs, as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from unified_flow.retrieval.roots import is_address
+
+LOCAL_PREFIX = "local:"
+
+
+def beside(home: Path, path: str) -> str:
+    """`~` is the user's own folder; a user that there is none of is left to whoever opens it."""
+    try:
+        return str(home / Path(path).expanduser())
+    except RuntimeError:
+        return str(home / path)
+
+
+@dataclass(frozen=True)
+class _Holds:
+    """Marks the type of a text that may hold a path: what it is to be for a file in `home`."""
+
+    located: Callable[[Path, str], str]
+
+
+def _module(home: Path, spec: str) -> str:
+    from unified_flow.tools.loading import located  # loads what few files need
+
+    return located(spec, home)
+
+
+def _model(home: Path, name: str) -> str:
+    file = name.removeprefix(LOCAL_PREFIX)
+    return f"{LOCAL_PREFIX}{beside(home, file)}" if file not in ("", name) else name
+
+
+def _program(home: Path, command: str) -> str:
+    return beside(home, command) if "/" in command else command
+
+
+ModuleSpec = Annotated[str, _Holds(_module)]
+"""`module`, `module:name` or `file.py:name`."""
+ModelName = Annotated[str, _Holds(_model)]
+"""A name, or `local:` and a file."""
+Program = Annotated[str, _Holds(_program)]
+"""A program by its name, or by its path if it has a slash."""
+
+
+def located(value: Any, kind: Any, home: Path) -> Any:
+    """A value as it stands in the file of `home`, of a setting of the type `kind`. What does not
+    fit the type comes back as it is, for pydantic to refuse."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(value, dict):
+        return value | {
+            name: located(value[name], Annotated[field.annotation, *field.metadata, None], home)
+            for name, field in kind.model_fields.items()
+            if name in value
+        }
+    arguments = get_args(kind)
+    if kind is Path and isinstance(value, str) and not is_address(value):
+        return beside(home, value)
+    origin = get_origin(kind)
+    if origin is Annotated:
+        for mark in arguments[1:]:
+            if isinstance(mark, _Holds) and isinstance(value, str):
+                return mark.located(home, value)
+        return located(value, arguments[0], home)
+    if origin is list and isinstance(value, list):
+        return [located(item, arguments[0], home) for item in value]
+    if origin is dict and isinstance(value, dict):
+        return {key: located(item, arguments[1], home) for key, item in value.items()}
+    if origin in (Union, UnionType):
+        found = (located(value, each, home) for each in arguments)
+        return next((each for each in found if each != value), value)
+    return value
