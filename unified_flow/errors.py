@@ -4,7 +4,8 @@ UnifiedFlowError
 ├── InputError                what the caller sent cannot be a question (no intervention)
 ├── ConfigError               settings, a recipe or a tool name that does not exist
 │   ├── RecipeError
-│   └── ToolNotFoundError
+│   ├── ToolNotFoundError
+│   └── NoTurnError           no turn can be begun where it would have to be written
 ├── ModelError                a language model answered, and the answer is no use
 │   ├── EmptyReplyError
 │   ├── CutReplyError
@@ -17,18 +18,12 @@ UnifiedFlowError
 ├── RetrievalError            the document index or another store cannot be read
 ├── ToolError
 │   ├── ToolArgumentError
-│   ├── FileUnusableError
 │   ├── ToolTimeoutError
 │   ├── ToolServerError       an MCP server cannot be reached, or has gone
 │   ├── HumanNeededError      a tool asks a person: an escalation
-│   ├── PathRefusedError      also a PermissionError
 │   ├── ToolDeniedError       also a PermissionError
-│   └── PageError             a web page; it has a `url`
-│       ├── PageUnusableError     it is there, and is too large, or no text
-│       ├── PageTimeoutError      also a ToolTimeoutError
-│       ├── AddressRefusedError   also a PermissionError
-│       ├── PageRefusedError      also a PermissionError
-│       └── CaptchaError          also a PermissionError
+│   ├── FileUnusableError, PathRefusedError    of a file (`tools/errors.py`)
+│   └── PageError             a web page (`web/errors.py`)
 ├── QueueFullError            the intervention queue is full and new turns are refused
 ├── LimitReachedError         a loop of the turn has run to its limit
 ├── PipelineTimeoutError      the turn's time is up
@@ -37,8 +32,7 @@ UnifiedFlowError
     ├── QueryAnalyzerError … SaveError (one for each phase)
     └── LoopLimitError
 
-What the network does (httpx errors) is not wrapped: the boundary knows at which
-stage it happened and `classify.py` says what that means.
+What the network does (httpx errors) is not wrapped: `classify.py` says what it means at which stage.
 """
 
 from __future__ import annotations
@@ -102,6 +96,10 @@ class RecipeError(ConfigError):
 
 class ToolNotFoundError(ConfigError):
     pass
+
+
+class NoTurnError(ConfigError):
+    """The home takes no turn: its disk is full, or it cannot be written."""
 
 
 class ModelError(UnifiedFlowError):
@@ -168,46 +166,8 @@ class ToolServerError(ToolError):
     """What became of the call is unknown."""
 
 
-class FileUnusableError(ToolError):
-    """A file inside the allowed folders that is not there, is no text, or is too large."""
-
-
-class PathRefusedError(ToolError, PermissionError):
-    pass
-
-
 class ToolDeniedError(ToolError, PermissionError):
     """A tool that may not run without leave. It did not run."""
-
-
-class PageError(ToolError):
-    """`url` is the address that was asked for, or the one that it redirected to."""
-
-    def __init__(self, message: str, *, url: str = "", hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.url = url
-
-
-class PageUnusableError(PageError):
-    pass
-
-
-class PageTimeoutError(PageError, ToolTimeoutError):
-    pass
-
-
-class AddressRefusedError(PageError, PermissionError):
-    """Where no request is sent: a private address, another scheme, a port that is not allowed."""
-
-
-class PageRefusedError(PageError, PermissionError):
-    """A site that wants a login, or lets no program in."""
-
-
-class CaptchaError(PageError, PermissionError):
-    """A site wants to see a person first."""
-
-    intervention_type = "captcha"
 
 
 class HumanNeededError(ToolError):
@@ -246,9 +206,8 @@ class DraftRejectedError(UnifiedFlowError):
 class PhaseError(UnifiedFlowError):
     """A phase failed and the turn has halted; the original exception is `__cause__`.
 
-    `intervention_id` is None if nobody could be told (then `admission` says why); `context` is
-    the failure as the wire knows it, with `user_safe_message`;
-    `partial` is what the turn had so far, by section name.
+    `intervention_id` is None if nobody could be told (then `admission` says why); `context` is the
+    failure as the wire knows it; `partial` is what the turn had so far, by section name.
 
     Of the policy: `answer` says what the client's side makes of it, `scope` which row of its table
     this is, `attempts` how often the phase was tried, `retry_after_s` when to ask again (None:

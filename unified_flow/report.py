@@ -13,7 +13,7 @@ from interventions.errors import QueueError
 from interventions.redaction import redact_text
 from unified_flow.archive import TurnArchive
 from unified_flow.classify import classify
-from unified_flow.errors import LimitReachedError, LoopLimitError, PageError
+from unified_flow.errors import LimitReachedError, LoopLimitError
 from unified_flow.evidence import recipe_and_model, turn_context
 from unified_flow.kit import Kit
 from unified_flow.messages import safe_message
@@ -22,6 +22,7 @@ from unified_flow.policies import Failure
 from unified_flow.resuming.settling import settle
 from unified_flow.services import Services
 from unified_flow.turn import Turn
+from unified_flow.web.errors import PageError
 from unified_flow.wire.failure import ErrorContext, error_context
 
 logger = logging.getLogger("unified_flow")

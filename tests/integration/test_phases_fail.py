@@ -39,6 +39,7 @@ from tests.servers.model_server import (
 from unified_flow import errors
 from unified_flow.phases import NAMES, PHASES
 from unified_flow.results import Plan, ToolRequest
+from unified_flow.tools.errors import PathRefusedError
 
 Breaker = Callable[[Path, Path, ModelServer], None]
 
@@ -246,7 +247,7 @@ def test_a_file_that_cannot_be_read_is_a_permission_intervention(home: Path, doc
     plan = _plan("file.read", path="docs/link.txt")
     with pytest.raises(errors.CoordinatorError) as raised:
         asyncio.run(scripted_flow(home, docs, planner=plan).process("s", QUESTION))
-    assert isinstance(raised.value.__cause__, errors.PathRefusedError)
+    assert isinstance(raised.value.__cause__, PathRefusedError)
     assert "hidden" not in json.dumps(open_entries(home))
 
 

@@ -11,6 +11,10 @@ import pytest
 
 from unified_flow import errors
 from unified_flow.classify import Stage, classify
+from unified_flow.tools import errors as of_files
+from unified_flow.tools.errors import PathRefusedError
+from unified_flow.web import errors as of_pages
+from unified_flow.web.errors import CaptchaError
 
 REQUEST = httpx.Request("GET", "http://example.test")
 
@@ -36,13 +40,13 @@ ROWS: list[tuple[Exception, Stage, str, str, str]] = [
     (errors.RecipeError("x"), "answer_pipeline", "config_error", "agent", "INTERNAL_ERROR"),
     (PermissionError("x"), "answer_pipeline", "permission_error", "agent", "INTERNAL_ERROR"),
     (
-        errors.PathRefusedError("x"),
+        PathRefusedError("x"),
         "answer_pipeline",
         "permission_error",
         "agent",
         "INTERNAL_ERROR",
     ),
-    (errors.CaptchaError("x"), "answer_pipeline", "permission_error", "agent", "INTERNAL_ERROR"),
+    (CaptchaError("x"), "answer_pipeline", "permission_error", "agent", "INTERNAL_ERROR"),
     (errors.HumanNeededError("x"), "answer_pipeline", "escalation", "agent", "INTERNAL_ERROR"),
     (errors.RetrievalError("x"), "retriever", "retrieval_error", "database", "RETRIEVAL_ERROR"),
     (sqlite3.OperationalError("x"), "retriever", "retrieval_error", "database", "RETRIEVAL_ERROR"),
@@ -66,7 +70,7 @@ def test_the_table(exc: Exception, stage: Stage, category: str, kind: str, code:
         (errors.RetrievalError("x"), "error"),
         (RuntimeError("x"), "error"),
         (errors.ToolDeniedError("x"), "permission"),
-        (errors.CaptchaError("x"), "captcha"),
+        (CaptchaError("x"), "captcha"),
         (errors.HumanNeededError("x"), "escalation"),
         (errors.LimitReachedError("retry", 1, 1), "limit_exceeded"),
     ],
@@ -91,13 +95,18 @@ def test_no_exception_of_httpx_is_unknown(kind: type[Exception]) -> None:
 
 
 def _own() -> list[type[Exception]]:
-    every = [c for _, c in inspect.getmembers(errors, inspect.isclass)]
-    return [c for c in every if issubclass(c, errors.UnifiedFlowError)]
+    every = [
+        kind
+        for module in (errors, of_files, of_pages)
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if kind.__module__ == module.__name__
+    ]
+    return [kind for kind in every if issubclass(kind, errors.UnifiedFlowError)]
 
 
 @pytest.mark.parametrize("kind", _own(), ids=lambda kind: kind.__name__)
 def test_every_error_of_the_flow_stands_in_the_tree_of_its_module(kind: type[Exception]) -> None:
-    shown = errors.__doc__ or ""
+    shown = inspect.getmodule(kind).__doc__ or ""  # type: ignore[union-attr]
     named = kind.__name__ in shown
     each_phase = kind.__name__ in {
         "ReflectionError",

@@ -13,14 +13,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from unified_flow.errors import (
-    FileUnusableError,
-    PathRefusedError,
     ToolError,
     ToolTimeoutError,
 )
 from unified_flow.results import Claim
 from unified_flow.retrieval.discover import FoundFile
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.tools.errors import FileUnusableError, PathRefusedError
 from unified_flow.tools.file_glob import Pattern, matching
 from unified_flow.tools.file_read import read_text
 from unified_flow.tools.roots import Roots

@@ -9,11 +9,12 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from unified_flow.errors import FileUnusableError, ToolArgumentError
+from unified_flow.errors import ToolArgumentError
 from unified_flow.results import Claim
 from unified_flow.retrieval import source_of
 from unified_flow.retrieval.decode import UndecodableError, decode
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.tools.errors import FileUnusableError
 from unified_flow.tools.place import Converted, Place, converted, is_converted, locate
 from unified_flow.tools.roots import Located, Roots
 

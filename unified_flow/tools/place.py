@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from unified_flow.errors import FileUnusableError
 from unified_flow.retrieval.converters import INSTALL, UnusableError, convertible, missing
 from unified_flow.retrieval.converters.process import Bounds, Converter, lines_of, page_lines
 from unified_flow.retrieval.document import extension_of
+from unified_flow.tools.errors import FileUnusableError
 from unified_flow.tools.roots import Located, Roots
 
 _PLACE = re.compile(r"(.+):(p?)([1-9]\d{0,8})\Z", re.DOTALL)

@@ -19,16 +19,16 @@ from functools import partial
 
 import httpx
 
-from unified_flow.errors import (
-    AddressRefusedError,
-    PageTimeoutError,
-    PageUnusableError,
-)
 from unified_flow.models.client import trusted_context
 from unified_flow.tools.threads import in_daemon_thread
 from unified_flow.web import Address, FetchPolicy, Page
 from unified_flow.web.addresses import addresses_to_ask, port_is_allowed
 from unified_flow.web.decompress import ACCEPTED, Body, BrokenError, TooLargeError
+from unified_flow.web.errors import (
+    AddressRefusedError,
+    PageTimeoutError,
+    PageUnusableError,
+)
 from unified_flow.web.media import media_of
 from unified_flow.web.reading import html_of, read
 from unified_flow.web.refusal import raise_for_status, raise_for_wall

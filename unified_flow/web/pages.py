@@ -7,10 +7,10 @@ import asyncio
 import httpx
 
 from unified_flow.config_tables import ResearchSettings
-from unified_flow.errors import PageUnusableError
 from unified_flow.retrieval import web_pages
 from unified_flow.web import FetchPolicy
 from unified_flow.web.addresses import parse_allowed
+from unified_flow.web.errors import PageUnusableError
 
 
 def policy_of(settings: ResearchSettings) -> FetchPolicy:

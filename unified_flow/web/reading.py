@@ -10,12 +10,13 @@ import sys
 from functools import partial
 from importlib.util import find_spec
 
-from unified_flow.errors import ConfigError, PageUnusableError
+from unified_flow.errors import ConfigError
 from unified_flow.retrieval.converters import Part, UnusableError, convertible, missing
 from unified_flow.retrieval.converters.process import Bounds, Converter, lines_of
 from unified_flow.retrieval.decode import UndecodableError
 from unified_flow.tools.threads import in_daemon_thread
 from unified_flow.web import INSTALL, MAX_CHARS, FetchPolicy
+from unified_flow.web.errors import PageUnusableError
 from unified_flow.web.media import Media, decoded
 
 _OUT_OF_MEMORY = 3

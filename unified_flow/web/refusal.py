@@ -7,8 +7,8 @@ from http import HTTPStatus
 
 import httpx
 
-from unified_flow.errors import CaptchaError, PageRefusedError
 from unified_flow.models.transport import hinted
+from unified_flow.web.errors import CaptchaError, PageRefusedError
 from unified_flow.web.walls import Wall, wall_of
 
 _OPEN_IT = "Open it in a browser, save the page, and add the file to the documents."

@@ -14,7 +14,9 @@ import trustme
 
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
-from unified_flow.errors import (
+from unified_flow.web import FetchPolicy, Page
+from unified_flow.web.addresses import parse_allowed
+from unified_flow.web.errors import (
     AddressRefusedError,
     CaptchaError,
     PageError,
@@ -22,8 +24,6 @@ from unified_flow.errors import (
     PageTimeoutError,
     PageUnusableError,
 )
-from unified_flow.web import FetchPolicy, Page
-from unified_flow.web.addresses import parse_allowed
 from unified_flow.web.fetch import fetch
 
 ARTICLE = "<main><h1>Robots</h1><p>" + "A topic is a named bus. " * 20 + "</p></main>"

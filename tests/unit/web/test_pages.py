@@ -11,8 +11,9 @@ from tests.office import write_pdf
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
 from unified_flow.config import load
-from unified_flow.errors import ConfigError, PageError
+from unified_flow.errors import ConfigError
 from unified_flow.retrieval.index import Index
+from unified_flow.web.errors import PageError
 from unified_flow.web.fetch import fetch
 from unified_flow.web.pages import page_fetcher, policy_of
 
