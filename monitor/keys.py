@@ -38,6 +38,9 @@ SCROLLS = (
     key("G,end", "scroll_end", "End", "To the end", id="scroll.end"),
     key("ctrl+d", "scroll_half(1)", "Half down", "Half a page down", id="scroll.half-down"),
     key("ctrl+u", "scroll_half(-1)", "Half up", "Half a page up", id="scroll.half-up"),
+    key("w", "wrap", "Wrap", "Break long lines, or scroll sideways", id="scroll.wrap"),
+    key("h,left", "scroll_sideways(-1)", "Left", "To the left", id="scroll.left"),
+    key("l,right", "scroll_sideways(1)", "Right", "To the right", id="scroll.right"),
 )
 
 # First, because a narrow footer shows only the first keys.

@@ -10,7 +10,6 @@ from enum import StrEnum
 from interventions.durations import short_duration
 from interventions.entry import (
     Entry,
-    closed_at,
     is_open,
     is_snoozed,
     severity_rank,
@@ -96,22 +95,19 @@ def open_row(
     return Row(group.key, cells)
 
 
-def history_row(entry: Entry, now: datetime, *, marked: bool = False) -> Row:
+def history_row(entry: Entry, ago: str, now: datetime, *, marked: bool = False) -> Row:
+    """`ago`: since when it is closed."""
     resolved = bool(entry.get("resolved_at"))
     state = state_of(entry, now).upper()
     cells = (
         Cell("✓" if marked else "", "mark"),
-        Cell(closed_ago(entry, now)),
+        Cell(ago),
         Cell(SEVERITY_WORDS.get(entry["severity"], "?"), _severity_style(entry)),
         Cell(one_line(entry["phase"])),
         Cell(_error(entry), badges=((state, "good" if resolved else "dim"),)),
         Cell(one_line(entry.get("resolution") or ""), "dim"),
     )
     return Row(entry["id"], cells)
-
-
-def closed_ago(entry: Entry, now: datetime) -> str:
-    return _ago(closed_at(entry) or entry["last_seen"], now)
 
 
 def short_number(number: int) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from monitor.panes.tabs import HistoryTab, LogTab, OpenTab, Tab, TurnsTab
+from monitor.panes.history import HistoryTab
+from monitor.panes.log import LogTab
+from monitor.panes.open import OpenTab
+from monitor.panes.tab import Tab
+from monitor.panes.turns import TurnsTab
 
 TABS: dict[str, type[Tab]] = {kind.name: kind for kind in (OpenTab, HistoryTab, TurnsTab, LogTab)}
 

@@ -39,6 +39,12 @@ class ListPane(Vertical):
         self.list.show(rows, sorted_title)
 
     def _tell(self, where: Static, text: Content) -> None:
-        """An update lays the screen out anew, so there is none without a change."""
-        if where.content != text:
-            where.update(text)
+        """An update lays the screen out anew, so there is none without a change, nor for figures
+        that are other ones."""
+        before = str(where.content)
+        if before != text.plain:
+            where.update(text, layout=_shape(before) != _shape(text.plain))
+
+
+def _shape(text: str) -> list[int]:
+    return [len(line) for line in text.split("\n")]

@@ -12,6 +12,9 @@ from interventions.entry import complete, short_id
 from interventions.grouping import SEVERITY_WORDS
 from interventions.plaintext import clean, one_line
 from interventions.query import Query
+from monitor.logtail import MOST_LINES
+from monitor.model import Model
+from monitor.panes.tab import Tab
 from monitor.widgets.rows import Cell, Column, Row
 
 COLUMNS = (
@@ -23,6 +26,37 @@ COLUMNS = (
     Column("ERROR", 0),
 )
 _ADMISSION = {"dropped": "critical", "merged": "high", "counted": "medium", "accepted": "good"}
+
+
+class LogTab(Tab):
+    name = "log"
+    title = "Log"
+    columns = COLUMNS
+    follow = True
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._rows: dict[str, Row] = {}
+
+    def more(self) -> str:
+        full = self.feed is not None and len(self.feed.log) >= MOST_LINES
+        return f"the latest {MOST_LINES} lines of today's error log" if full else ""
+
+    def rows(self, now: datetime) -> list[Row]:
+        """A line never changes, so its row is made once."""
+        query, found = self.model.view.query, self.feed.log if self.feed else ()
+        shown = [(key, record) for key, record in found if matches(record, query, now)]
+        self._rows = {key: self._rows.get(key) or row(key, record) for key, record in shown}
+        return list(self._rows.values())
+
+    def _nothing(self) -> tuple[str, str, str]:
+        if self.feed and self.feed.log:
+            return self._nothing_matches()
+        return ("Nothing failed today", "every failure is a line here", "")
+
+    def text(self, key: str) -> Content:
+        found = self.feed.log if self.feed else ()
+        return next((text(record) for own, record in found if own == key), Content(""))
 
 
 def row(key: str, record: dict[str, Any]) -> Row:

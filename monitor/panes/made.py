@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from interventions.timestamps import from_text
 from monitor.widgets.rows import Row
 
 _IN_SECONDS = timedelta(minutes=1)
@@ -26,14 +25,14 @@ class Made:
         self._rows: list[Row] = []
 
     def rows(
-        self, of: object, now: datetime, make: Callable[[], tuple[list[Row], Sequence[str]]]
+        self, of: object, now: datetime, make: Callable[[], tuple[list[Row], Sequence[datetime]]]
     ) -> list[Row]:
         """`of` is all that the rows are made of but the time; `make` gives the rows and the moments
-        (ISO 8601) whose ages they tell. The list is the same one as long as it holds."""
+        whose ages they tell. The list is the same one as long as it holds."""
         if of != self._of or self._at is None or self._rounded(now) != self._rounded(self._at):
             self._rows, moments = make()
             self._of, self._at = of, now
-            youngest = max(map(from_text, moments), default=None)
+            youngest = max(moments, default=None)
             self._young_until = youngest + _IN_SECONDS if youngest is not None else None
         return self._rows
 

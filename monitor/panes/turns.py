@@ -13,6 +13,8 @@ from interventions.query import Query
 from interventions.timestamps import from_text, to_text
 from interventions.turns import LiveTurn
 from monitor import ribbon
+from monitor.feeds import MOST_TURNS
+from monitor.panes.tab import Tab
 from monitor.widgets.rows import Cell, Column, Row
 
 COLUMNS = (
@@ -27,6 +29,29 @@ COLUMNS = (
 _STYLE = {"running": "high", "failed": "critical", "answered": "good", "clarify": "good"}
 
 
+class TurnsTab(Tab):
+    name = "turns"
+    title = "Live turns"
+    columns = COLUMNS
+
+    def more(self) -> str:
+        full = self.feed is not None and len(self.feed.turns) >= MOST_TURNS
+        return f"the latest {MOST_TURNS}; all: unified-flow turns list" if full else ""
+
+    def rows(self, now: datetime) -> list[Row]:
+        query, found = self.model.view.query, self.feed.turns if self.feed else ()
+        return [row(turn, now) for turn in found if matches(turn, query, now)]
+
+    def _nothing(self) -> tuple[str, str, str]:
+        if self.feed and self.feed.turns:
+            return self._nothing_matches()
+        return ("No turns yet", "a turn appears here when it begins", "unified-flow ask QUESTION")
+
+    def text(self, key: str) -> Content:
+        found = self.feed.turns if self.feed else ()
+        return next((text(turn) for turn in found if _key(turn) == key), Content(""))
+
+
 def row(turn: LiveTurn, now: datetime) -> Row:
     status = one_line(str(turn["status"]))
     phases = ribbon.phases(turn.get("ribbon"))
@@ -39,7 +64,7 @@ def row(turn: LiveTurn, now: datetime) -> Row:
         Cell(one_line(turn.get("question") or "")),
         Cell(one_line(turn.get("session_id") or ""), "dim"),
     )
-    return Row(f"turn-{turn['turn_id']}", cells)
+    return Row(_key(turn), cells)
 
 
 def matches(turn: LiveTurn, query: Query, now: datetime) -> bool:
@@ -88,3 +113,7 @@ def _doing(turn: LiveTurn, phases: list[ribbon.Phase]) -> str:
 def _age(turn: LiveTurn, now: datetime) -> str:
     started = turn.get("started_at")
     return short_duration(now - from_text(started)) if started else ""
+
+
+def _key(turn: LiveTurn) -> str:
+    return f"turn-{turn['turn_id']}"

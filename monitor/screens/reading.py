@@ -15,6 +15,8 @@ from monitor.snapshot import Background
 from monitor.source import Clock, Source
 
 _POLL_S = 0.1
+# After a change, of which there may be twenty a second: each costs the keys a few milliseconds.
+_REST_S = 0.2
 _FEED_S = 0.4
 
 
@@ -34,10 +36,10 @@ class ReadingScreen(ActingScreen):
         last: object = None
         while not worker.is_cancelled and not self._over.is_set():
             mark = self.source.mark()
-            if mark != last:
-                last = mark
+            another, last = mark != last, mark
+            if another:
                 self.post_message(QueueRead(self.source.read()))
-            self._over.wait(_POLL_S)
+            self._over.wait(_REST_S if another else _POLL_S)
 
     @work(thread=True, exclusive=True, group="feed")
     def follow(self, tab: str) -> None:

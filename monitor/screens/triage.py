@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Footer
 
 from interventions.entry import Entry
@@ -34,9 +33,6 @@ from monitor.widgets.row_list import RowList
 from monitor.widgets.status_header import StatusHeader
 from monitor.widgets.tab_bar import TabBar
 
-# A key that is held down moves the cursor only; the detail comes when it rests.
-_SHOW_S = 0.03
-_READ_S = 0.15
 _BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 
 
@@ -51,7 +47,6 @@ class TriageScreen(ReadingScreen):
         self.read_only = first.read_only
         self.tabs: dict[str, Tab] = {name: kind(self.model) for name, kind in TABS.items()}
         self.tab = self.tabs["open"]
-        self._settling: tuple[Timer, ...] = ()
         self.details = Details(self)
 
     def compose(self) -> ComposeResult:
@@ -147,35 +142,16 @@ class TriageScreen(ReadingScreen):
 
     @on(RowList.Moved)
     def _moved(self) -> None:
-        for timer in self._settling:
-            timer.stop()
-        self._settling = (
-            self.set_timer(_SHOW_S, self.details.show),
-            self.set_timer(_READ_S, self._settled),
-        )
+        self.details.follow()
         self.check_keys()
 
-    def _settled(self) -> None:
-        entry = self.current()
-        if entry is None:
-            return
-        self.read_background(entry["id"])
-        if self.details.wide:
-            self._looked_at()
-
-    def _looked_at(self) -> None:
-        """All that the row stands for."""
+    def looked_at(self) -> None:
+        """All that the row under the cursor stands for is no longer new."""
         self.model.new -= {entry["id"] for entry in self.tab.entries(self.rows.cursor_key or "")}
 
     @on(RowList.Chosen)
     def _chosen(self, message: RowList.Chosen) -> None:
-        entry = next(iter(self.tab.entries(message.key)), None)
-        if self.details.wide:
-            self.detail.focus()
-            return
-        if entry is not None:
-            self._looked_at()
-        self.details.open(entry, message.key)
+        self.details.open(next(iter(self.tab.entries(message.key)), None), message.key)
 
     def text(self, row: str) -> Content:
         """A row that is no entry, whole."""

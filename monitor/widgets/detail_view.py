@@ -6,31 +6,37 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
+from textual.geometry import Size
+from textual.strip import Strip
+from textual.visual import Visual
 
 from interventions.entry import Entry
 from monitor.detail_text import detail
 from monitor.keys import SCROLLS
 from monitor.snapshot import Background
+from monitor.widgets.lines import Lines
+from monitor.wrapping import wrapped
+
+_SIDEWAYS = 8
 
 
-class DetailView(VerticalScroll, can_focus=True):
+class DetailView(Lines):
     BINDINGS: ClassVar[list[BindingType]] = [*SCROLLS]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.entry: Entry | None = None
+        self.text = Content("")
         self._background: dict[str, Background] = {}
-        self._text = Static(id="detail-text", markup=False)
         self._shown: object = None
         self._shown_id = ""
+        self._whole_lines = False
+        self._lines: list[Content] = []
+        self._painted: dict[tuple[int, int, int], Strip] = {}
 
-    def compose(self) -> ComposeResult:
-        yield self._text
+    # -- what is shown ---------------------------------------------------------------------------
 
     def show(self, entry: Entry | None, others: Sequence[Entry], now: datetime) -> None:
         """The same entry in a newer version keeps the place that was scrolled to."""
@@ -43,21 +49,18 @@ class DetailView(VerticalScroll, can_focus=True):
         shown = (entry, [one["id"] for one in others], background, minute)
         if shown != self._shown:
             self._shown = shown
-            if entry is None:
-                self._text.update("")
-            else:
-                self._text.update(detail(entry, others, background, now))
+            self._tell(detail(entry, others, background, now) if entry else Content(""))
         if moved:
-            self.scroll_home(animate=False)
+            self.scroll_to(0, 0, animate=False)
 
     def show_text(self, text: Content, *, key: str) -> None:
         """Something that is no entry; a newer text of the same keeps the place."""
         moved, self._shown_id = key != self._shown_id, key
         if text != self._shown:
             self.entry, self._shown = None, text
-            self._text.update(text)
+            self._tell(text)
         if moved:
-            self.scroll_home(animate=False)
+            self.scroll_to(0, 0, animate=False)
 
     def add_background(self, intervention_id: str, background: Background) -> None:
         """Kept for the entry that is shown alone; it is read again when the entry changes."""
@@ -66,5 +69,54 @@ class DetailView(VerticalScroll, can_focus=True):
     def has_background_of(self, intervention_id: str) -> bool:
         return intervention_id in self._background
 
+    def _tell(self, text: Content) -> None:
+        self.text = text
+        self._arrange()
+
+    def _arrange(self) -> None:
+        width = self.scrollable_content_region.width
+        if self._whole_lines:
+            self._lines = self.text.expand_tabs().split("\n", allow_blank=True)
+            width = max((line.cell_length for line in self._lines), default=width)
+        elif width > 0:
+            self._lines = wrapped(self.text, width)
+        self._painted = {}
+        self.resize_lines(Size(width, len(self._lines)))
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self._arrange()
+
+    # -- keys ------------------------------------------------------------------------------------
+
     def action_scroll_half(self, direction: int) -> None:
         self.scroll_relative(y=direction * self.size.height // 2, animate=False)
+
+    def action_scroll_sideways(self, direction: int) -> None:
+        self.scroll_relative(x=direction * _SIDEWAYS, animate=False)
+
+    def action_wrap(self) -> None:
+        self._whole_lines = not self._whole_lines
+        self._arrange()
+
+    # -- painting --------------------------------------------------------------------------------
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._painted = {}
+
+    def render_line(self, y: int) -> Strip:
+        left, top = self.scroll_offset
+        painted = (top + y, left, self.scrollable_content_region.width)
+        if painted not in self._painted:
+            self._painted[painted] = self._paint(*painted)
+        return self._painted[painted]
+
+    def _paint(self, place: int, left: int, width: int) -> Strip:
+        if place >= len(self._lines):
+            return Strip.blank(width, self.rich_style)
+        line = self._lines[place]
+        (strip,) = Visual.to_strips(
+            self, line, max(line.cell_length, 1), 1, self.visual_style, apply_selection=False
+        )
+        return strip.crop_extend(left, left + width, self.rich_style)

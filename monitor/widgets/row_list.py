@@ -18,16 +18,16 @@ from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from monitor.keys import MOVES
+from monitor.widgets.lines import Lines
 from monitor.widgets.rows import GAP, Column, Row, cut, layout
 
 _HEAD = 1
 
 
-class RowList(ScrollView, can_focus=True):
+class RowList(Lines):
     BINDINGS: ClassVar[list[BindingType]] = [*MOVES]
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "rows--head",
@@ -113,7 +113,7 @@ class RowList(ScrollView, can_focus=True):
     def _arrange(self) -> None:
         width = self.scrollable_content_region.width
         self._layout, self._laid_out_for = layout(self.columns, self.rows, width), width
-        self.virtual_size = Size(width, len(self.rows) + _HEAD)
+        self.resize_lines(Size(width, len(self.rows) + _HEAD))
 
     def on_resize(self) -> None:
         self._arrange()

@@ -78,11 +78,11 @@ def _as_a_terminal_would(inner: int) -> None:
 
 CRASH = """
 import sys
-from monitor.panes import tabs
+from monitor.panes.open import OpenTab
 def fail(self, now):
     secret = 'sk-' + 'verysecret'
     raise RuntimeError('a mistake [red]')
-tabs.OpenTab.rows = fail
+OpenTab.rows = fail
 from monitor.__main__ import main
 main(sys.argv[1:])
 """

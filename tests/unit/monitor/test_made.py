@@ -10,7 +10,8 @@ from interventions.query import parse
 from interventions.timestamps import to_text
 from monitor.feeds import Feed
 from monitor.model import Model
-from monitor.panes.tabs import HistoryTab, OpenTab
+from monitor.panes.history import HistoryTab
+from monitor.panes.open import OpenTab
 from monitor.snapshot import Snapshot
 
 NOW = datetime(2026, 3, 14, 15, 9, 10, tzinfo=UTC)

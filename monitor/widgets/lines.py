@@ -1,0 +1,32 @@
+"""A view of lines that scrolls, whose length may change without the screen being laid out anew."""
+
+from __future__ import annotations
+
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.widget import Widget
+
+
+class Lines(ScrollView, can_focus=True):
+    def resize_lines(self, size: Size) -> None:
+        """Only a scrollbar that comes or goes takes room from anything. To lay out the whole
+        screen, and paint all of both columns, took five times as long as what had changed."""
+        if size == self.virtual_size:
+            return
+        before, room = self.virtual_size, self.container_size
+        if _overflows(before, room) != _overflows(size, room) or not room:
+            self.virtual_size = size
+            return
+        self.set_reactive(Widget.virtual_size, size)
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = size.height
+            self.vertical_scrollbar.refresh()
+        if self.show_horizontal_scrollbar:
+            self.horizontal_scrollbar.window_virtual_size = size.width
+            self.horizontal_scrollbar.refresh()
+        self.scroll_y = self.validate_scroll_y(self.scroll_y)
+        self.scroll_x = self.validate_scroll_x(self.scroll_x)
+
+
+def _overflows(size: Size, room: Size) -> tuple[bool, bool]:
+    return size.width > room.width, size.height > room.height
