@@ -11,13 +11,15 @@ HEADER = "Mcp-Session-Id"
 
 
 class SessionServer:
-    """Its one tool is `say`. A session that is not in `sessions` is answered with 404, with a
-    JSON-RPC error if it `says_why`."""
+    """Its one tool is `say`, which fails with `error` if there is one. A session that is not in
+    `sessions` is answered with 404, with a JSON-RPC error if it `says_why`."""
 
     def __init__(self, *, says: str = "hello", says_why: bool = False) -> None:
         self.says = says
         self.sessions: set[str] = set()
         self.begun = 0
+        self.tools = [{"name": "say", "inputSchema": {"type": "object"}}]
+        self.error: dict[str, Any] | None = None
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -38,7 +40,9 @@ class SessionServer:
                 elif id is None:
                     self.send(202, None)
                 elif method == "tools/list":
-                    self.answer(id, {"tools": [{"name": "say", "inputSchema": {"type": "object"}}]})
+                    self.answer(id, {"tools": outer.tools})
+                elif outer.error is not None:
+                    self.send(200, {"jsonrpc": "2.0", "id": id, "error": outer.error})
                 else:
                     self.answer(id, {"content": [{"type": "text", "text": outer.says}]})
 

@@ -53,9 +53,16 @@ class McpServer:
                 " be used",
                 hint="start it with fewer of them",
             )
+        names: set[str] = set()
         for tool in tools:
             if not tool.name.isprintable():
                 raise ToolError(f"the MCP server {self.name} names a tool {tool.name!r}")
+            if tool.name in names:
+                raise ToolError(
+                    f"the MCP server {self.name} has two tools named {tool.name}",
+                    hint=f"another version of it may be mended; else take out [mcp.{self.name}]",
+                )
+            names.add(tool.name)
         return tools
 
     async def aclose(self) -> None:

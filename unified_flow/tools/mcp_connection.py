@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 from collections.abc import AsyncIterator
@@ -14,7 +13,7 @@ from urllib.parse import urlsplit
 
 from interventions.redaction import redact_text
 from unified_flow.config_tables import McpSettings
-from unified_flow.errors import ConfigError, ToolServerError
+from unified_flow.errors import ConfigError, ToolError, ToolServerError
 from unified_flow.tools.mcp_process import SHELL, ServerProcess
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 LEAVES_WITHIN_S = 1.0  # once its input is closed, or its session ended
 CLOSED_WITHIN_S = 2.0  # once its process is ended, or the connection cut
 MOST_PAGES = 100
+_CLOSED = "Connection closed"
 
 
 class Connection:
@@ -71,7 +71,7 @@ class Connection:
             return False
         if self._holder.get_loop() is not asyncio.get_running_loop():
             return False
-        return self._process is None or self._process.exit_code is None
+        return self._process_is_alive
 
     async def call(self, tool: str, args: dict[str, Any]) -> CallToolResult:
         """Raises ToolServerError if the server is gone, MCPError if it refuses."""
@@ -89,7 +89,9 @@ class Connection:
         except MCPError as exc:
             if self._session_ended:
                 raise self.failure(f"had ended the session when {tool} was called") from exc
-            if exc.code != CONNECTION_CLOSED and self._process_is_alive():
+            # A server may say that number of its own; the words are the SDK's.
+            is_closed = (exc.code, exc.message) == (CONNECTION_CLOSED, _CLOSED)
+            if not is_closed and self._process_is_alive:
                 self._unanswered = False
                 raise
             self._lost = True
@@ -141,6 +143,7 @@ class Connection:
     def _end_session(self) -> None:
         self._session_ended = True
 
+    @property
     def _process_is_alive(self) -> bool:
         return self._process is None or self._process.exit_code is None
 
@@ -168,8 +171,7 @@ class Connection:
 
         _keep_to_itself()
         if self._settings.url is not None:
-            transport = opened.enter_context(contextlib.nullcontext(self._http()))
-            return await opened.enter_async_context(Client(transport, cache=None))
+            return await opened.enter_async_context(Client(self._http(), cache=None))
         process = self._process = ServerProcess(self.name, self._settings)
         opened.callback(process.close)
         parameters = StdioServerParameters(
@@ -185,16 +187,13 @@ class Connection:
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[Any]:
         from mcp.client.streamable_http import streamable_http_client
-        from mcp.shared._httpx_utils import create_mcp_http_client
 
-        from unified_flow.tools.mcp_http import watch
+        from unified_flow.tools.mcp_http import client
 
         assert self._settings.url is not None
         headers = {key: os.environ[name] for key, name in self._settings.headers_env.items()}
-        http = create_mcp_http_client(headers=headers)
-        watch(http, self._end_session)
         async with (
-            http,
+            client(headers, self._end_session) as http,
             streamable_http_client(self._settings.url, http_client=http) as streams,
         ):
             yield streams
@@ -240,8 +239,8 @@ async def _listed(client: Client) -> list[McpTool]:
         found += page.tools
         cursor = page.next_cursor
         if cursor is None:
-            break
-    return found
+            return found
+    raise ToolError(f"its list of tools has more than {MOST_PAGES} pages")
 
 
 def _first(exc: BaseException) -> BaseException:

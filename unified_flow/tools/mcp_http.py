@@ -8,11 +8,13 @@ from typing import cast
 import httpx2
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
+CONNECT_TIMEOUT_S = 30.0
+READ_TIMEOUT_S = 300.0  # of one piece of an answer; a call as a whole has its own time
 _SESSION = "mcp-session-id"
 _NOT_FOUND = 404
 
 
-def watch(http: httpx2.AsyncClient, session_ended: Callable[[], None]) -> None:
+def client(headers: dict[str, str], session_ended: Callable[[], None]) -> httpx2.AsyncClient:
     """Calls `session_ended` when the server no longer knows the session of a message: it then sends
     404, and wants a new session (MCP 2025-06-18, Transports, Session Management, 3 and 4)."""
 
@@ -23,8 +25,11 @@ def watch(http: httpx2.AsyncClient, session_ended: Callable[[], None]) -> None:
             session_ended()
         response.stream = _Bounded(cast("httpx2.AsyncByteStream", response.stream))
 
-    http.headers["Accept-Encoding"] = "identity"  # so that what is counted is what is kept
-    http.event_hooks = {"response": [look]}
+    return httpx2.AsyncClient(
+        headers=headers | {"Accept-Encoding": "identity"},  # what is counted is what is kept
+        timeout=httpx2.Timeout(CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S),
+        event_hooks={"response": [look]},
+    )
 
 
 class _Bounded(httpx2.AsyncByteStream):

@@ -295,3 +295,27 @@ def test_an_answer_over_http_is_bounded_while_it_is_read(tmp_path: Path) -> None
 
     with server:
         with_box(McpSettings(url=server.url, timeout_s=30), tmp_path, body)
+
+
+def test_an_error_of_the_server_is_no_death_whatever_its_number(tmp_path: Path) -> None:
+    server = SessionServer()
+
+    async def body(box: Toolbox) -> None:
+        for code in (-32000, -32603):
+            server.error = {"code": code, "message": "db down"}
+            with pytest.raises(ToolError, match=rf"refused by its server: db down \({code}\)"):
+                await call(box, "test.say")
+        server.error = None
+        assert (await call(box, "test.say")).result == "hello"
+        assert server.begun == 1
+
+    with server:
+        with_box(McpSettings(url=server.url, timeout_s=10), tmp_path, body)
+
+
+def test_two_tools_of_one_name_are_the_server_s_to_mend(tmp_path: Path) -> None:
+    server = SessionServer()
+    server.tools *= 2
+    with server, pytest.raises(ToolError, match="test has two tools named say") as caught:
+        with_box(McpSettings(url=server.url), tmp_path, lambda box: asyncio.sleep(0))
+    assert "take out [mcp.test]" in str(caught.value.hint)
