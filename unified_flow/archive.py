@@ -10,9 +10,10 @@ from interventions.home import find_home, state_folder
 from unified_flow.errors import RetrievalError
 from unified_flow.events import TurnStarted
 from unified_flow.folding import fold
-from unified_flow.journal import NAME, TurnFolders, first_line, read
+from unified_flow.journal import NAME, first_line, read
 from unified_flow.page import markdown
 from unified_flow.turn import Turn
+from unified_flow.turn_folders import TurnFolders
 from unified_flow.turn_lock import is_held
 
 MAX_DIGITS = 15

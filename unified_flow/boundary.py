@@ -94,7 +94,7 @@ class _Visit:
 
     def _enter(self) -> Kit:
         ledger, services, phase = self._ledger, self._services, self._step.phase
-        recipe = services.recipe(phase)
+        recipe = self._course.recipe(services, phase)
         prefetch = self._course.prefetch
         kit = Kit(phase, recipe, ledger, services, model=self._model, prefetch=prefetch)
         ledger.record(

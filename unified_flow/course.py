@@ -1,10 +1,11 @@
-"""What one run of a turn keeps to besides its journal: its end, and the search beside its start."""
+"""What one run of a turn keeps to besides its journal: its recipes, its end, and the search beside
+its start."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from interventions.redaction import redact_text
@@ -12,6 +13,7 @@ from unified_flow.errors import PipelineTimeoutError
 from unified_flow.phases import NAMES
 from unified_flow.policies import UNBOUNDED, Bounds
 from unified_flow.prefetch import Prefetch, passages_of
+from unified_flow.recipe import Recipe
 from unified_flow.retrieval import Passage
 from unified_flow.services import Services
 from unified_flow.turn import Turn
@@ -30,10 +32,18 @@ class Course:
     bounds: Bounds = UNBOUNDED
     prefetch: Prefetch | None = None
     telling: asyncio.Task[Any] | None = None
+    recipes: dict[str, Recipe] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, bounds: Bounds) -> Course:
         return cls(asyncio.get_running_loop().time(), bounds)
+
+    def recipe(self, services: Services, phase: str) -> Recipe:
+        """As the run has first seen it, however often it looks. Raises RecipeError."""
+        found = self.recipes.get(phase)
+        if found is None:
+            found = self.recipes[phase] = services.recipe(phase)
+        return found
 
     @property
     def ends_at(self) -> float | None:

@@ -7,13 +7,14 @@ import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from unified_flow.course import Course
 from unified_flow.errors import (
-    ConfigError,
+    NoTurnError,
     PhaseError,
     QueueFullError,
     RetrievalError,
@@ -112,12 +113,7 @@ class UnifiedFlow:
         if delivered and (turn := self._answered(**asked)) is not None:
             return turn
         await self._refresh_documents(course)
-        ledger = self._begin(
-            observer,
-            **asked,
-            channel=channel,
-            persist=persist,
-        )
+        ledger = self._begin(observer, course, **asked, channel=channel, persist=persist)
         with self._kept_if_needed(ledger, course):
             if history is not None:
                 ledger.insist(HistoryRead(phase="query_analyzer", turns=list(history)))
@@ -187,7 +183,7 @@ class UnifiedFlow:
                     shutil.rmtree(ledger.folder, ignore_errors=True)
                 self._unkept.look_now_and_then()
 
-    def _begin(self, observer: Observer | None, **asked: Any) -> Ledger:
+    def _begin(self, observer: Observer | None, course: Course, **asked: Any) -> Ledger:
         """A turn folder of its own, with the first line in its journal; or nothing at all."""
         if self.services.refuse_when_full and self.services.queue.is_full():
             raise QueueFullError(
@@ -203,7 +199,7 @@ class UnifiedFlow:
                 config_digest=self.services.config_digest,
                 runner=this_process(),
                 asked_with=self.services.asked_with,
-                environment=changes.at_start(self.services),
+                environment=changes.at_start(self.services, partial(course.recipe, self.services)),
                 **asked,
             )
             try:
@@ -212,7 +208,7 @@ class UnifiedFlow:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
         except OSError as exc:
-            raise ConfigError(
+            raise NoTurnError(
                 f"no turn can be begun in {folders.root}: {exc.strerror}",
                 hint="make room there and make it writable, or name another home with --home",
             ) from exc

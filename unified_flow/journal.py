@@ -13,16 +13,15 @@ import hashlib
 import json
 import logging
 import os
-import re
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from interventions.home import make_private_folder, open_private
+from interventions.home import open_private
 from unified_flow import blobs, turn_lock
 from unified_flow.errors import RetrievalError
 from unified_flow.events import (
@@ -42,7 +41,6 @@ logger = logging.getLogger(__name__)
 
 MAX_INLINE_BYTES = 64 * 1024
 POINTER = "$file"
-FOLDER = re.compile(r"turn_[0-9]{6,15}")
 POINTER_BYTES = b'{"$file":'
 NAME = "journal.jsonl"
 UPDATE = "update unified-flow"
@@ -62,42 +60,6 @@ def digest(value: Any) -> str:
     return hashlib.sha256(encode(value)).hexdigest()
 
 
-class TurnFolders:
-    """`turns/turn_000123` under a home. An id is taken by creating its folder.
-
-    `known` tells the last id that is known elsewhere, so that the id of a turn whose folder was
-    removed is not given to another.
-    """
-
-    def __init__(self, root: Path, known: Callable[[], int] = lambda: 0) -> None:
-        self.root = root
-        self._known = known
-        self._last = 0
-
-    def path(self, turn_id: int) -> Path:
-        return self.root / f"turn_{turn_id:06d}"
-
-    def ids(self) -> list[int]:
-        """All turns on disk, oldest first."""
-        if not self.root.exists():
-            return []
-        names = (entry.name for entry in os.scandir(self.root))
-        return sorted(int(n[5:]) for n in names if FOLDER.fullmatch(n))
-
-    def create(self) -> tuple[int, Path]:
-        """A new folder with the next free id; safe among threads and processes."""
-        make_private_folder(self.root)
-        turn_id = self._last or max(self._known(), *self.ids(), 0)
-        while True:
-            turn_id += 1
-            try:
-                self.path(turn_id).mkdir(mode=0o700)
-            except FileExistsError:
-                continue
-            self._last = turn_id
-            return turn_id, self.path(turn_id)
-
-
 class Journal:
     """Appends events to one turn's journal. Whoever has it open runs the turn, alone.
 
@@ -112,16 +74,13 @@ class Journal:
         self._names_durable = False
         self._kept = True
         flags = os.O_RDWR | os.O_APPEND
-        self._file = (
-            open_private(folder / NAME, flags)
-            if create
-            else os.open(folder / NAME, flags | os.O_CLOEXEC)
-        )
+        path = folder / NAME
+        self._file = open_private(path, flags) if create else os.open(path, flags | os.O_CLOEXEC)
         try:
-            turn_lock.take(self._file, folder / NAME)
+            turn_lock.take(self._file, path)
             if not create:
                 blobs.sweep(folder)
-            _cut_torn_line(self._file)
+            self._end = _cut_torn_line(self._file)
         except OSError:
             os.close(self._file)
             raise
@@ -171,7 +130,6 @@ class Journal:
             self._waiting = b""
 
     def _write(self, data: bytes, *, durable: bool) -> None:
-        end = os.lseek(self._file, 0, os.SEEK_END)
         try:
             blobs.write_all(self._file, data)
             if durable:
@@ -180,8 +138,9 @@ class Journal:
                 # a quarter, so elsewhere only a write waits for it.
                 os.fsync(self._file)
         except OSError:
-            os.ftruncate(self._file, end)
+            os.ftruncate(self._file, self._end)
             raise
+        self._end += len(data)
 
     def _make_names_durable(self) -> None:
         """A tool that writes is about to start: on any file system this turn will be found."""
@@ -226,20 +185,22 @@ def _leave_to_the_parent() -> None:
 os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
-def _cut_torn_line(descriptor: int) -> None:
-    """A line without its end was never acknowledged, and must not run into the next one."""
+def _cut_torn_line(descriptor: int) -> int:
+    """The size without it: a line that lacks its end was never acknowledged, and must not run into
+    the next one."""
     size = os.fstat(descriptor).st_size
     if not size or os.pread(descriptor, 1, size - 1) == b"\n":
-        return
+        return size
     end, block = size, 64 * 1024
     while end > 0:
         begin = max(0, end - block)
         found = os.pread(descriptor, end - begin, begin).rfind(b"\n")
         if found >= 0:
             os.ftruncate(descriptor, begin + found + 1)
-            return
+            return begin + found + 1
         end = begin
     os.ftruncate(descriptor, 0)
+    return 0
 
 
 def read(folder: Path) -> Iterator[AnyEvent]:

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 Observer = Callable[[Observed], None]
 PAGE = "context.md"
+STOPS = (PhaseFailed, TurnInterrupted, TurnCompleted, TurnAbandoned)
 
 
 class Ledger:
@@ -53,7 +54,7 @@ class Ledger:
         self.turn = Turn()
         self.folder = folder
         self._observer = observer
-        self._unwritten: list[str] = []
+        self._unwritten: list[AnyEvent] = []
         self._page_flags = os.O_WRONLY | os.O_APPEND
         with ExitStack() as opened:
             self._journal = Journal(folder, create=not callable(first))
@@ -68,7 +69,7 @@ class Ledger:
         events = list(read(self.folder))
         self.turn = fold(events)
         # The page may lack what happened before a kill, so it is written whole.
-        self._unwritten = [markdown(event) for event in events]
+        self._unwritten = events
         self._page_flags = os.O_WRONLY | os.O_TRUNC
         return self.turn
 
@@ -103,9 +104,8 @@ class Ledger:
 
     def _took(self, event: AnyEvent) -> None:
         self.turn = apply(self.turn, event)
-        self._unwritten.append(markdown(event))
-        stops = isinstance(event, PhaseFailed | TurnInterrupted | TurnCompleted | TurnAbandoned)
-        if stops and (self.turn.persist or self.turn.status == "failed"):
+        self._unwritten.append(event)
+        if isinstance(event, STOPS) and (self.turn.persist or self.turn.status == "failed"):
             self._write_page()
         self.show(event)
 
@@ -129,7 +129,7 @@ class Ledger:
         Not after every phase: another file's dirty pages make each fsync of the journal dearer,
         by two fifths of the floor in benchmarks/turn.py. `archive.page` needs no page at all.
         """
-        text = "".join(self._unwritten).encode("utf-8", "replace")
+        text = "".join(map(markdown, self._unwritten)).encode("utf-8", "replace")
         self._unwritten.clear()
         try:
             descriptor = open_private(self.folder / PAGE, self._page_flags)

@@ -78,13 +78,13 @@ def _quoted(text: str) -> str:
 
 def _body(output: Any) -> str:
     items = output if isinstance(output, tuple | list) else [output]
-    return "".join(f"\n{_fields(item)}" for item in items)
+    return "".join([f"\n{_fields(item)}" for item in items])
 
 
 def _fields(item: Any) -> str:
     """A line a field; `item` is a section of the turn, or the same as it was read back."""
-    pairs = item.items() if isinstance(item, dict) else item
-    return "".join(f"- {key}: {_value(value)}\n" for key, value in pairs if value)
+    values = item if isinstance(item, dict) else vars(item)
+    return "".join([f"- {key}: {_value(value)}\n" for key, value in values.items() if value])
 
 
 def _value(value: Any) -> str:

@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from stat import S_ISLNK, S_ISREG
 from typing import Annotated, Literal
@@ -72,32 +72,45 @@ class Recipe:
 
 
 def load(phase: str, override: Path | None) -> Recipe:
-    """The recipe of `phase`. Raises RecipeError naming the file and the line."""
-    for path in _candidates(phase, override):
-        try:
-            found = os.lstat(path)
-        except FileNotFoundError:
-            continue
-        try:
-            if S_ISLNK(found.st_mode):
-                found = Path(path).stat()
-            if not S_ISREG(found.st_mode):
-                raise RecipeError(f"{path}:1: the recipe is not a regular file")
-            return _read(path, found.st_mtime_ns, found.st_size)
-        except (OSError, UnicodeDecodeError) as exc:
-            raise RecipeError(f"{path}:1: the recipe cannot be read: {exc}") from exc
-    raise RecipeError(
-        f"{path}:1: there is no recipe for {phase}",
-        hint="restore the file, or reinstall the package",
-    )
+    """The recipe of `phase`. Raises RecipeError naming the file and the line.
+
+    One of the project's own is looked at every time, so that a server works by what it says now;
+    those of the package are as fixed as its code.
+    """
+    own = None if override is None else _of_file(_name(override, phase))
+    return own or _packaged(phase)
+
+
+@cache
+def _packaged(phase: str) -> Recipe:
+    path = _name(PACKAGED, phase)
+    if (found := _of_file(path)) is None:
+        raise RecipeError(
+            f"{path}:1: there is no recipe for {phase}",
+            hint="restore the file, or reinstall the package",
+        )
+    return found
 
 
 @lru_cache(maxsize=64)
-def _candidates(phase: str, override: Path | None) -> tuple[str, ...]:
-    """As text: every phase of every turn looks at them, and a Path is slow to look at and to
-    hash."""
-    folders = (PACKAGED,) if override is None else (override, PACKAGED)
-    return tuple(str(folder / f"{phase}.md") for folder in folders)
+def _name(folder: Path, phase: str) -> str:
+    """As text: every phase of every turn looks at it, and a Path is slow to look at and to hash."""
+    return str(folder / f"{phase}.md")
+
+
+def _of_file(path: str) -> Recipe | None:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    try:
+        if S_ISLNK(found.st_mode):
+            found = Path(path).stat()
+        if not S_ISREG(found.st_mode):
+            raise RecipeError(f"{path}:1: the recipe is not a regular file")
+        return _read(path, found.st_mtime_ns, found.st_size)
+    except (OSError, UnicodeDecodeError) as exc:
+        raise RecipeError(f"{path}:1: the recipe cannot be read: {exc}") from exc
 
 
 @lru_cache(maxsize=64)

@@ -13,9 +13,10 @@ def changed(record: T, **changes: Any) -> T:
     A turn has two dozen fields and changes two dozen times; that was a fifth of what a turn costs
     beside its disk (benchmarks/turn.py). A name that is no field is a mistake, as it is there.
     """
-    if unknown := changes.keys() - record.__dict__.keys():
-        raise TypeError(f"{type(record).__name__} has no field {', '.join(sorted(unknown))}")
+    fields = record.__dict__
+    if not changes.keys() <= fields.keys():
+        unknown = ", ".join(sorted(changes.keys() - fields.keys()))
+        raise TypeError(f"{type(record).__name__} has no field {unknown}")
     new: T = object.__new__(type(record))
-    new.__dict__.update(record.__dict__)
-    new.__dict__.update(changes)
+    object.__setattr__(new, "__dict__", fields | changes)
     return new

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from unified_flow.records import changed
 from unified_flow.results import (
     Draft,
     Evidence,
@@ -52,7 +53,7 @@ class Sections:
 
     def only(self, names: frozenset[str]) -> Sections:
         """The same with every section emptied that is not in `names`."""
-        return Sections(**{name: getattr(self, name) for name in names})
+        return changed(EMPTY, **{name: getattr(self, name) for name in names})
 
     def with_inputs(
         self,
@@ -68,6 +69,7 @@ class Sections:
         )
 
 
+EMPTY = Sections()
 NAMES = frozenset(f.name for f in fields(Sections))
 PASSAGES = "passages"  # the ranked part of `coordinator`: what searches found
 

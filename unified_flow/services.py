@@ -15,7 +15,6 @@ from unified_flow.config import Settings
 from unified_flow.documents import Documents
 from unified_flow.errors import RecipeError
 from unified_flow.guardrails.checks import Guardrails
-from unified_flow.journal import TurnFolders
 from unified_flow.memory import MemoryStore
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import Policy
@@ -24,6 +23,7 @@ from unified_flow.recipe import Recipe
 from unified_flow.sessions import SessionStore
 from unified_flow.tools.permission import Gate
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turn_folders import TurnFolders
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from typing import Any
 
 from interventions import InterventionQueue
 from interventions.errors import QueueError
-from unified_flow.journal import NAME, TurnFolders
+from unified_flow.journal import NAME
+from unified_flow.turn_folders import TurnFolders
 from unified_flow.turn_lock import is_held
 
 logger = logging.getLogger(__name__)

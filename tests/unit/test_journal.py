@@ -17,7 +17,8 @@ import pytest
 from unified_flow.blobs import UNFINISHED
 from unified_flow.errors import RetrievalError
 from unified_flow.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
-from unified_flow.journal import NAME, POINTER, Journal, TurnFolders, digest, read
+from unified_flow.journal import NAME, POINTER, Journal, digest, read
+from unified_flow.turn_folders import TurnFolders
 
 STARTED = TurnStarted(
     turn_id=1,

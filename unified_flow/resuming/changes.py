@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from interventions.environment import environment, passing_environment
 from unified_flow.errors import RecipeError
 from unified_flow.phases import NAMES
+from unified_flow.recipe import Recipe
 from unified_flow.services import Services
 from unified_flow.turn import Turn
 
@@ -14,9 +16,13 @@ SHOWN = 12
 DIGEST = 16
 
 
-def at_start(services: Services) -> dict[str, Any]:
-    """What a turn begins with, for the journal: a turn that is killed cannot say it later."""
-    return passing_environment(services.home, _of_phases(services))
+def at_start(services: Services, recipe: Callable[[str], Recipe] | None = None) -> dict[str, Any]:
+    """What a turn begins with, for the journal: a turn that is killed cannot say it later.
+
+    `recipe` reads one as `services.recipe` does, for a caller that has a use for what it reads.
+    """
+    phases = _of_phases(services, recipe or services.recipe)
+    return passing_environment(services.home, phases)
 
 
 def then(turn: Turn) -> dict[str, Any]:
@@ -37,15 +43,15 @@ def then(turn: Turn) -> dict[str, Any]:
 def now(services: Services) -> dict[str, Any]:
     """The same of this process."""
     config = {"config_digest": services.config_digest}
-    return environment(services.home, config | _of_phases(services))
+    return environment(services.home, config | _of_phases(services, services.recipe))
 
 
-def _of_phases(services: Services) -> dict[str, dict[str, str]]:
+def _of_phases(services: Services, read: Callable[[str], Recipe]) -> dict[str, dict[str, str]]:
     recipes: dict[str, str] = {}
     models: dict[str, str] = {}
     for phase in NAMES:
         try:
-            recipe = services.recipe(phase)
+            recipe = read(phase)
         except RecipeError:
             continue  # the phase meets the same trouble, where it becomes an intervention
         recipes[phase] = recipe.digest[:DIGEST]

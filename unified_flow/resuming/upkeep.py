@@ -15,13 +15,14 @@ from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
 from unified_flow.events import TurnAbandoned
 from unified_flow.folding import fold
-from unified_flow.journal import NAME, Journal, TurnFolders, read
+from unified_flow.journal import NAME, Journal, read
 from unified_flow.ledger import Ledger
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError
 from unified_flow.resuming.run import busy
 from unified_flow.resuming.settling import FINISHED, needed_by_others
 from unified_flow.runner import this_process
 from unified_flow.turn import Turn
+from unified_flow.turn_folders import TurnFolders
 
 PRUNED = "pruned_"
 

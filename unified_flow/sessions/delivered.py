@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
-from unified_flow.journal import TurnFolders
 from unified_flow.sessions.store import SessionStore
 from unified_flow.turn import Turn
+from unified_flow.turn_folders import TurnFolders
 
 
 def answered_before(
