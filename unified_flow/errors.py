@@ -32,7 +32,7 @@ UnifiedFlowError
     ├── QueryAnalyzerError … SaveError (one for each phase)
     └── LoopLimitError
 
-What the network does (httpx errors) is not wrapped: `classify.py` says what it means at which stage.
+What the network does (httpx errors) is not wrapped; `classify.py` says what it means where.
 """
 
 from __future__ import annotations

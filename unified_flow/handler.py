@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from interventions.redaction import redact_text
-from unified_flow.classify import classify
 from unified_flow.errors import (
     InputError,
     PhaseError,
@@ -14,7 +13,7 @@ from unified_flow.errors import (
     wire_name,
 )
 from unified_flow.messages import safe_message
-from unified_flow.policies import Failure, Stop
+from unified_flow.policies.silent import silences
 from unified_flow.question import new_request_id
 from unified_flow.report import tell_outside_a_phase
 from unified_flow.services import Services
@@ -64,7 +63,7 @@ async def _unexpected(
 ) -> dict[str, Any]:
     """A failure of the flow itself, outside any phase."""
     language = services.settings.language
-    if _is_to_be_silent(exc, services):
+    if silences(services.policy, exc):
         if not isinstance(exc, QueueFullError):
             await asyncio.to_thread(tell_outside_a_phase, exc, session_id, request_id, services)
         said = _answer("", request_id, exc)
@@ -79,12 +78,6 @@ async def _unexpected(
         "phase": "unknown",
         "intervention_id": admission.intervention_id,
     }
-
-
-def _is_to_be_silent(exc: Exception, services: Services) -> bool:
-    """Whether the policy keeps it from the user, as it keeps the failure of a phase."""
-    failure = Failure("unknown", None, 1, classify(exc, "answer_pipeline"), exc)
-    return services.policy.decide(failure) == Stop("silence")
 
 
 def _answer(

@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from interventions import InterventionQueue
 from tests import forked
 from tests.answers import journal_lines, script
 from tests.api.service import CLIENT, TRIAGE, Service, model_flags, serving
@@ -353,6 +354,32 @@ def test_not_ready_when_a_part_is_not(folder: Path, docs: Path) -> None:
         assert answer.json()["code"] == "INTERNAL_ERROR"
         assert model.url not in answer.text
         assert service.http.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("policy", ["fail_fast", "graceful", "silent"])
+def test_a_home_that_takes_no_turn(policy: str, folder: Path, docs: Path) -> None:
+    with serving(folder, "--policy", policy, docs=docs) as service:
+        turns = folder / "shared_state" / "turns"
+        turns.write_text("a disk that is full refuses a folder, too")
+        answer = service.ask()
+        streamed = service.ask(stream=True).text
+        turns.unlink()
+        assert service.ask().status_code == 200
+    if policy == "silent":
+        assert (answer.status_code, answer.json()["should_respond"]) == (200, False)
+        assert '"should_respond": false' in streamed
+    else:
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        assert (answer.json()["type"], answer.json()["code"]) == (
+            "InternalRagError",
+            "INTERNAL_ERROR",
+        )
+        assert '"status": 503' in streamed
+    told = [entry["error_type"] for entry in InterventionQueue(folder).entries()]
+    assert told == ["NoTurnError"] * 2
+    assert [(line["code"], line["error"]) for line in service.log[:2]] == [
+        ("INTERNAL_ERROR", True)
+    ] * 2
 
 
 def test_many_clients_and_every_request_has_its_line(service: Service) -> None:

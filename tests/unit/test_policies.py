@@ -78,6 +78,8 @@ def test_what_the_table_names_degrades_at_once(known: Failure) -> None:
         ("٣", 1.0),
         ("Sat, 21 Nov 2026 10:00:30 GMT", 30.0),
         ("Sat, 21 Nov 2026 09:00:00 GMT", 0.0),
+        ("Wed, 21 Oct 2037 07:28:00 GMT", 3600.0),
+        ("999999999", 3600.0),
     ],
 )
 def test_the_servers_own_word_says_when_to_ask_again(said: str, seconds: float) -> None:

@@ -111,6 +111,28 @@ def answer_of(
     )
 
 
+def nothing(request_id: str, session_id: str | None, policy: str) -> Answer:
+    """The same silence where no turn could be begun, or none came to its end."""
+    return Answer(
+        answer="",
+        sources=[],
+        metadata=Metadata(
+            confidence_score=0.0,
+            num_sources_retrieved=0,
+            status="silent",
+            abstained=False,
+            degraded=False,
+            saved=False,
+            turn_id=0,
+            session_id=session_id,
+            policy=policy,
+            duration_ms=0.0,
+        ),
+        request_id=request_id,
+        should_respond=False,
+    )
+
+
 def _status(turn: Turn) -> Literal["answered", "clarify", "silent"]:
     if not turn.should_respond:
         return "silent"

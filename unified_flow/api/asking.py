@@ -8,18 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unified_flow.api import problem as problems
-from unified_flow.api.answers import Answer, answer_of
+from unified_flow.api.answers import Answer, answer_of, nothing
 from unified_flow.api.facts import Facts
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problem import Problem
 from unified_flow.api.ratelimit import Rate
-from unified_flow.api.rendering import ProblemError
+from unified_flow.api.rendering import ProblemError, note
 from unified_flow.api.running import unless_cancelled
 from unified_flow.api.sources import Source, source_of_passage
 from unified_flow.api.trace import Followed, with_trace
-from unified_flow.errors import InputError, PhaseError, QueueFullError
+from unified_flow.errors import InputError, NoTurnError, PhaseError, QueueFullError
 from unified_flow.events import ModelCalled, Observed
 from unified_flow.flow import UnifiedFlow
+from unified_flow.policies.silent import silences
 from unified_flow.report import tell_outside_a_phase
 from unified_flow.results import PriorTurn
 
@@ -85,6 +86,10 @@ async def ask(
         answer = answer_of(turn, question.session_id, facts.language, traced=traced)
     except Exception as exc:
         problem = await problem_of(exc, flow, question, facts)
+        if silences(flow.services.policy, exc):
+            note(problem, facts)
+            metrics.question(facts.client, question.text, 200)
+            return nothing(facts.request_id, question.session_id, flow.services.policy.name)
         metrics.question(facts.client, question.text, problem.status)
         if traced:
             problem = with_trace(problem, followed.turn, exc, facts.language)
@@ -111,6 +116,8 @@ async def problem_of(
     admission = await asyncio.to_thread(
         tell_outside_a_phase, error, question.session_id or "http", facts.request_id, services
     )
+    if isinstance(error, NoTurnError):
+        return problems.unavailable(admission.intervention_id)
     return problems.unexpected(admission.intervention_id)
 
 

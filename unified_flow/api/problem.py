@@ -132,14 +132,15 @@ def unexpected(intervention_id: str | None = None) -> Problem:
     )
 
 
-def unavailable() -> Problem:
-    """503: the queue is full, or the service stops (system.md, "Client envelope")."""
+def unavailable(intervention_id: str | None = None) -> Problem:
+    """503: the queue or the disk is full, or the service stops (system.md, "Client envelope")."""
     return Problem(
         "InternalRagError",
         "unavailable",
         HTTPStatus.SERVICE_UNAVAILABLE,
         {"stage": "answer_pipeline"},
         retry_after_s=RETRY_AFTER_S,
+        intervention_id=intervention_id,
     )
 
 

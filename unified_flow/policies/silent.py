@@ -7,7 +7,9 @@ nothing is said. A failed save costs nobody the answer, as under every policy.
 
 from __future__ import annotations
 
-from unified_flow.policies import UNBOUNDED, Action, Failure, Retry, Stop
+from unified_flow.classify import classify
+from unified_flow.errors import InputError
+from unified_flow.policies import UNBOUNDED, Action, Failure, Policy, Retry, Stop
 from unified_flow.policies.tries import again_after_s
 
 MAX_RETRIES = 3
@@ -25,3 +27,10 @@ class Silent:
             if wait_s is not None:
                 return Retry(wait_s)
         return Stop("halt" if failure.phase == "save" else "silence")
+
+
+def silences(policy: Policy, error: Exception) -> bool:
+    """Whether the policy keeps what went wrong outside every phase from the user, as it keeps a
+    phase's failure. What the caller has to mend is no failure."""
+    failure = Failure("unknown", None, 1, classify(error, "answer_pipeline"), error)
+    return not isinstance(error, InputError) and policy.decide(failure) == Stop("silence")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DEFAULT_RETRY_AFTER_S = 1.0
 # What a server may ask for where the turn's time has no bound; an hour would be no retry.
 LONGEST_WAIT_S = 60.0
+# What a client is told at most: one that obeys a wrong date would never ask again.
+LONGEST_RETRY_AFTER_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -103,10 +105,11 @@ def retry_after_s(error: Exception, now: datetime | None = None) -> float | None
     unsaid = DEFAULT_RETRY_AFTER_S if limited else None
     said = error.response.headers.get("retry-after", "").strip()
     if said.isdecimal() and said.isascii() and len(said) < 10:
-        return float(said)
+        return min(float(said), LONGEST_RETRY_AFTER_S)
     try:
         until = parsedate_to_datetime(said)
     except ValueError:
         return unsaid
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
+    left_s = (until - (now or datetime.now(UTC))).total_seconds()
+    return min(max(0.0, left_s), LONGEST_RETRY_AFTER_S)

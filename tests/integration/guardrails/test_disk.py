@@ -118,6 +118,6 @@ def test_a_disk_that_is_full_costs_no_silence(home: Path, rules: GuardrailStore)
     assert "no turn can be begun" in said[0]["error_message"]
     assert said[2]["error_message"] == "ERROR: [Errno 27] File too large"
     # No file takes the failure, nor the decision: they are told on stderr, last of all.
-    assert {"ConfigError", "OSError", "RetrievalError"} == {
+    assert {"NoTurnError", "OSError", "RetrievalError"} == {
         json.loads(line)["error_type"] for line in done.stderr.splitlines() if line[0] == "{"
     }
