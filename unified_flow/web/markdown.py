@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from unified_flow.text.seen import is_seen
+
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
 
-_UNSEEN = (
-    "script", "style", "template", "noscript", "svg", "canvas", "iframe", "object", "embed",
-    "audio", "video", "dialog", "nav", "button", "select", "input", "textarea",
-)  # fmt: skip
 _AROUND = ("header", "footer", "aside")
 _ENOUGH = 200  # characters: less in a <main> means that the page is elsewhere
-_HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 _BLANK = re.compile(r"\n{3,}")
 _PERMALINK = re.compile(r"[¶#🔗]")
 
@@ -41,10 +38,7 @@ def markdown(page: str) -> tuple[str, str]:
 
 
 def _drop_unseen(soup: BeautifulSoup) -> None:
-    """What a reader does not see must not be read either: instructions are planted there."""
-    for element in soup.find_all(_UNSEEN):
-        element.decompose()
-    for element in soup.find_all(_is_hidden):
+    for element in soup.find_all(_is_unseen):
         if not element.decomposed:
             element.decompose()
     for link in soup.find_all("a"):
@@ -52,11 +46,8 @@ def _drop_unseen(soup: BeautifulSoup) -> None:
             link.decompose()
 
 
-def _is_hidden(element: Any) -> bool:
-    if element.name in ("html", "body"):
-        return False  # until a script has run
-    hidden = element.has_attr("hidden") or element.get("aria-hidden") == "true"
-    return hidden or bool(_HIDING.search(str(element.get("style", ""))))
+def _is_unseen(element: Any) -> bool:
+    return not is_seen(element.name, element.attrs)
 
 
 def _body_of(soup: BeautifulSoup) -> Tag:

@@ -207,6 +207,27 @@ two</h2><p>{LONG}</p>
     assert not any(word in seen for word in ("color", "Home", "var x", "Site"))
 
 
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "<div hidden>IGNORE</div>",
+        "<div style='color:red; display: none'><div>IGNORE</div>IGNORE</div>",
+        "<p style=visibility:hidden>IGNORE</b>IGNORE</section>IGNORE<p>",
+        "<ul><li aria-hidden=true>IGNORE<b>IGNORE<li>",
+        "<span hidden><body>IGNORE</span>",
+        "<table><tr><td hidden>IGNORE<td>a<tr></table>",
+        "<dialog>IGNORE</dialog><button>IGNORE</button>",
+        "<h2 hidden>IGNORE</h2>",
+        "<template><p>IGNORE</p></template><svg><title>IGNORE</title></svg>",
+    ],
+)
+def test_what_is_hidden_in_html_is_read_by_nobody(planted: str) -> None:
+    found = read(".html", f"<h1>Page</h1><div>{planted} {LONG} seen</div>after")
+    text = "".join(chunk.heading + chunk.text for chunk in found)
+    assert "IGNORE" not in text
+    assert all(word in text for word in ("Page", "seen", "after"))
+
+
 def test_html_in_one_line_and_broken_html_are_read() -> None:
     one_line = f"<h1>A</h1><p>{LONG}</p><p>{LONG}</p><h1>B</h1><p>{LONG}</p>"
     assert sections(".html", one_line) == [("A", 1, f"{LONG} {LONG}"), ("B", 1, LONG)]
@@ -228,7 +249,23 @@ def test_headings_with_nothing_under_them_are_found() -> None:
     ]
 
 
-@pytest.mark.parametrize("mark", ["<", "<!--", "<![CDATA[", "<?", "<p ", "<div>", "&#", "<!-- -->"])
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "<",
+        "<!--",
+        "<![CDATA[",
+        "<?",
+        "<p ",
+        "<div>",
+        "&#",
+        "<!-- -->",
+        "<b>",
+        "<b><li>",
+        "<p hidden></b>",
+        "<td></i>",
+    ],
+)
 def test_html_that_is_nothing_but_marks_takes_no_time(mark: str) -> None:
     text = mark * (200_000 // len(mark)) + f"\n\n<p>{LONG}</p>"
 

@@ -6,14 +6,15 @@ The standard library's parser is slower than others, and the one that knows its 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
 from unified_flow.retrieval.chunk import Section
+from unified_flow.text.seen import is_seen
 
 EXTENSIONS = frozenset({".html", ".htm", ".xhtml"})
 
-_UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "nav", "head", "iframe"})
 _INLINE = frozenset(
     """
     a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q rp rt
@@ -25,6 +26,16 @@ _VOID = frozenset(
     area base br col embed hr img input link meta param source track wbr
     """.split()  # noqa: SIM905
 )
+_CELLS = frozenset({"td", "th", "tr", "tbody", "tfoot"})
+# What need not be closed before these; a paragraph before anything that is not inline.
+_ENDED_BY = {
+    "li": frozenset({"li"}),
+    "dt": frozenset({"dt", "dd"}),
+    "dd": frozenset({"dt", "dd"}),
+    "td": _CELLS,
+    "th": _CELLS,
+    "tr": _CELLS - {"td", "th"},
+}
 _HEADING = re.compile(r"h[1-6]\Z")
 _SPACE = re.compile(r"[ \t\f\v\xa0]+")
 
@@ -44,11 +55,59 @@ def _closed(text: str) -> str:
     return text
 
 
+class _Open:
+    """The elements that are open, as a browser takes them: an end that was never begun is passed
+    over, since what is unseen would else be shown by one."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._blocks: list[str] = []  # those of them that are not inline
+        self._count: Counter[str] = Counter()
+        self._unseen_from: int | None = None  # the place of the first unseen one
+
+    @property
+    def is_seen(self) -> bool:
+        return self._unseen_from is None
+
+    def __contains__(self, name: str) -> bool:
+        return self._count[name] > 0
+
+    def begin(self, name: str, seen: bool) -> None:
+        if name == "body" and "head" in self:
+            self.end("head")
+        while self._blocks and _is_ended_by(self._blocks[-1], name):
+            self.end(self._blocks[-1])
+        if not seen and self._unseen_from is None:
+            self._unseen_from = len(self._names)
+        if name not in _INLINE:
+            self._blocks.append(name)
+        self._names.append(name)
+        self._count[name] += 1
+
+    def end(self, name: str) -> None:
+        if name not in self:
+            return
+        last = None
+        while last != name:
+            last = self._names.pop()
+            self._count[last] -= 1
+            if last not in _INLINE:
+                self._blocks.pop()
+        if self._unseen_from is not None and len(self._names) <= self._unseen_from:
+            self._unseen_from = None
+
+
+def _is_ended_by(name: str, following: str) -> bool:
+    if name == "p":
+        return following not in _INLINE
+    return following in _ENDED_BY.get(name, ())
+
+
 class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self._found: list[Section] = []
-        self._unseen: list[str] = []
+        self._open = _Open()
         self._trail: list[tuple[int, str]] = []
         self._heading: list[str] | None = None
         self._title: list[str] | None = None
@@ -56,13 +115,11 @@ class _Reader(HTMLParser):
         self._pieces: list[tuple[int, str]] = []  # (line of the file, text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "title" and "svg" not in self._unseen:
+        if tag == "title" and "svg" not in self._open:
             self._title = []
-        elif tag == "body":
-            self._unseen.clear()  # a head that was never closed
-        elif tag in _UNSEEN and tag not in _VOID:
-            self._unseen.append(tag)
-        if self._unseen:
+        elif tag not in _VOID:
+            self._open.begin(tag, tag != "head" and is_seen(tag, dict(attrs)))
+        if not self._open.is_seen:
             return
         if _HEADING.match(tag):
             self._close_heading(None)
@@ -72,19 +129,19 @@ class _Reader(HTMLParser):
             self._break()
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _INLINE and not self._unseen:
+        if tag not in _INLINE and self._open.is_seen:
             self._break()
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "title" and self._title is not None:
             self._page = self._page or " ".join("".join(self._title).split())
             self._title = None
-        elif tag in self._unseen:
-            while self._unseen.pop() != tag:
-                pass
-        elif self._unseen:
             return
-        elif _HEADING.match(tag):
+        was_seen = self._open.is_seen
+        self._open.end(tag)
+        if not was_seen:
+            return
+        if _HEADING.match(tag):
             self._close_heading(tag)
         elif tag not in _INLINE:
             self._break()
@@ -92,7 +149,7 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._title is not None:
             self._title.append(data)
-        elif self._unseen:
+        elif not self._open.is_seen:
             return
         elif self._heading is not None:
             self._heading.append(data)
