@@ -108,7 +108,7 @@ class _Visit:
             )
         )
         if recipe.head.role == "none":
-            ledger.flush()  # a phase that asks no model may be killed in, and watched, too
+            ledger.checkpoint()  # a phase that asks no model may be killed in, and watched, too
         return kit
 
     async def _ended(self, action: Stop, took_ms: float) -> PhaseError:

@@ -96,9 +96,9 @@ class Journal:
             logger.critical("the journal in %s lacks its last lines: %s", self.folder, exc)
         finally:
             turn_lock.release(self._file)
-            self._forget()
+            self._leave()
 
-    def _forget(self) -> None:
+    def _leave(self) -> None:
         _open.discard(self)
         os.close(self._file)
         self._file = -1
@@ -128,6 +128,14 @@ class Journal:
         if self._waiting:
             self._write(self._waiting, durable=False)
             self._waiting = b""
+
+    def drop(self) -> None:
+        """What waits is not to be written: nobody will read it."""
+        self._waiting = b""
+
+    def forget(self) -> None:
+        """What waits and found no room is not written later either."""
+        self._waiting = b""
 
     def _write(self, data: bytes, *, durable: bool) -> None:
         try:
@@ -161,10 +169,10 @@ class Journal:
 
 def _durable(event: AnyEvent, *, kept: bool) -> bool:
     match event:
-        case PhaseCompleted():
+        case PhaseCompleted() | TurnInterrupted():
             # Nobody goes on with a turn that is not kept, unless it failed.
             return kept
-        case PhaseFailed() | TurnInterrupted():
+        case PhaseFailed():
             return True
         case TurnCompleted():
             return False  # follows from the last phase, which is durable already; close writes it
@@ -179,7 +187,7 @@ _open: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 def _leave_to_the_parent() -> None:
     for journal in list(_open):
-        journal._forget()
+        journal._leave()
 
 
 os.register_at_fork(after_in_child=_leave_to_the_parent)

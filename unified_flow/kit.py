@@ -134,7 +134,7 @@ class Kit:
             stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
         )
         self.where = Where(stage="llm", model=model.name)
-        self._ledger.flush()
+        self._ledger.checkpoint()
         started = perf_counter()
         try:
             reply = await model.complete(call)
@@ -228,7 +228,7 @@ class Kit:
                 allowed_by=allowed_by,
             )
         )
-        self._ledger.flush()
+        self._ledger.checkpoint()
         started = perf_counter()
         answer = given.answer if given is not None else None
         caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer)

@@ -38,10 +38,10 @@ STOPS = (PhaseFailed, TurnInterrupted, TurnCompleted, TurnAbandoned)
 class Ledger:
     """`record` gives an event to the journal first; only what it takes has happened.
 
-    `first` is the turn's first event, or makes the event with which the turn on disk goes on; it
-    is asked under the turn's lock. Raises what `first` raises, BlockingIOError if somebody runs
-    the turn, FileNotFoundError if there is none to go on with, and OSError if the folder cannot
-    take the event; nothing is kept open then.
+    With `first` a turn begins; without, the one on disk is taken up, and `begin` lets it go on.
+    Raises BlockingIOError if somebody runs the turn, FileNotFoundError if there is none to take
+    up, RetrievalError if its journal is damaged, and OSError if the folder cannot take the event;
+    nothing is kept open then.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Ledger:
         folder: Path,
         observer: Observer | None = None,
         *,
-        first: TurnStarted | Callable[[Turn], TurnResumed | TurnAbandoned],
+        first: TurnStarted | None = None,
     ) -> None:
         self.turn = Turn()
         self.folder = folder
@@ -57,21 +57,31 @@ class Ledger:
         self._unwritten: list[AnyEvent] = []
         self._page_flags = os.O_WRONLY | os.O_APPEND
         with ExitStack() as opened:
-            self._journal = Journal(folder, create=not callable(first))
+            self._journal = Journal(folder, create=first is not None)
             opened.callback(self._journal.close)
-            event = first(self._read_back()) if callable(first) else first
-            self._journal.append(event)
-            self.flush()  # what finds no room has not happened, and nobody is told of it
-            self._took(event)
+            if first is None:
+                self._read_back()
+            else:
+                self.begin(first)
             self._opened = opened.pop_all()
 
-    def _read_back(self) -> Turn:
+    def begin(self, event: TurnStarted | TurnResumed | TurnAbandoned) -> None:
+        """The event with which a run begins. Raises OSError; then it has not happened, and nobody
+        is told of it."""
+        self._journal.append(event)
+        try:
+            self.flush()
+        except OSError:
+            self._journal.forget()
+            raise
+        self._took(event)
+
+    def _read_back(self) -> None:
         events = list(read(self.folder))
         self.turn = fold(events)
         # The page may lack what happened before a kill, so it is written whole.
         self._unwritten = events
         self._page_flags = os.O_WRONLY | os.O_TRUNC
-        return self.turn
 
     def __enter__(self) -> Self:
         return self
@@ -82,11 +92,19 @@ class Ledger:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if not self.turn.persist and not self.turn.waits:
+            self._journal.drop()
         self._opened.close()
 
     def flush(self) -> None:
-        """Before anything that takes time or acts: what was recorded so far is on disk."""
+        """What was recorded so far is on disk."""
         self._journal.flush()
+
+    def checkpoint(self) -> None:
+        """Before anything that takes time or acts. Nobody goes on with a turn that is not kept, nor
+        watches it, unless it fails; then all of it is written."""
+        if self.turn.persist:
+            self.flush()
 
     def record(self, event: AnyEvent) -> None:
         """Raises OSError if the journal cannot be written; the turn then stands as before."""

@@ -90,7 +90,7 @@ def _close(ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None:
     which fills up just now must cost neither the answer nor the cancellation."""
     try:
         ledger.record(event)
-        ledger.flush()
+        ledger.checkpoint()
     except OSError as exc:
         logger.critical("turn %s lacks its last line: %s", ledger.turn.turn_id, exc)
 
