@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from unified_flow.retrieval.chunk import Chunk, Section, chunks
-from unified_flow.retrieval.converters import INSTALL, Part, UnusableError, convertible, missing
-from unified_flow.retrieval.converters.process import Converter
+from unified_flow.retrieval.converters import INSTALL, convertible, missing, module_of
 from unified_flow.retrieval.decode import UndecodableError, decode
 from unified_flow.retrieval.formats import format_of
+from unified_flow.sandbox import Part, UnusableError
+from unified_flow.sandbox.parent import Converter
 from unified_flow.text import language_of
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -82,7 +83,7 @@ def parse(extension: str, data: bytes, converter: Converter) -> Document:
     """Raises SkippedError for what is no text and cannot be converted to it."""
     if convertible(extension):
         try:
-            return _converted(converter.convert(extension, data))
+            return _converted(converter.convert(module_of(extension), data))
         except UnusableError as exc:
             raise SkippedError(str(exc)) from exc
     try:
@@ -102,7 +103,7 @@ def _converted(parts: list[Part]) -> Document:
 
 
 def _sections(parts: list[Part]) -> Iterator[Section]:
-    """With the lines numbered as `converters.process.lines_of` gives them."""
+    """With the lines numbered as `converters.lines_of` gives them."""
     line = 1
     for part in parts:
         line += len(part.lead)

@@ -19,7 +19,6 @@ from typing import Self
 
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.retrieval import Passage, store
-from unified_flow.retrieval.converters.process import Bounds
 from unified_flow.retrieval.discover import discover, printable
 from unified_flow.retrieval.document import MAX_BYTES
 from unified_flow.retrieval.explain import Explanation, explain
@@ -31,6 +30,7 @@ from unified_flow.retrieval.scope import remembered, restricting
 from unified_flow.retrieval.statistics import Statistics, statistics
 from unified_flow.retrieval.update import Progress
 from unified_flow.retrieval.web_pages import Fetch
+from unified_flow.sandbox import Bounds
 
 SUFFIX = ".sqlite3"
 

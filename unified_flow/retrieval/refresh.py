@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from unified_flow.retrieval import store
-from unified_flow.retrieval.converters.process import Bounds, Converter
 from unified_flow.retrieval.discover import Found, discover, printable
 from unified_flow.retrieval.document import MAX_BYTES
 from unified_flow.retrieval.report import IndexReport
@@ -23,6 +22,8 @@ from unified_flow.retrieval.update import (
     writing,
 )
 from unified_flow.retrieval.web_pages import Fetch, keep_page, page_as_file
+from unified_flow.sandbox import Bounds
+from unified_flow.sandbox.parent import Converter
 
 
 @dataclass(frozen=True)

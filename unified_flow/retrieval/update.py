@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from unified_flow.retrieval.converters import convertible
-from unified_flow.retrieval.converters.process import Converter
 from unified_flow.retrieval.discover import Found, FoundFile, Stamp
 from unified_flow.retrieval.document import (
     Document,
@@ -25,6 +24,7 @@ from unified_flow.retrieval.document import (
     refuse_unreadable,
 )
 from unified_flow.retrieval.roots import Root
+from unified_flow.sandbox.parent import Converter
 from unified_flow.text import terms
 
 Progress = Callable[[int, int], None]

@@ -5,9 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from unified_flow.retrieval.converters import INSTALL, UnusableError, convertible, missing
-from unified_flow.retrieval.converters.process import Bounds, Converter, lines_of, page_lines
+from unified_flow.retrieval.converters import (
+    INSTALL,
+    convertible,
+    lines_of,
+    missing,
+    module_of,
+    page_lines,
+)
 from unified_flow.retrieval.document import extension_of
+from unified_flow.sandbox import Bounds, UnusableError
+from unified_flow.sandbox.parent import Converter
 from unified_flow.tools.errors import FileUnusableError
 from unified_flow.tools.roots import Located, Roots
 
@@ -66,7 +74,7 @@ def converted(roots: Roots, located: Located) -> Converted:
         )
     try:
         with Converter(bounds) as converter:
-            parts = converter.convert(extension, data)
+            parts = converter.convert(module_of(extension), data)
     except UnusableError as exc:
         raise FileUnusableError(
             f"{located.shown} cannot be read: {exc}", hint="Mend the file, or name another."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from unified_flow.sandbox import Part
 from unified_flow.text.seen import is_seen
 
 if TYPE_CHECKING:
@@ -14,6 +16,12 @@ _AROUND = ("header", "footer", "aside")
 _ENOUGH = 200  # characters: less in a <main> means that the page is elsewhere
 _BLANK = re.compile(r"\n{3,}")
 _PERMALINK = re.compile(r"[¶#🔗]")
+
+
+def convert(data: bytes) -> Iterator[Part]:
+    """In the sandbox: the title as the trail."""
+    title, text = markdown(data.decode())
+    yield Part((title,), text.split("\n"))
 
 
 def markdown(page: str) -> tuple[str, str]:

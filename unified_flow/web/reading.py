@@ -1,25 +1,22 @@
-"""The bytes of a reply to its title and text. HTML and JSON are read in a process of their own."""
+"""The bytes of a reply to its title and text; whatever is no plain text is read in the sandbox."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import mimetypes
-import os
-import sys
-from functools import partial
 from importlib.util import find_spec
 
 from unified_flow.errors import ConfigError
-from unified_flow.retrieval.converters import Part, UnusableError, convertible, missing
-from unified_flow.retrieval.converters.process import Bounds, Converter, lines_of
+from unified_flow.retrieval.converters import convertible, lines_of, missing, module_of
 from unified_flow.retrieval.decode import UndecodableError
+from unified_flow.sandbox import Bounds, Part, UnusableError
+from unified_flow.sandbox.parent import Converter
 from unified_flow.tools.threads import in_daemon_thread
-from unified_flow.web import INSTALL, MAX_CHARS, FetchPolicy
+from unified_flow.web import INSTALL, MAX_CHARS, FetchPolicy, json_text, markdown
 from unified_flow.web.errors import PageUnusableError
 from unified_flow.web.media import Media, decoded
 
-_OUT_OF_MEMORY = 3
+MAX_TITLE = 500
 
 
 def html_of(url: str, body: bytes, media: Media) -> str:
@@ -34,13 +31,14 @@ async def read(
     if media.is_html:
         if find_spec("markdownify") is None:
             raise ConfigError("web pages need an extra", hint=INSTALL)
-        title, text = await _read_apart("html", url, page, policy)
+        title, text = await _laid_out(markdown.__name__, url, page, policy)
     elif media.is_json:
-        title, text = await _read_apart("json", url, _decoded(url, body, media), policy)
+        title, text = await _laid_out(json_text.__name__, url, _decoded(url, body, media), policy)
     elif media.is_text:
         title, text = "", _decoded(url, body, media)
     else:
-        title, text = "", await _converted(url, body, media, policy)
+        found = await _converted(_module_of(url, media), url, body, policy)
+        title, text = "", "\n".join(lines_of(found))
     if len(text) > MAX_CHARS:
         raise PageUnusableError(
             f"{url} cannot be read: it is more text than any page holds", url=url
@@ -61,53 +59,31 @@ def _decoded(url: str, body: bytes, media: Media) -> str:
         raise PageUnusableError(f"{url} is no text: {exc}", url=url) from exc
 
 
-async def _converted(url: str, body: bytes, media: Media, policy: FetchPolicy) -> str:
+def _module_of(url: str, media: Media) -> str:
     extension = mimetypes.guess_extension(media.type) or ""
     if not convertible(extension):
         raise PageUnusableError(f"{url} is {media.type[:80]}, which holds no text", url=url)
     if reason := missing(extension):
         raise ConfigError(f"{url} cannot be read: {reason}", hint=reason.rpartition(": ")[2])
-    bounds = Bounds(policy.timeout_s, policy.memory_bytes)
+    return module_of(extension)
+
+
+async def _laid_out(module: str, url: str, page: str, policy: FetchPolicy) -> tuple[str, str]:
+    [part] = await _converted(module, url, page.encode("utf-8", "replace"), policy)
+    return " ".join(part.trail)[:MAX_TITLE], "\n".join(part.lines)
+
+
+async def _converted(module: str, url: str, body: bytes, policy: FetchPolicy) -> list[Part]:
+    converter = Converter(Bounds(policy.timeout_s, policy.memory_bytes))
+
+    def convert() -> list[Part]:
+        with converter:
+            return converter.convert(module, body)
+
     try:
-        parts = await in_daemon_thread(partial(_convert, extension, body, bounds))
+        return await in_daemon_thread(convert)
     except UnusableError as exc:
         raise PageUnusableError(f"{url} cannot be read: {exc}", url=url) from exc
-    return "\n".join(lines_of(parts))
-
-
-def _convert(extension: str, body: bytes, bounds: Bounds) -> list[Part]:
-    with Converter(bounds) as converter:
-        return converter.convert(extension, body)
-
-
-async def _read_apart(kind: str, url: str, page: str, policy: FetchPolicy) -> tuple[str, str]:
-    # Nothing of the caller's environment but what Python needs to find this package.
-    kept = {key: os.environ[key] for key in ("PYTHONPATH",) if key in os.environ}
-    worker = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-B", "-m", "unified_flow.web.worker", kind,
-        str(policy.memory_bytes), str(int(policy.timeout_s) + 2),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=kept,
-        start_new_session=True,
-    )  # fmt: skip
-    try:
-        answer, _ = await worker.communicate(page.encode("utf-8", "replace"))
-    finally:
-        if worker.returncode is None:
-            worker.kill()
-            await worker.wait()
-    if worker.returncode == _OUT_OF_MEMORY:
-        memory = policy.memory_bytes / 1024 / 1024
-        raise PageUnusableError(
-            f"{url} cannot be read: it took more than {memory:,.0f} MiB of memory", url=url
-        )
-    if worker.returncode != 0:
-        raise PageUnusableError(
-            f"{url} cannot be read: the reader ended on it (status {worker.returncode})", url=url
-        )
-    found = json.loads(answer)
-    if "reason" in found:
-        raise PageUnusableError(f"{url} cannot be read: {found['reason']}", url=url)
-    return found["title"], found["text"]
+    except asyncio.CancelledError:
+        converter.kill()
+        raise

@@ -13,9 +13,10 @@ import pytest
 
 from tests.office import write_book, write_pdf, write_slides, write_word, write_workbook, zip_bomb
 from unified_flow.retrieval import converters, path_of
-from unified_flow.retrieval.converters import UnusableError
-from unified_flow.retrieval.converters.process import Bounds, Converter, lines_of, page_lines
+from unified_flow.retrieval.converters import lines_of, module_of, page_lines
 from unified_flow.retrieval.index import Index
+from unified_flow.sandbox import Bounds, UnusableError
+from unified_flow.sandbox.parent import Converter
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
 def test_the_process_that_converts_may_write_no_file() -> None:
     with Converter(Bounds()) as converter:
         with pytest.raises(UnusableError):
-            converter.convert(".docx", b"PK no more")
+            converter.convert(module_of(".docx"), b"PK no more")
         assert converter._process is not None
         limits = resource.prlimit(converter._process.pid, resource.RLIMIT_FSIZE)
     assert limits == (0, 0)
@@ -111,7 +112,7 @@ def test_a_book_is_read_in_the_order_of_its_spine(index: Index, shelf: Path) -> 
 def test_lines_and_pages_are_those_of_the_converted_text(shelf: Path) -> None:
     data = write_slides(shelf / "deck.pptx").read_bytes()
     with Converter() as converter:
-        parts = converter.convert(".pptx", data)
+        parts = converter.convert(module_of(".pptx"), data)
     lines = lines_of(parts)
     first, last = page_lines(parts)[2]
     assert lines[first - 1] == "Budget"
@@ -168,7 +169,9 @@ def test_a_document_opens_no_other_file(entity: str, shelf: Path, tmp_path: Path
                 archive.writestr(name, data)
         with Converter() as converter:
             try:
-                shown = "\n".join(lines_of(converter.convert(path.suffix, path.read_bytes())))
+                shown = "\n".join(
+                    lines_of(converter.convert(module_of(path.suffix), path.read_bytes()))
+                )
             except UnusableError as exc:
                 shown = str(exc)
         assert "hushhush" not in shown
@@ -203,15 +206,15 @@ def test_a_conversion_that_takes_too_much_memory_is_ended(index: Index, shelf: P
 def test_a_converter_that_was_killed_is_started_anew(shelf: Path) -> None:
     data = write_book(shelf / "novel.epub").read_bytes()
     with Converter() as converter:
-        assert converter.convert(".epub", data)
+        assert converter.convert(module_of(".epub"), data)
         process = converter._process
         assert process is not None
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        assert converter.convert(".epub", data)
+        assert converter.convert(module_of(".epub"), data)
         with pytest.raises(UnusableError):
-            converter.convert(".pdf", b"no")
-        assert converter.convert(".epub", data)
+            converter.convert(module_of(".pdf"), b"no")
+        assert converter.convert(module_of(".epub"), data)
 
 
 def test_without_the_extra_it_says_what_to_install_and_reads_once_it_is_there(

@@ -1,15 +1,15 @@
-"""Files that are no text: one module a format, run in a process of its own by `process.py`.
+"""Files that are no text: one module a format, run in the sandbox.
 
 Each module has `convert(data)`, which yields `Part`s and raises `UnusableError` with a reason for
-a person, and `NEEDS`, the library that it imports late (the extra `documents`); EPUB needs none.
+a person, and imports its library late (the extra `documents`); EPUB needs none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+
+from unified_flow.sandbox import Part
 
 INSTALL = "pip install 'unified-flow[documents]'"
 
@@ -26,27 +26,6 @@ FORMATS: dict[str, tuple[str, str, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Part:
-    """A stretch of the document under one trail of headings; `lead` is its own heading as text.
-
-    `page` is the page or slide, from 1, where the format has them.
-    """
-
-    trail: tuple[str, ...]
-    lines: list[str]
-    lead: tuple[str, ...] = ()
-    page: int | None = None
-
-
-class UnusableError(Exception):
-    """The message is the reason, for a person."""
-
-
-class ConversionLimitError(UnusableError):
-    """More than a document holds: pages, text, or what an archive unpacks to."""
-
-
 def convertible(extension: str) -> bool:
     return extension in FORMATS
 
@@ -60,10 +39,25 @@ def missing(extension: str) -> str | None:
     return f"{name} files need an extra: {INSTALL}"
 
 
-def parts(extension: str, data: bytes) -> Iterator[Part]:
-    """In the converting process only: imports the library."""
-    from importlib import import_module
+def module_of(extension: str) -> str:
+    """What converts it, in the sandbox."""
+    return f"{__name__}.{FORMATS[extension][0]}"
 
-    module = import_module(f"{__name__}.{FORMATS[extension][0]}")
-    found: Iterator[Part] = module.convert(data)
+
+def lines_of(parts: list[Part]) -> list[str]:
+    """The document as text: what `line` of a passage counts, and what `file.read` shows."""
+    found: list[str] = []
+    for part in parts:
+        found += [*part.lead, *part.lines, ""]
+    return found
+
+
+def page_lines(parts: list[Part]) -> dict[int, tuple[int, int]]:
+    """Page to its (first line, last line) in `lines_of`, both from 1."""
+    found: dict[int, tuple[int, int]] = {}
+    line = 0
+    for part in parts:
+        first, line = line + 1, line + len(part.lead) + len(part.lines) + 1
+        if part.page is not None:
+            found[part.page] = (found.get(part.page, (first, 0))[0], line)
     return found

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from unified_flow.retrieval.converters import ConversionLimitError, Part, UnusableError
+from unified_flow.sandbox import ConversionLimitError, Part, UnusableError
 
 MAX_PAGES = 5_000
 MAX_BOOKMARKS = 20_000

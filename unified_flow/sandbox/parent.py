@@ -1,8 +1,4 @@
-"""Converting documents in another process, within bounds of time and memory.
-
-A converter reads what strangers wrote with libraries that are not ours, some of them native: it
-may hang, crash or take all memory, and then one file is skipped, not the whole index lost.
-"""
+"""Asking the process that reads strangers' documents, and ending it."""
 
 from __future__ import annotations
 
@@ -13,27 +9,16 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from unified_flow.retrieval.converters import Part, UnusableError
+from unified_flow.sandbox import OUT_OF_MEMORY, Bounds, Part, UnusableError
 
-_OUT_OF_MEMORY = 3
 _MAX_ANSWER = 512 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """Of one file. The memory is that of the converting process."""
-
-    timeout_s: float = 60.0
-    memory_bytes: int = 1024 * 1024 * 1024
-    file_bytes: int = 64 * 1024 * 1024
-
-
 class Converter:
-    """Starts its process with the first file and ends it with `close`. One file at a time."""
+    """Starts its process with the first document and ends it with `close`. One at a time."""
 
     def __init__(self, bounds: Bounds | None = None) -> None:
         self.bounds = bounds or Bounds()
@@ -57,13 +42,19 @@ class Converter:
             self._process.communicate()
             self._process = None
 
-    def convert(self, extension: str, data: bytes) -> list[Part]:
-        """Raises UnusableError, whose message is the reason to skip the file."""
+    def kill(self) -> None:
+        """From another thread: `convert` comes to its end."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def convert(self, module: str, data: bytes) -> list[Part]:
+        """What `module` makes of it. Raises UnusableError, whose message is the reason why not."""
         with self._lock:
             try:
-                answer = json.loads(self._ask(extension, data))
+                answer = json.loads(self._ask(module, data))
             except BaseException:
-                self.close()  # it may still be busy with this file
+                self.close()  # it may still be busy with this one
                 raise
         if "reason" in answer:
             raise UnusableError(answer["reason"])
@@ -72,11 +63,11 @@ class Converter:
             for trail, lines, lead, page in answer["parts"]
         ]
 
-    def _ask(self, extension: str, data: bytes) -> bytes:
+    def _ask(self, module: str, data: bytes) -> bytes:
         process = self._running()
         deadline = time.monotonic() + self.bounds.timeout_s
         head = {
-            "extension": extension,
+            "module": module,
             "bytes": len(data),
             "timeout_s": self.bounds.timeout_s,
         }
@@ -110,20 +101,20 @@ class Converter:
     def _why_it_ended(self) -> str:
         assert self._process is not None
         code = self._process.wait()
-        if code == _OUT_OF_MEMORY:
+        if code == OUT_OF_MEMORY:
             memory = self.bounds.memory_bytes / 1024 / 1024
             return f"converting it took more than {memory:,.0f} MiB of memory"
         return f"the converter ended on it ({f'signal {-code}' if code < 0 else f'status {code}'})"
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:
-            self.close()  # it ended between two files
+            self.close()  # it ended between two documents
         if self._process is None:
             # Nothing of the caller's environment but what Python needs to find this package;
             # -P so that no module is taken from the folder that is being indexed.
             kept = {key: os.environ[key] for key in ("PYTHONPATH",) if key in os.environ}
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-B", "-m", f"{__package__}.worker",
+                [sys.executable, "-P", "-B", "-m", f"{__package__}.child",
                  str(self.bounds.memory_bytes)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -132,22 +123,3 @@ class Converter:
                 start_new_session=True,
             )  # fmt: skip
         return self._process
-
-
-def lines_of(parts: list[Part]) -> list[str]:
-    """The document as text: what `line` of a passage counts, and what `file.read` shows."""
-    found: list[str] = []
-    for part in parts:
-        found += [*part.lead, *part.lines, ""]
-    return found
-
-
-def page_lines(parts: list[Part]) -> dict[int, tuple[int, int]]:
-    """Page to its (first line, last line) in `lines_of`, both from 1."""
-    found: dict[int, tuple[int, int]] = {}
-    line = 0
-    for part in parts:
-        first, line = line + 1, line + len(part.lead) + len(part.lines) + 1
-        if part.page is not None:
-            found[part.page] = (found.get(part.page, (first, 0))[0], line)
-    return found

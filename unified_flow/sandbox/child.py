@@ -1,9 +1,9 @@
-"""The process that documents are converted in: what never ends, or takes all memory, ends here.
+"""The process that reads strangers' documents: what never ends, or takes all memory, ends here.
 
-Reads files from its input, opens none, and writes none. On its input, for each file, a line of
-JSON {extension, bytes, timeout_s} and the bytes; on its output a line of JSON for each: {parts}
-(each [trail, lines, lead, page]) or {reason}. The first argument is the memory it may use, in
-bytes.
+It opens no file but those of its libraries, and writes none. On its input, for each document, a
+line of JSON {module, bytes, timeout_s} and the bytes; on its output a line of JSON for each:
+{parts} (each [trail, lines, lead, page]) or {reason}. The first argument is the memory it may use,
+in bytes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import signal
 import sys
 import warnings
 from dataclasses import astuple
+from importlib import import_module
 
-from unified_flow.retrieval.converters import ConversionLimitError, UnusableError, parts
+from unified_flow.sandbox import OUT_OF_MEMORY, ConversionLimitError, UnusableError
 
 MAX_CHARS = 32 * 1024 * 1024
 _XML_NO_MEMORY = 2
@@ -37,9 +38,9 @@ def main() -> None:
         # Ends the process even within a library, and when nobody waits for it any more.
         signal.alarm(int(asked["timeout_s"]) + 2)
         try:
-            answer = _answer(asked["extension"], data)
+            answer = _answer(asked["module"], data)
         except MemoryError:
-            os._exit(3)
+            os._exit(OUT_OF_MEMORY)
         signal.alarm(0)
         answers.write(answer + "\n")
         answers.flush()
@@ -52,11 +53,11 @@ def _limit(which: int, value: int) -> None:
     resource.setrlimit(which, (value, value))
 
 
-def _answer(extension: str, data: bytes) -> str:
+def _answer(module: str, data: bytes) -> str:
     found = []
     size = 0
     try:
-        for part in parts(extension, data):
+        for part in import_module(module).convert(data):
             size += sum(map(len, part.lines)) + len(part.lines)
             if size > MAX_CHARS:
                 raise ConversionLimitError(f"more than {MAX_CHARS // 1024 // 1024} MiB of text")
@@ -65,8 +66,10 @@ def _answer(extension: str, data: bytes) -> str:
         if _for_want_of_memory(exc):
             raise MemoryError from exc
         return json.dumps({"reason": str(exc)})
-    except (MemoryError, RecursionError):
+    except MemoryError:
         raise
+    except RecursionError:
+        return json.dumps({"reason": "its elements lie too deep in one another"})
     except Exception as exc:  # noqa: BLE001 -- whatever a library does with a broken file
         return json.dumps({"reason": f"broken: {type(exc).__name__}: {exc}"[:200]})
     return json.dumps({"parts": found})

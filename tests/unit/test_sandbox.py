@@ -1,0 +1,79 @@
+"""The process that reads what strangers wrote, held to its bounds."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from unified_flow.sandbox import Bounds, UnusableError
+from unified_flow.sandbox.parent import Converter
+from unified_flow.web import json_text, markdown
+
+JSON, HTML = json_text.__name__, markdown.__name__
+MIB = 1024 * 1024
+
+
+def test_what_takes_all_memory_is_not_read_and_the_next_one_is() -> None:
+    numbers = b"[" + b"0.1," * 5_000_000 + b"1]"  # 20 MB, and eight times that once it is read
+    with Converter(Bounds(memory_bytes=200 * MIB)) as converter:
+        with pytest.raises(UnusableError, match="more than 200 MiB of memory"):
+            converter.convert(JSON, numbers)
+        assert converter.convert(JSON, b"[1]")[0].lines == ["[", " 1", "]"]
+
+
+def test_html_that_takes_all_memory() -> None:
+    page = b"<p>" * 3_000_000
+    with (
+        Converter(Bounds(memory_bytes=200 * MIB)) as converter,
+        pytest.raises(UnusableError, match=r"memory|ended on it"),
+    ):
+        converter.convert(HTML, page)
+
+
+def test_a_module_that_prints_does_not_disturb_the_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loud.py").write_text(
+        "import os, pathlib\nfrom unified_flow.sandbox import Part\n"
+        "def convert(data):\n"
+        "    print('{}'); os.write(1, b'{}\\n')\n"
+        "    if data == b'leave': os._exit(7)\n"
+        "    if data == b'write': pathlib.Path(__file__).with_name('new').write_text('x')\n"
+        "    if data == b'wait':\n"
+        "        while True: pass\n"
+        "    yield Part(('a',), [data.decode()])\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{tmp_path}")
+    with Converter(Bounds(timeout_s=5)) as converter:
+        assert converter.convert("loud", b"said")[0].lines == ["said"]
+        for data, said in ((b"leave", "status 7"), (b"write", "broken: OSError|signal 25")):
+            with pytest.raises(UnusableError, match=said):
+                converter.convert("loud", data)
+        threading.Timer(0.3, converter.kill).start()
+        started = time.monotonic()
+        with pytest.raises(UnusableError, match="signal 9"):
+            converter.convert("loud", b"wait")
+        assert time.monotonic() - started < 4
+
+
+def test_a_lower_limit_of_whoever_starts_it_holds() -> None:
+    """Such as `ulimit -v`: a limit that cannot be raised is no reason not to read."""
+    script = (
+        "import sys\nfrom unified_flow.sandbox.parent import Converter\n"
+        f"with Converter() as c: print(c.convert({HTML!r}, b'<p>fine')[0].lines[0])"
+    )
+    limit = 900 * MIB
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert done.stdout == "fine\n", done.stderr
