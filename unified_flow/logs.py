@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from interventions.home import open_private
@@ -93,7 +93,9 @@ class _PrivateFile(logging.Handler):
             finally:
                 os.close(descriptor)
         except OSError:
-            sys.stderr.write(line)  # a full disk is just what has to be heard of
+            # A full disk is just what has to be heard of; where stderr is on it, nobody is left.
+            with suppress(OSError, ValueError):
+                sys.stderr.write(line)
 
     def _turn_over(self, descriptor: int) -> None:
         """Once, however many processes find the file full."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,16 @@ def test_a_full_file_makes_room(home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "line 99," in text
     assert text.count("\n") == len([line for line in text.splitlines() if line])
     assert "hunter2" not in text
+
+
+def test_a_disk_that_is_full_keeps_nobody_from_going_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its own file takes the line, nor stderr, which is often a file beside it."""
+    (home / "logs").write_text("no folder")
+    full = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115 - to close it is an error, too
+    monkeypatch.setattr(sys, "stderr", full)
+    with logs.logged(home):
+        logging.getLogger("unified_flow").error("once")
+    with pytest.raises(OSError, match="No space left"):
+        full.close()
