@@ -31,6 +31,14 @@ def make(home: Path, docs: None, **over: Any) -> UnifiedFlow:
     return test_resume.make(home, docs, **{"synthesis": NOTHING_CLAIMED, **over})
 
 
+async def cancelled() -> None:
+    """As Ctrl-C does it: from outside of the tool."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+
+
 class Text(Arguments):
     text: str
 
@@ -41,6 +49,8 @@ def writer(path: Path, then: BaseException | None = None) -> Tool:
     async def run(args: Text) -> ToolOutput:
         with path.open("a") as file:
             file.write(args.text)
+        if isinstance(then, asyncio.CancelledError):
+            await cancelled()
         if then is not None:
             raise then
         return ToolOutput("written")
@@ -140,6 +150,8 @@ def test_a_policy_that_tries_again_does_not_repeat_a_write(home: Path, tmp_path:
 
 def look(then: BaseException | None = None) -> Tool:
     async def run(args: Text) -> ToolOutput:
+        if isinstance(then, asyncio.CancelledError):
+            await cancelled()
         if then is not None:
             raise then
         return ToolOutput("seen")

@@ -16,6 +16,7 @@ import pytest
 from interventions.resumers import BegunCall, Settled
 from tests import forked
 from tests.answers import COMPLETE, NOTHING_CLAIMED, QUESTION, journal_lines, script
+from tests.integration.test_at_most_once import cancelled
 from tests.servers.model_server import ModelServer
 from unified_flow.flow import UnifiedFlow
 from unified_flow.journal import read
@@ -46,7 +47,8 @@ def cut_off(home: Path, model_server: ModelServer) -> None:
     model_server.script = script(planner=[WRITE, COMPLETE], synthesis=NOTHING_CLAIMED)
 
     async def run(args: Note) -> ToolOutput:
-        raise asyncio.CancelledError
+        await cancelled()
+        return ToolOutput("written")
 
     writer = Tool("note.write", "writes", Note, frozenset({Access.WRITES}), run)
     flow = UnifiedFlow(

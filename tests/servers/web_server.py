@@ -10,6 +10,7 @@ of 127.0.0.0/8 is a server of its own. With `tls` it speaks https.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import socket
 import ssl
@@ -190,7 +191,8 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         exc = sys.exception()
-        if not isinstance(exc, ConnectionError | ssl.SSLError):  # the client may leave
+        gone = isinstance(exc, OSError) and exc.errno == errno.ENOTCONN
+        if not gone and not isinstance(exc, ConnectionError | ssl.SSLError):  # the client may leave
             self.owner.problems.append(repr(exc))
 
 
