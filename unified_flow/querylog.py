@@ -5,11 +5,10 @@ It holds what links a request to its turn and its failure, and nothing that was 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
-from interventions.home import open_private
+from interventions import jsonl
 from unified_flow.events import now, stamp
 from unified_flow.journal import encode
 from unified_flow.turn import Turn
@@ -24,12 +23,8 @@ class QueryLog:
         self.append(line_of(turn, error_type=error_type, code=code))
 
     def append(self, line: dict[str, Any]) -> None:
-        """Raises OSError. One write, so that lines of several processes do not mix."""
-        descriptor = open_private(self.path, os.O_WRONLY | os.O_APPEND)
-        try:
-            os.write(descriptor, encode(line) + b"\n")
-        finally:
-            os.close(descriptor)
+        """Raises OSError if it is not written whole."""
+        jsonl.append(self.path, encode(line))
 
 
 def line_of(turn: Turn, *, error_type: str | None, code: str | None) -> dict[str, Any]:
