@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 import uuid
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import pytest
 
 from tests.answers import DRAFT, scripted_flow
 from unified_flow.errors import RetrievalError
-from unified_flow.sessions import SessionStore
+from unified_flow.sessions import SessionStore, database
+from unified_flow.sqlite_file import is_locked
 from unified_flow.turn import Turn
 
 
@@ -70,6 +72,21 @@ def test_a_broken_store_is_a_failure_and_not_an_empty_history(store: SessionStor
     with pytest.raises(RetrievalError, match=r"sessions\.sqlite3") as raised:
         store.recent("a", before=99, limit=5)
     assert isinstance(raised.value.__cause__, sqlite3.DatabaseError)
+    assert "aside" in str(raised.value.hint)
+
+
+def test_a_store_that_another_process_holds_is_waited_for_and_never_put_aside(
+    home: Path, store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = _ask(home, "a", "one?")
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(RetrievalError, match="is locked by another process") as raised:
+            store.save(replace(turn, turn_id=turn.turn_id + 1, request_id="another"))
+        assert str(raised.value.hint).startswith("Wait")
+        assert is_locked(raised.value.__cause__)
+    assert len(store.recent("a", before=99, limit=5)) == 1
 
 
 def test_a_message_that_is_delivered_again_is_kept_once_and_answered_as_it_was(

@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Literal
 
 import httpx
 
 from unified_flow import errors
 from unified_flow.policies import Failure
+from unified_flow.sqlite_file import is_locked
 
 Kind = Literal["transient", "recoverable", "permanent"]
 
@@ -26,7 +26,6 @@ _UNUSABLE = (
     errors.NotJSONError,
     errors.SchemaMismatchError,
 )
-_LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 
 def kind_of(failure: Failure) -> Kind:
@@ -45,6 +44,4 @@ def kind_of(failure: Failure) -> Kind:
 
 def _is_locked(error: BaseException) -> bool:
     """Whether another process holds the store; the stores say so in their own words."""
-    cause = error.__cause__ if isinstance(error, errors.RetrievalError) else error
-    name = getattr(cause, "sqlite_errorname", "") if isinstance(cause, sqlite3.Error) else ""
-    return name.startswith(_LOCKED)
+    return is_locked(error.__cause__ if isinstance(error, errors.RetrievalError) else error)

@@ -31,6 +31,7 @@ from unified_flow.retrieval.statistics import Statistics, statistics
 from unified_flow.retrieval.update import Progress
 from unified_flow.retrieval.web_pages import Fetch
 from unified_flow.sandbox import Bounds
+from unified_flow.sqlite_file import is_broken
 
 SUFFIX = ".sqlite3"
 
@@ -130,7 +131,7 @@ class Index:
             try:
                 report = self._refreshed(wanted)
             except sqlite3.DatabaseError as exc:
-                if not (rebuild and store.is_broken(exc)):
+                if not (rebuild and is_broken(exc)):
                     raise
                 self.close()
                 store.delete_files(self.path)

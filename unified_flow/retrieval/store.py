@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -15,7 +14,7 @@ import snowballstemmer
 import stopwordsiso
 
 from interventions.home import make_private_folder
-from unified_flow.errors import RetrievalError
+from unified_flow import sqlite_file
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -77,41 +76,9 @@ def version() -> str:
     return found.hexdigest()
 
 
-@contextmanager
-def failures(path: Path, hint: str) -> Iterator[None]:
-    """Turns what SQLite and the system say of `path` into a RetrievalError."""
-    try:
-        yield
-    except sqlite3.Error as exc:
-        name = getattr(exc, "sqlite_errorname", "")
-        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            raise RetrievalError(
-                f"The document index {path} is locked by another process",
-                hint="Wait until the other process has finished indexing, then try again.",
-            ) from exc
-        if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
-            raise RetrievalError(
-                f"The document index {path} cannot be opened: {exc}",
-                hint=f"Give yourself read and write access to {path.parent} and what is in it.",
-            ) from exc
-        if name.startswith("SQLITE_FULL"):
-            raise RetrievalError(
-                f"There is no room on the disk for the document index {path}",
-                hint="Free some space, then try again; the old index is untouched.",
-            ) from exc
-        raise RetrievalError(f"The document index {path} is broken: {exc}", hint=hint) from exc
-    except OSError as exc:
-        raise RetrievalError(
-            f"The document index {path} cannot be opened: {exc.strerror or exc}",
-            hint=f"Give yourself read and write access to {path.parent} and what is in it.",
-        ) from exc
-
-
-def is_broken(exc: sqlite3.DatabaseError) -> bool:
-    """Whether the file itself is at fault, not the access to it."""
-    name = getattr(exc, "sqlite_errorname", "SQLITE_CORRUPT")
-    others = ("BUSY", "LOCKED", "CANTOPEN", "READONLY", "PERM", "FULL", "IOERR")
-    return not name.startswith(tuple(f"SQLITE_{other}" for other in others))
+def failures(path: Path, hint: str) -> AbstractContextManager[None]:
+    """`hint`: what to do about a broken one."""
+    return sqlite_file.failures(path, "The document index", broken=hint)
 
 
 def is_writable(path: Path) -> bool:

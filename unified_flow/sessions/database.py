@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from interventions.home import open_private
-from unified_flow.errors import RetrievalError
+from unified_flow.sqlite_file import failures
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS turns (
@@ -29,6 +29,7 @@ CREATE INDEX IF NOT EXISTS messages_of_session ON messages (session_id, turn_id)
 CREATE VIRTUAL TABLE IF NOT EXISTS turn_terms USING fts5 (terms, session_id UNINDEXED);
 """
 BUSY_TIMEOUT_S = 5.0
+BEGIN_ANEW = "Restore it from a copy, or move the file aside to begin anew."
 
 
 class Database:
@@ -52,14 +53,8 @@ class Database:
 
     @contextmanager
     def open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with self._lock:
-                yield self._connected()
-        except (sqlite3.Error, OSError) as exc:
-            raise RetrievalError(
-                f"the session store {self.path} cannot be used: {exc}",
-                hint="move the file aside to begin anew, or restore it from a copy",
-            ) from exc
+        with failures(self.path, "The session store", broken=BEGIN_ANEW), self._lock:
+            yield self._connected()
 
     def _connected(self) -> sqlite3.Connection:
         """The connection to the file that lies there now: it may have been moved aside."""

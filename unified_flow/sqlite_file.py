@@ -1,0 +1,61 @@
+"""What SQLite and the system say of a file of ours, told with what to do about it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from unified_flow.errors import RetrievalError
+
+_LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_CLOSED = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")
+_FULL = ("SQLITE_FULL",)
+_UNREADABLE = ("SQLITE_IOERR",)
+
+
+@contextmanager
+def failures(path: Path, what: str, *, broken: str) -> Iterator[None]:
+    """Turns them into a RetrievalError about `what`, such as "The document index"; `broken` is what
+    to do if it is the file itself that is at fault."""
+    try:
+        yield
+    except sqlite3.Error as exc:
+        if is_locked(exc):
+            raise RetrievalError(
+                f"{what} {path} is locked by another process",
+                hint="Wait until that process is done with it, then try again.",
+            ) from exc
+        if _name(exc).startswith(_CLOSED):
+            raise _closed(path, what, str(exc)) from exc
+        if _name(exc).startswith(_FULL):
+            raise RetrievalError(
+                f"There is no room on the disk for {what[0].lower()}{what[1:]} {path}",
+                hint="Free some space, then try again; what it held is untouched.",
+            ) from exc
+        raise RetrievalError(f"{what} {path} is broken: {exc}", hint=broken) from exc
+    except OSError as exc:
+        raise _closed(path, what, exc.strerror or str(exc)) from exc
+
+
+def is_locked(exc: BaseException | None) -> bool:
+    """Whether another process holds the file."""
+    return isinstance(exc, sqlite3.Error) and _name(exc).startswith(_LOCKED)
+
+
+def is_broken(exc: sqlite3.DatabaseError) -> bool:
+    """Whether the file itself is at fault, not the access to it."""
+    return not _name(exc).startswith((*_LOCKED, *_CLOSED, *_FULL, *_UNREADABLE))
+
+
+def _name(exc: sqlite3.Error) -> str:
+    """Empty where it is not SQLite that speaks."""
+    return getattr(exc, "sqlite_errorname", "")
+
+
+def _closed(path: Path, what: str, said: str) -> RetrievalError:
+    return RetrievalError(
+        f"{what} {path} cannot be opened: {said}",
+        hint=f"Give yourself read and write access to {path.parent} and what is in it.",
+    )
