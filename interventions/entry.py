@@ -123,9 +123,20 @@ def _merged(row: dict[str, Any]) -> dict[str, Any]:
     return row | odd if odd else row
 
 
+def turns_of(entry: Entry) -> list[int]:
+    """Its own turn, and those that are counted on it; empty for a failure outside any turn."""
+    own: list[int] = [entry["turn_id"]] if entry["turn_id"] else []
+    return own + list(entry.get("turns") or ())
+
+
 def is_about(entry: Entry, turn_id: int) -> bool:
     """Whether the turn is the entry's own, or is counted on it."""
-    return entry["turn_id"] == turn_id or turn_id in (entry.get("turns") or ())
+    return turn_id in turns_of(entry)
+
+
+def turns_needed(entries: Iterable[Entry]) -> set[int]:
+    """The turns that open entries are about."""
+    return {turn for entry in entries if is_open(entry) for turn in turns_of(entry)}
 
 
 def is_open(entry: Entry) -> bool:

@@ -12,6 +12,7 @@ from unified_flow.events import TurnStarted
 from unified_flow.folding import fold
 from unified_flow.journal import NAME, first_line, read
 from unified_flow.page import markdown
+from unified_flow.resuming.errors import NoSuchTurnError
 from unified_flow.turn import Turn
 from unified_flow.turn_folders import TurnFolders
 from unified_flow.turn_lock import is_held
@@ -50,6 +51,25 @@ class TurnArchive:
         if turn.turn_id not in (0, turn_id):
             raise _damaged(folder, f"it is the journal of turn {turn.turn_id}")
         return turn if turn.turn_id else None  # killed before its first line
+
+    def require(self, turn_id: int) -> Turn:
+        """`load`. Raises NoSuchTurnError too."""
+        turn = self.load(turn_id)
+        if turn is None:
+            raise self.no_such_turn(turn_id)
+        return turn
+
+    def no_such_turn(self, turn_id: int) -> NoSuchTurnError:
+        folder = self.folders.path(turn_id)
+        if folder.is_dir():
+            return NoSuchTurnError(
+                f"turn {turn_id} was never begun: there is nothing in its journal, {folder / NAME}",
+                hint="ask its question again; unified-flow turns prune removes the folder",
+            )
+        return NoSuchTurnError(
+            f"there is no turn {turn_id} in {self.folders.root}",
+            hint="the turns: unified-flow turns list",
+        )
 
     def find(self, name: str) -> Turn | None:
         """A turn by its number or its request id."""

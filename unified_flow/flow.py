@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,11 +19,7 @@ from unified_flow.errors import (
     QueueFullError,
     RetrievalError,
 )
-from unified_flow.events import (
-    HistoryRead,
-    TurnResumed,
-    TurnStarted,
-)
+from unified_flow.events import HistoryRead, TurnStarted
 from unified_flow.handler import handle
 from unified_flow.ledger import Ledger, Observer
 from unified_flow.question import (
@@ -124,22 +120,13 @@ class UnifiedFlow:
                     raise
                 return ledger.turn
 
-    async def resume(
-        self,
-        turn_id: int,
-        decide: Callable[[Turn], TurnResumed],
-        *,
-        observer: Observer | None = None,
-    ) -> Turn:
-        """Let a turn on disk go on as `decide` says; everything else is as in `process`.
+    async def resume(self, ledger: Ledger) -> Turn:
+        """A turn on disk that was taken up, and whose ledger says that it goes on, to its end.
 
-        `resuming.run.resume_turn` decides as a person expects and is what most callers want.
-        Raises what `decide` raises, BlockingIOError if somebody runs the turn, FileNotFoundError
-        if there is none, and the phase's PhaseError once a failure is recorded.
+        `resuming.run.resume_turn` does all of it as a person expects, and is what most callers
+        want. Raises the phase's PhaseError once a failure is recorded.
         """
-        folder = self.services.folders.path(turn_id)
         course = Course.begin(self.services.policy.bounds)
-        ledger = Ledger(folder, observer, first=decide)
         with self._kept_if_needed(ledger, course):
             return await run_turn(ledger, course, self.services)
 

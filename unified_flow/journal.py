@@ -130,11 +130,7 @@ class Journal:
             self._waiting = b""
 
     def drop(self) -> None:
-        """What waits is not to be written: nobody will read it."""
-        self._waiting = b""
-
-    def forget(self) -> None:
-        """What waits and found no room is not written later either."""
+        """What waits is not written later either: nobody will read it, or it found no room."""
         self._waiting = b""
 
     def _write(self, data: bytes, *, durable: bool) -> None:

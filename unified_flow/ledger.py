@@ -72,7 +72,7 @@ class Ledger:
         try:
             self.flush()
         except OSError:
-            self._journal.forget()
+            self._journal.drop()
             raise
         self._took(event)
 

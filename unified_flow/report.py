@@ -19,7 +19,7 @@ from unified_flow.kit import Kit
 from unified_flow.messages import safe_message
 from unified_flow.phases import BY_NAME
 from unified_flow.policies import Failure
-from unified_flow.resuming.settling import settle
+from unified_flow.resuming.settling import Word, settle
 from unified_flow.services import Services
 from unified_flow.turn import Turn
 from unified_flow.web.errors import PageError
@@ -133,22 +133,24 @@ def _request(
         home=services.home,
     )
     changes: dict[str, Any] = {"error_type": LoopLimitError.__name__} if limit else {}
-    # A failure in an earlier phase says nothing of the one that the retried intervention is about.
+    # What a failure in another phase means for the retried intervention is `settle`'s to say.
     retry = turn.retry
-    if retry is not None and (retry.passed or retry.phase == failure.phase):
+    if retry is not None and retry.phase == failure.phase:
         changes |= {"retry_of": retry.intervention_id}
     return request.model_copy(update=changes)
 
 
 def _close_what_was_passed(failure: Failure, turn: Turn, services: Services) -> None:
     """A later phase failed: the intervention that was retried is solved, and makes room."""
-    if turn.retry is None or turn.retry.phase == failure.phase:
+    retry = turn.retry
+    if retry is None or retry.phase == failure.phase:
         return
     try:
         archive = TurnArchive(services.folders)
-        settle(turn, services.queue, archive, outcome=f"failed in {failure.phase}")
+        word = Word(retry.note, retry.by, retry.via, frozenset({retry.intervention_id}))
+        settle(turn, services.queue, archive, word, outcome=f"failed in {failure.phase}")
     except QueueError as exc:
-        logger.critical("%s could not be resolved: %s", turn.retry.intervention_id, exc)
+        logger.critical("%s could not be resolved: %s", retry.intervention_id, exc)
 
 
 def tell_outside_a_phase(

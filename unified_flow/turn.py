@@ -12,6 +12,7 @@ from unified_flow.sections import Sections
 
 Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
 
+FINISHED: tuple[Status, ...] = ("answered", "clarify", "abandoned", "silenced")
 
 _KIND = {"llm_error": "LLM_ERROR", "parse_error": "LLM_ERROR", "retrieval_error": "RETRIEVAL_ERROR"}
 

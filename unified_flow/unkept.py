@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any
 
 from interventions import InterventionQueue
+from interventions.entry import turns_needed
 from interventions.errors import QueueError
 from unified_flow.journal import NAME
 from unified_flow.turn_folders import TurnFolders
@@ -64,13 +65,11 @@ class Unkept:
 
     def remove_closed(self) -> int:
         """How many were removed. Never raises: the next look may have more luck."""
-        from unified_flow.resuming.upkeep import needed  # which knows the flow
-
         try:
             if self._waiting is None:
                 self._waiting = unkept(self._folders)
             told = self._waiting - self._untold  # before the queue is read
-            closed = told - needed(self._queue.entries())
+            closed = told - turns_needed(self._queue.entries())
             removed = {turn_id for turn_id in closed if self._remove(turn_id)}
             self._waiting -= removed
             return len(removed)

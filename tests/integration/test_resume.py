@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from interventions import Admission, InterventionQueue, InterventionRequest
+from interventions.home import lock_file
+from interventions.lock import FairLock
 from tests.answers import (
     APPROVE,
     COMPLETE,
@@ -66,8 +68,8 @@ def ask(flow: UnifiedFlow) -> Turn | errors.PhaseError:
         return exc
 
 
-def resume(flow: UnifiedFlow, **wanted: Any) -> Resumed:
-    return asyncio.run(resume_turn(flow, 1, Resumption(**wanted)))
+def resume(flow: UnifiedFlow, turn: int = 1, **wanted: Any) -> Resumed:
+    return asyncio.run(resume_turn(flow, turn, Resumption(**wanted)))
 
 
 def asked(flow: UnifiedFlow) -> list[str]:
@@ -318,7 +320,8 @@ def test_the_turn_that_is_judged_is_the_one_that_ran(
                 phase="synthesis", runner=runner, by="b", via="cli", config_digest="c"
             )
             folder = home / "shared_state/turns/turn_000001"
-            others.append(Ledger(folder, first=lambda turn: event))
+            others.append(Ledger(folder))
+            others[0].begin(event)
 
     monkeypatch.setattr(flow, "resume", then_another)
     resumed = resume(flow, note="n")
@@ -451,3 +454,39 @@ def test_revise_is_allowed_again_after_its_limit(home: Path, docs: Path) -> None
     assert open_entries(home)[0]["context"]["loop"] == "revise"
     resumed = resume(make(home, docs, validation=[verdict("REVISE"), APPROVE]))
     assert resumed.turn.status == "answered"
+
+
+def test_what_could_not_be_closed_when_it_was_solved_is_closed_by_the_next_retry(
+    home: Path, docs: Path
+) -> None:
+    """The queue was locked just then: a verified fix is never lost, nor the note of its person."""
+    ask(make(home, docs, synthesis=BROKEN))
+    (entry,) = open_entries(home)
+    impatient = make(home, docs, validation=BROKEN)
+    services = replace(impatient.services, queue=InterventionQueue(home, lock_timeout_s=0.05))
+    with FairLock(lock_file(home)).hold(1):
+        resumed = resume(UnifiedFlow(services), note="restarted", intervention_id=entry["id"])
+    assert (resumed.passed, resumed.closed) == (True, None)
+    assert "lock" in (resumed.trouble or "")
+    done = resume(make(home, docs), note="mended both", intervention_id=entry["id"])
+    assert done.closed == entry["id"]
+    resolution = InterventionQueue(home).find(entry["id"])["resolutions"][-1]
+    assert (resolution["verified"], resolution["turn_status"]) == (True, "answered")
+
+
+def test_one_that_blocks_others_is_not_closed_by_a_later_failure_of_its_own_turn(
+    home: Path, docs: Path
+) -> None:
+    for _ in range(6):
+        ask(make(home, docs, synthesis=BROKEN))
+    counting = next(entry for entry in open_entries(home) if entry.get("turns"))
+    own = counting["turn_id"]
+    resumed = resume(
+        make(home, docs, validation=BROKEN), turn=own, note="mended", intervention_id=counting["id"]
+    )
+    assert (resumed.passed, resumed.closed, resumed.waiting) == (True, None, 6)
+    assert InterventionQueue(home).find(counting["id"])["resolved_at"] is None
+    last = resume(make(home, docs), turn=6, note="for both", intervention_id=counting["id"])
+    assert last.closed == counting["id"]
+    closed = InterventionQueue(home).find(counting["id"])
+    assert (closed["resolution"], closed["resolutions"][-1]["verified"]) == ("for both", True)

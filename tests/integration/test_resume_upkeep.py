@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from interventions import InterventionQueue
+from interventions.entry import turns_needed
 from interventions.home import lock_file
 from interventions.lock import FairLock
 from tests import forked
@@ -23,7 +24,7 @@ from tests.answers import QUESTION, open_entries, script, scripted_flow
 from tests.servers.model_server import ModelServer, status
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import PhaseError
-from unified_flow.events import TurnAbandoned, TurnResumed
+from unified_flow.events import TurnResumed
 from unified_flow.journal import NAME
 from unified_flow.ledger import Ledger
 from unified_flow.resuming import upkeep
@@ -125,7 +126,7 @@ def test_what_was_taken_up_since_it_was_chosen_stays(home: Path, docs: Path) -> 
     failing = scripted_flow(home, docs, synthesis=DOWN)
     asyncio.run(resume_turn(failing, 1, Resumption(from_phase="synthesis")))
     os.utime(archive.folders.path(1) / NAME, (1, 1))
-    runner = Ledger(archive.folders.path(2), first=lambda turn: TurnAbandoned(by="a", reason=""))
+    runner = Ledger(archive.folders.path(2))
     os.utime(archive.folders.path(2) / NAME, (1, 1))
     assert upkeep.prune(archive.folders, [*chosen, 99], before=now) == 1
     runner.__exit__(None, None, None)
@@ -155,8 +156,8 @@ def test_counted_turns_are_needed_and_unsaved_answers_are_not_finished(
         os.utime(archive.folders.path(turn_id) / NAME, (1, 1))
     assert upkeep.prunable(archive, set(), datetime.now(UTC)) == [1]
     (entry,) = open_entries(home)
-    assert upkeep.needed([{**entry, "turns": [1]}]) == {1, 2}
-    assert upkeep.needed([{**entry, "turns": [1], "resolved_at": "2026-01-01T00:00:00Z"}]) == set()
+    assert turns_needed([{**entry, "turns": [1]}]) == {1, 2}
+    assert turns_needed([{**entry, "turns": [1], "resolved_at": "2026-01-01T00:00:00Z"}]) == set()
 
 
 def test_an_answer_that_cannot_be_saved_says_so_when_it_is_resumed_too(
@@ -225,7 +226,8 @@ def test_a_turn_that_runs_says_who_runs_it(home: Path, docs: Path) -> None:
     resumed = TurnResumed(
         phase="synthesis", runner=this_process("ada"), by="ada", via="cli", config_digest=""
     )
-    with Ledger(folder, first=lambda turn: resumed):
+    with Ledger(folder) as running:
+        running.begin(resumed)
         refused = cli(home, "unified_flow", "turns", "abandon", "1", code=5)
     assert "is being resumed by ada on " in refused.stderr
     assert "since 2" in refused.stderr

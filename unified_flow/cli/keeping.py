@@ -59,6 +59,7 @@ def prune(
     """
     with exits():
         from interventions.durations import parse_duration
+        from interventions.entry import turns_needed
         from interventions.settings import queue_at
         from interventions.timestamps import utc_now
         from unified_flow.archive import TurnArchive
@@ -71,7 +72,7 @@ def prune(
         before = utc_now() - age
 
         def keep() -> set[int]:
-            return upkeep.needed(queue_at(home).entries())
+            return turns_needed(queue_at(home).entries())
 
         chosen = upkeep.prunable(archive, keep(), before)
         done = 0

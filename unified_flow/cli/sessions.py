@@ -126,9 +126,10 @@ def delete_session(
     """
     from datetime import UTC, datetime
 
+    from interventions.entry import turns_needed
     from interventions.home import find_home, state_folder
     from interventions.settings import queue_at
-    from unified_flow.resuming.upkeep import needed, prunable, prune
+    from unified_flow.resuming.upkeep import prunable, prune
     from unified_flow.tools.grants import grants_of
 
     with exits():
@@ -141,7 +142,7 @@ def delete_session(
         grants_of(find_home(home)).forget_session(session)
         turns, _ = archive.latest(limit=None, session=session)
         own = {turn.turn_id for turn in turns}
-        keep = needed(queue_at(home).entries())
+        keep = turns_needed(queue_at(home).entries())
         gone = prune(
             archive.folders,
             [n for n in prunable(archive, keep, datetime.now(UTC), newest=True) if n in own],

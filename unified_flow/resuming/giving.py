@@ -29,7 +29,8 @@ def given(
     edited: Mapping[str, Any],
     rewound: bool,
 ) -> Given | None:
-    """What the call that waits is given; a grant for longer than once is remembered here.
+    """What the call that waits is given. A grant for longer than once is for the caller to keep,
+    once the turn goes on.
 
     Raises NotResumableError for an answer that is missing, and for a grant that nothing waits for
     or that the configuration forbids.
@@ -41,6 +42,11 @@ def given(
             f"{grant!r} is no way to grant", hint=f"it is {', '.join(SCOPES[:-1])} or {SCOPES[-1]}"
         )
     if failure is not None and failure.error_type == ASKED and request is not None:
+        if grant is not None:
+            raise NotResumableError(
+                f"turn {turn.turn_id} waits for an answer, so there is nothing to grant",
+                hint=f'unified-flow resume {turn.turn_id} --note "the answer"',
+            )
         said = answer or noted(services.queue, turn, failure.intervention_id)
         if said is None and rewound:
             return None  # it may go another way, and ask again if it does not
@@ -57,7 +63,6 @@ def given(
             f"no tool was refused when turn {turn.turn_id} stopped, so there is nothing to grant"
         )
     _must_be_grantable(services, turn, request)
-    services.gate.remember(request.tool, grant, session_id=turn.session_id)
     return Given(tool=request.tool, args=request.args, grant=grant)
 
 

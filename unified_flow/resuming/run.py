@@ -7,31 +7,33 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from interventions.entry import is_open
+from interventions import InterventionQueue
 from interventions.errors import QueueError
 from interventions.home import find_home
 from interventions.redaction import redact_text
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import PhaseError
-from unified_flow.events import Observed, PhaseCompleted, PhaseFailed, TurnResumed
+from unified_flow.events import TurnResumed
 from unified_flow.flow import UnifiedFlow
-from unified_flow.folding import apply
 from unified_flow.journal import digest
-from unified_flow.ledger import Observer
+from unified_flow.ledger import Ledger, Observer
 from unified_flow.resuming import changes, editing, giving
 from unified_flow.resuming.comparison import difference
 from unified_flow.resuming.decision import where_to_go_on
-from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
+from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.settling import (
+    Settled,
+    Word,
     needed_by_others,
     own_intervention,
     settle,
-    settle_counted,
-    waiting_too,
 )
+from unified_flow.resuming.taking import let_go_on, take_up
 from unified_flow.runner import this_process
+from unified_flow.services import Services
+from unified_flow.tools.grants import Scope
 from unified_flow.turn import Failure, Turn, Write
 from unified_flow.wiring import wire
 
@@ -87,14 +89,7 @@ class Resumed:
 
 def load(home: Path, turn_id: int) -> Turn:
     """Raises NoSuchTurnError, and RetrievalError for a damaged journal."""
-    archive = TurnArchive.of(home)
-    turn = archive.load(turn_id)
-    if turn is None or not turn.turn_id:
-        raise NoSuchTurnError(
-            f"there is no turn {turn_id} in {archive.folders.root}",
-            hint="the turns: unified-flow turns list",
-        )
-    return turn
+    return TurnArchive.of(home).require(turn_id)
 
 
 def flow_of(turn: Turn, home: Path, **given: Any) -> UnifiedFlow:
@@ -108,147 +103,120 @@ async def resume_turn(
 ) -> Resumed:
     """Let the turn go on. A failure of the resumed turn is in the answer, not raised.
 
-    Raises NoSuchTurnError, NotResumableError and TurnBusyError, and then nothing has happened.
+    Raises NoSuchTurnError, NotResumableError, TurnBusyError, RetrievalError for a damaged journal,
+    and ConfigError or RecipeError for settings that are wrong; nothing has happened then.
     `observer` sees the `turn_resumed` event, with what has changed, before anything runs.
     """
-    going = _Going(flow, turn_id, wanted, observer)
-    error: PhaseError | None = None
-    try:
-        await _taken_up(flow, turn_id, going)
-    except PhaseError as exc:
-        error = exc
+    services = flow.services
+    with take_up(services.folders, turn_id, observer) as ledger:
+        before = ledger.turn
+        try:
+            plan = _plan(services, before, wanted)
+        except NotResumableError as exc:
+            refused: NotResumableError | None = exc
+        else:
+            refused = None
+            let_go_on(ledger, plan.event)
+            if plan.keep is not None:
+                tool, scope = plan.keep
+                services.gate.remember(tool, cast(Scope, scope), session_id=before.session_id)
+            error = await _ran(flow, ledger)
+        turn = ledger.turn  # as soon as its lock is free, what is on disk may be another's doing
     # The queue's lock may take its time, and this loop may serve others.
-    return await asyncio.to_thread(_settled, flow, going, error)
+    if refused is not None:
+        await asyncio.to_thread(_close_what_was_left, services, before, wanted)
+        raise refused
+    return await asyncio.to_thread(_settled, services, wanted, before, plan.event, turn, error)
 
 
-class _Going:
-    """The turn as it goes on, kept from its events: as soon as its lock is free, what is on disk
-    may be somebody else's doing."""
-
-    def __init__(
-        self, flow: UnifiedFlow, turn_id: int, wanted: Resumption, observer: Observer | None
-    ) -> None:
-        self.turn = Turn()
-        self.before: Failure | None = None
-        self.went_on: TurnResumed | None = None
-        self._flow = flow
-        self._turn_id = turn_id
-        self._wanted = wanted
-        self._observer = observer
-        self.resumed_before = 0
-        self._completed: set[str] = set()
-
-    def decide(self, turn: Turn) -> TurnResumed:
-        if not turn.turn_id:
-            raise NoSuchTurnError(f"turn {self._turn_id} was never begun: its journal is empty")
-        # A retry that was stopped is none: what it would have been held against counts still.
-        self.turn, self.before = turn, turn.failure or turn.last_failure
-        self.resumed_before = turn.resumed
-        try:
-            self.went_on = _event(self._flow, turn, self._wanted)
-        except NotResumableError:
-            # The process that finished it may have died before it could close the intervention.
-            archive = TurnArchive(self._flow.services.folders)
-            settle(turn, self._flow.services.queue, archive, outcome=turn.status)
-            raise
-        return self.went_on
-
-    def follow(self, event: Observed) -> None:
-        self.turn = apply(self.turn, event)
-        match event:
-            case PhaseCompleted():
-                self._completed.add(event.phase)
-            case PhaseFailed():
-                self._completed.discard(event.phase)
-        if self._observer is None:
-            return
-        try:
-            self._observer(event)
-        except Exception as exc:  # noqa: BLE001 - an onlooker's trouble is not the turn's
-            logger.warning("the observer of turn %s failed: %r", self._turn_id, exc)
-            self._observer = None
-
-    @property
-    def about(self) -> str | None:
-        """The phase that had failed; None if the turn was stopped."""
-        if self.turn.retry is not None:
-            return self.turn.retry.phase
-        return self.before.phase if self.before is not None else None
-
-    @property
-    def passed(self) -> bool:
-        if self.turn.retry is not None:
-            return self.turn.retry.passed
-        return self.about is None or self.about in self._completed
-
-
-def _settled(flow: UnifiedFlow, going: _Going, error: PhaseError | None) -> Resumed:
-    """Close what the turn has got past, and mark what it has left behind."""
-    turn, queue, went_on = going.turn, flow.services.queue, going.went_on
-    assert went_on is not None
-    archive = TurnArchive(flow.services.folders)
-    failed = error.phase if error is not None else None
-    passed = going.passed and (failed is None or going.about not in (None, failed))
-    done = Resumed(turn, error, going.before, went_on, passed)
-    outcome = turn.status if failed is None else f"failed in {failed}"
+async def _ran(flow: UnifiedFlow, ledger: Ledger) -> PhaseError | None:
     try:
-        closed = settle(turn, queue, archive, outcome=outcome) if passed else None
-        if closed is None and turn.retry is None and passed:
-            closed = settle_counted(turn, queue, archive, went_on, outcome=outcome)
-        name = closed["id"] if closed else None
-        waiting: int | None = None
-        if closed is None and turn.retry is not None and turn.retry.passed:
-            entry = queue.find(turn.retry.intervention_id)
-            waiting = waiting_too(entry, turn, archive) if is_open(entry) else None
-            if (failed or turn.failure) and entry["resolved_at"]:
-                name = entry["id"]  # closed when the later failure was reported
-        settled = error is None and turn.failure is None and not turn.waits
-        if settled and waiting is None:
+        await flow.resume(ledger)
+    except PhaseError as exc:
+        return exc
+    return None
+
+
+def _close_what_was_left(services: Services, turn: Turn, wanted: Resumption) -> None:
+    """The process that finished the turn may have died, or found the queue locked, before it could
+    close the intervention."""
+    retry = turn.retry
+    if retry is None:
+        return
+    note = retry.note if wanted.note is None else wanted.note
+    word = Word(note, retry.by, retry.via, _said_of(turn, turn, wanted))
+    try:
+        archive = TurnArchive(services.folders)
+        settle(turn, services.queue, archive, word, outcome=turn.status)
+    except QueueError as exc:
+        logger.warning("what turn %s has got past is still open: %s", turn.turn_id, exc)
+
+
+def _said_of(before: Turn, turn: Turn, wanted: Resumption) -> frozenset[str]:
+    """The retried intervention, the one that was named, and one whose retry got past its phase
+    before, when it could not be closed."""
+    late = before.retry if before.retry is not None and before.retry.passed else None
+    retries = [each.intervention_id for each in (late, turn.retry) if each is not None]
+    return frozenset([*retries, *filter(None, [wanted.intervention_id])])
+
+
+def _settled(
+    services: Services,
+    wanted: Resumption,
+    before: Turn,
+    event: TurnResumed,
+    turn: Turn,
+    error: PhaseError | None,
+) -> Resumed:
+    """Close what the turn has got past, and mark what it has left behind."""
+    queue, archive = services.queue, TurnArchive(services.folders)
+    # A retry that was stopped is none: what it would have been held against counts still.
+    failed = before.failure or before.last_failure
+    done = Resumed(turn, error, failed, event, _has_passed(turn, failed, error))
+    word = Word(event.note, event.by, event.via, _said_of(before, turn, wanted))
+    try:
+        outcome = turn.status if error is None else f"failed in {error.phase}"
+        settled = settle(turn, queue, archive, word, outcome=outcome)
+        if error is None and turn.failure is None and not turn.waits and not settled.waiting:
             # Others of its interventions are about failures that it has left behind.
-            why = f"turn {turn.turn_id} was resumed by {went_on.by} and is {turn.status}"
+            why = f"turn {turn.turn_id} was resumed by {event.by} and is {turn.status}"
             keep = needed_by_others(turn, queue, archive)
-            queue.supersede(turn.turn_id, why, keep=keep, by=went_on.by, via=went_on.via)
+            queue.supersede(turn.turn_id, why, keep=keep, by=event.by, via=event.via)
+        closed = _closed(turn, queue, settled)
     except QueueError as exc:
         return replace(done, trouble=str(exc))
-    return replace(done, closed=name, waiting=waiting)
+    waiting = None if closed else next(iter(settled.waiting.values()), None)
+    return replace(done, closed=closed, waiting=waiting)
 
 
-async def _taken_up(flow: UnifiedFlow, turn_id: int, going: _Going) -> None:
-    """Run it; what keeps it from being begun is told apart from what happens in it."""
-    try:
-        await flow.resume(turn_id, going.decide, observer=going.follow)
-    except FileNotFoundError as exc:
-        if going.went_on is not None:
-            raise
-        raise NoSuchTurnError(
-            f"there is no turn {turn_id} in {flow.services.folders.root}",
-            hint="the turns: unified-flow turns list",
-        ) from exc
-    except BlockingIOError as exc:
-        if going.went_on is not None:
-            raise
-        raise busy(load(flow.services.home, turn_id)) from exc
-    except OSError as exc:
-        if going.turn.turn_id and going.turn.resumed > going.resumed_before:
-            raise
-        raise NotResumableError(
-            f"the journal of turn {turn_id} in {flow.services.folders.path(turn_id)} cannot be "
-            f"written: {exc.strerror or exc}",
-            hint="make room there and make it writable; nothing has happened",
-        ) from exc
+def _has_passed(turn: Turn, failed: Failure | None, error: PhaseError | None) -> bool:
+    """The phase that had failed has completed since, and not failed anew; nothing had failed in a
+    turn that was stopped."""
+    if turn.retry is not None:
+        return turn.retry.passed and (error is None or error.phase != turn.retry.phase)
+    return failed is None or turn.is_past(failed.phase)
 
 
-def busy(turn: Turn) -> TurnBusyError:
-    since = f"{turn.runs_since:%Y-%m-%dT%H:%M:%SZ}" if turn.runs_since else "some time"
-    doing = "resumed" if turn.resumed else "run"
-    return TurnBusyError(
-        f"turn {turn.turn_id} is being {doing} by {turn.runner or 'somebody'} since {since}",
-        hint="wait until it is done; a process that died holds nothing",
-    )
+def _closed(turn: Turn, queue: InterventionQueue, settled: Settled) -> str | None:
+    """The retried intervention, if it was resolved just now or when a later failure was told; else
+    another that was."""
+    if turn.retry is not None and turn.retry.passed:
+        entry = queue.find(turn.retry.intervention_id)
+        if entry["resolved_at"] and entry["resolutions"][-1].get("verified"):
+            return str(entry["id"])
+    return next(iter(settled.solved), None)
 
 
-def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
-    services = flow.services
+@dataclass(frozen=True)
+class Plan:
+    """How the turn goes on; `keep` is a leave (tool, scope) that outlives the call."""
+
+    event: TurnResumed
+    keep: tuple[str, str] | None
+
+
+def _plan(services: Services, turn: Turn, wanted: Resumption) -> Plan:
+    """Looks at the queue, the settings and git, and changes nothing."""
     phase = where_to_go_on(
         turn,
         services.settings.limits,
@@ -281,7 +249,7 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         edited=wanted.edited,
         rewound=rewound,
     )
-    return TurnResumed(
+    event = TurnResumed(
         phase=phase,
         rewound=rewound,
         runner=runner,
@@ -298,3 +266,5 @@ def _event(flow: UnifiedFlow, turn: Turn, wanted: Resumption) -> TurnResumed:
         environment=changes.at_start(services),
         given=given,
     )
+    keep = (given.tool, given.grant) if given is not None and given.grant is not None else None
+    return Plan(event, keep)

@@ -1,18 +1,36 @@
-"""Closing the intervention whose retry got past the phase that it is about."""
+"""What becomes of the interventions of a turn that went on (architecture/resuming.md, the table).
+
+One owner decides it, here: the failure path asks before a later failure is put, so that the solved
+entry makes room for it, and the end of a resumed turn asks again.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
 from interventions import InterventionQueue
-from interventions.entry import Entry, is_about, is_open
+from interventions.entry import Entry, is_about, is_open, turns_of
 from interventions.errors import ConflictError, NotFoundError, QueueError
 from interventions.redaction import redact_text
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
-from unified_flow.events import TurnResumed
 from unified_flow.resuming.errors import NotResumableError
-from unified_flow.turn import Turn
+from unified_flow.turn import FINISHED, Turn
 
-FINISHED = ("answered", "clarify", "abandoned", "silenced")
+Verdict = Literal["solved", "waits", "open"]
+
+
+@dataclass(frozen=True)
+class Word:
+    """What the person who let the turn go on said: `note` None leaves the closing to others;
+    `about` are the interventions that it was said of."""
+
+    note: str | None
+    by: str
+    via: str
+    about: frozenset[str]
 
 
 def own_intervention(
@@ -30,7 +48,7 @@ def own_intervention(
         if named is not None:
             entry = queue.find(named)
             _must_be_this_turn(entry, turn)
-            if _about(entry, turn) and not turn.is_past(entry["phase"]):
+            if _is_of(entry, turn) and not turn.is_past(entry["phase"]):
                 return entry["id"], entry["phase"]
         wanted = failed or before
         found = queue.find(wanted) if wanted is not None else _put_before_it_died(turn, queue)
@@ -38,14 +56,14 @@ def own_intervention(
         raise
     except QueueError:
         return None  # the queue's own trouble is no reason to leave the turn where it is
-    if found is None or not _about(found, turn):
+    if found is None or not _is_of(found, turn):
         return None
     if turn.failure is not None and turn.failure.phase != found["phase"]:
         return None
     return found["id"], found["phase"]
 
 
-def _about(entry: Entry, turn: Turn) -> bool:
+def _is_of(entry: Entry, turn: Turn) -> bool:
     return is_open(entry) and entry["turn_id"] == turn.turn_id and _same_request(entry, turn)
 
 
@@ -69,55 +87,78 @@ def _put_before_it_died(turn: Turn, queue: InterventionQueue) -> Entry | None:
         (
             entry
             for entry in queue.entries()
-            if entry["phase"] == turn.stopped_in and _about(entry, turn)
+            if entry["phase"] == turn.stopped_in and _is_of(entry, turn)
         ),
         None,
     )
 
 
-def settle(
-    turn: Turn, queue: InterventionQueue, archive: TurnArchive, *, outcome: str
-) -> Entry | None:
-    """Resolve, verified, what the turn has got past; `outcome` is how the turn ended.
+def verdict(entry: Entry, turn: Turn, retried: Collection[str], *, others_wait: bool) -> Verdict:
+    """What becomes of an open entry of the turn that is among `retried`, or that counts it.
 
-    None if there is nothing to close, if somebody has closed it meanwhile (their word stands), or
-    if other turns that were counted on it wait still. Raises StorageError.
+    Solved: the journal says that its phase has completed since the failure, nothing went back
+    behind that, and no other turn waits for the same fix.
     """
     retry = turn.retry
-    if retry is None or not retry.passed or retry.note is None or turn.status == "abandoned":
-        return None
-    try:
-        if waiting_too(queue.find(retry.intervention_id), turn, archive) is not None:
-            return None
-        return queue.resolve(
-            retry.intervention_id, retry.note, by=retry.by, via=retry.via, verified=outcome
-        )
-    except (ConflictError, NotFoundError):
-        return None
+    own = entry["id"] in retried and _is_of(entry, turn)
+    if turn.status == "abandoned" or not (own or _counts(entry, turn)):
+        return "open"
+    mine = retry is not None and retry.intervention_id == entry["id"]
+    passed = retry.passed if mine and retry is not None else turn.is_past(entry["phase"])
+    if not passed:
+        return "open"
+    return "waits" if others_wait else "solved"
 
 
-def settle_counted(
+def _counts(entry: Entry, turn: Turn) -> bool:
+    return entry["turn_id"] != turn.turn_id and is_about(entry, turn.turn_id)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """`solved` are the entries that were resolved, verified; `waiting` those whose phase the turn
+    is past, each with a turn for whose sake it stays open."""
+
+    solved: tuple[str, ...]
+    waiting: dict[str, int]
+
+
+def settle(
     turn: Turn,
     queue: InterventionQueue,
     archive: TurnArchive,
-    went_on: TurnResumed,
+    word: Word,
     *,
     outcome: str,
-) -> Entry | None:
-    """Resolve, verified, the intervention of another turn that counted this one, if this was the
-    last that waited for its fix. Raises StorageError."""
-    if went_on.note is None:
-        return None
+) -> Settled:
+    """Resolve, verified and with the person's note, whatever the turn has got past; `outcome` is
+    how it ended.
+
+    What somebody has closed meanwhile stays as they left it. Raises StorageError.
+    """
+    solved: list[str] = []
+    waiting: dict[str, int] = {}
     for entry in queue.entries():
-        counted = is_open(entry) and turn.turn_id in (entry.get("turns") or ())
-        if counted and turn.is_past(entry["phase"]) and waiting_too(entry, turn, archive) is None:
-            try:
-                return queue.resolve(
-                    entry["id"], went_on.note, by=went_on.by, via=went_on.via, verified=outcome
-                )
-            except ConflictError:
-                continue
-    return None
+        if not is_open(entry) or not is_about(entry, turn.turn_id):
+            continue
+        if verdict(entry, turn, word.about, others_wait=False) != "solved":
+            continue
+        other = waiting_too(entry, turn, archive)
+        if verdict(entry, turn, word.about, others_wait=other is not None) == "solved":
+            if word.note is not None and _resolved(entry, queue, word, outcome):
+                solved.append(entry["id"])
+        elif other is not None:
+            waiting[entry["id"]] = other
+    return Settled(tuple(solved), waiting)
+
+
+def _resolved(entry: Entry, queue: InterventionQueue, word: Word, outcome: str) -> bool:
+    assert word.note is not None
+    try:
+        queue.resolve(entry["id"], word.note, by=word.by, via=word.via, verified=outcome)
+    except (ConflictError, NotFoundError):
+        return False
+    return True
 
 
 def needed_by_others(turn: Turn, queue: InterventionQueue, archive: TurnArchive) -> set[str]:
@@ -129,9 +170,8 @@ def needed_by_others(turn: Turn, queue: InterventionQueue, archive: TurnArchive)
 def waiting_too(entry: Entry, turn: Turn, archive: TurnArchive) -> int | None:
     """A turn, other than this one, that waits for the same fix; the latest of them."""
     # From behind: `retry --all` takes them in order, so that mostly the first look tells.
-    turns: list[int] = [entry["turn_id"], *(entry.get("turns") or ())]
-    for turn_id in reversed(turns):
-        if turn_id == turn.turn_id or not turn_id:
+    for turn_id in reversed(turns_of(entry)):
+        if turn_id == turn.turn_id:
             continue
         try:
             other = archive.load(turn_id)

@@ -9,19 +9,18 @@ from datetime import datetime
 from pathlib import Path
 
 from interventions import InterventionQueue
-from interventions.entry import Entry, is_about, is_open
+from interventions.entry import is_about, is_open
 from interventions.home import make_private_folder
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
 from unified_flow.events import TurnAbandoned
 from unified_flow.folding import fold
 from unified_flow.journal import NAME, Journal, read
-from unified_flow.ledger import Ledger
-from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError
-from unified_flow.resuming.run import busy
-from unified_flow.resuming.settling import FINISHED, needed_by_others
+from unified_flow.resuming.errors import NotResumableError
+from unified_flow.resuming.settling import needed_by_others
+from unified_flow.resuming.taking import let_go_on, take_up
 from unified_flow.runner import this_process
-from unified_flow.turn import Turn
+from unified_flow.turn import FINISHED, Turn
 from unified_flow.turn_folders import TurnFolders
 
 PRUNED = "pruned_"
@@ -36,7 +35,7 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
     """
     by = this_process().user
     why = f"turn {turn_id} was abandoned by {by}" + (f": {reason}" if reason else "")
-    turn = load(folders, turn_id)
+    turn = TurnArchive(folders).require(turn_id)
 
     def mark() -> int:
         keep = needed_by_others(turn, queue, TurnArchive(folders))
@@ -56,40 +55,15 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
             raise _nothing_to_give_up(turn)
         return mark()
 
-    def decide(turn: Turn) -> TurnAbandoned:
-        if turn.status in FINISHED:
-            raise _nothing_to_give_up(turn)
-        return TurnAbandoned(by=by, reason=reason)
-
-    try:
-        with Ledger(folders.path(turn_id), first=decide):
-            pass
-    except FileNotFoundError as exc:
-        raise _no_such_turn(folders, turn_id) from exc
-    except BlockingIOError as exc:
-        raise busy(load(folders, turn_id)) from exc
+    with take_up(folders, turn_id) as ledger:
+        if ledger.turn.status in FINISHED:
+            raise _nothing_to_give_up(ledger.turn)
+        let_go_on(ledger, TurnAbandoned(by=by, reason=reason))
     return mark()
-
-
-def load(folders: TurnFolders, turn_id: int) -> Turn:
-    turn = TurnArchive(folders).load(turn_id)
-    if turn is None:
-        raise _no_such_turn(folders, turn_id)
-    return turn
-
-
-def _no_such_turn(folders: TurnFolders, turn_id: int) -> NoSuchTurnError:
-    return NoSuchTurnError(f"there is no turn {turn_id} in {folders.root}")
 
 
 def _nothing_to_give_up(turn: Turn) -> NotResumableError:
     return NotResumableError(f"turn {turn.turn_id} is {turn.status}: there is nothing to give up")
-
-
-def needed(entries: Iterable[Entry]) -> set[int]:
-    """The turns that open interventions are about."""
-    waiting = [entry for entry in entries if is_open(entry)]
-    return {n for entry in waiting for n in (entry["turn_id"], *(entry.get("turns") or ()))}
 
 
 def prunable(
