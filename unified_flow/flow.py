@@ -33,7 +33,7 @@ from unified_flow.results import PriorTurn
 from unified_flow.resuming import changes
 from unified_flow.runner import this_process
 from unified_flow.services import Services
-from unified_flow.sessions.delivered import answered_before
+from unified_flow.sessions.delivered import Deliveries, answered_before
 from unified_flow.tools.threads import FewThreads
 from unified_flow.turn import Turn
 from unified_flow.unkept import Unkept
@@ -49,6 +49,7 @@ class UnifiedFlow:
         self.services = services
         self._refreshing = FewThreads(1, "refresh")
         self._unkept = Unkept(services.folders, services.queue)
+        self._deliveries = Deliveries()
 
     @classmethod
     def from_config(
@@ -91,7 +92,7 @@ class UnifiedFlow:
         or, if it fails, until its intervention is closed. `history` is what was said before, oldest
         first, where the caller knows better than the session store.
         A message of a session that is delivered again, with the `request_id` it had, is answered
-        by the turn that has answered it.
+        by the turn that has answered it, or that is just about to.
         """
         course = Course.begin(self.services.policy.bounds)
         question = checked_question(message)
@@ -106,8 +107,21 @@ class UnifiedFlow:
             "user_id": user_id,
             "question": question,
         }
-        if delivered and (turn := self._answered(**asked)) is not None:
-            return turn
+        begin = partial(self._process, course, observer, asked, channel, persist, history)
+        if not delivered:
+            return await begin()
+        async with self._deliveries.one_by_one(*asked.values()):
+            return self._answered(**asked) or await begin()
+
+    async def _process(
+        self,
+        course: Course,
+        observer: Observer | None,
+        asked: dict[str, str],
+        channel: str | None,
+        persist: bool,
+        history: Sequence[PriorTurn] | None,
+    ) -> Turn:
         await self._refresh_documents(course)
         ledger = self._begin(observer, course, **asked, channel=channel, persist=persist)
         with self._kept_if_needed(ledger, course):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -179,8 +180,13 @@ def test_health_and_readiness_are_open_and_leave_no_line(service: Service) -> No
 
 
 def test_a_message_that_is_delivered_again_is_answered_as_it_was(service: Service) -> None:
-    again = {"session_id": "again", "headers": {"X-Request-ID": "delivery-1"}}
+    again: dict[str, Any] = {"session_id": "again", "headers": {"X-Request-ID": "delivery-1"}}
     first, second = (service.ask(**again).json() for _ in range(2))
     assert second == first
+    with ThreadPoolExecutor(6) as pool:  # and at once
+        again["headers"] = {"X-Request-ID": "delivery-2"}
+        told = list(pool.map(lambda _: service.ask(**again).json(), range(6)))
+    assert told == [told[0]] * 6
+    assert told[0] != first
     other = service.ask("What is a service?", **again).json()
     assert other["metadata"]["turn_id"] != first["metadata"]["turn_id"]

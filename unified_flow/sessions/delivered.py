@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
+
 from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
 from unified_flow.sessions.store import SessionStore
@@ -28,3 +33,17 @@ def answered_before(
     except RetrievalError:
         return None
     return turn if turn is not None and turn.status == "answered" else None
+
+
+class Deliveries:
+    """Those of one message that come while it is being answered, to one process: each waits for the
+    one before, and then finds its answer."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def one_by_one(self, *message: str) -> AsyncIterator[None]:
+        lock = self._locks.setdefault(message, asyncio.Lock())
+        async with lock:
+            yield
