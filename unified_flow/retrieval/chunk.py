@@ -36,6 +36,23 @@ class Section:
     page: int | None = None
 
 
+class Trail:
+    """The headings over a place, as a reader goes on; level 1 is outermost."""
+
+    def __init__(self, root: str | None = None) -> None:
+        self._headings = [(0, root)] if root else []
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return tuple(title for _, title in self._headings if title)
+
+    def enter(self, level: int, title: str) -> None:
+        """Under a heading; one without a title still ends those before it."""
+        while self._headings and self._headings[-1][0] >= level:
+            self._headings.pop()
+        self._headings.append((level, title))
+
+
 @dataclass(frozen=True)
 class Chunk:
     heading: str
@@ -73,15 +90,21 @@ def _with_lone_headings(sections: Iterable[Section]) -> Iterator[Section]:
 
 def _trimmed(section: Section) -> Section | None:
     """Without blank lines at its ends; None if nothing is left."""
-    first, last = 0, len(section.lines)
-    while first < last and not section.lines[first].strip():
-        first += 1
-    while last > first and not section.lines[last - 1].strip():
-        last -= 1
+    first, last = _written(section.lines)
     if first == last:
         return None
     lead = (*section.lead, *section.lines[:first])
     return replace(section, line=section.line + first, lines=section.lines[first:last], lead=lead)
+
+
+def _written(lines: Sequence[str]) -> tuple[int, int]:
+    """Where the lines begin and end that are not blank."""
+    first, last = 0, len(lines)
+    while first < last and not lines[first].strip():
+        first += 1
+    while last > first and not lines[last - 1].strip():
+        last -= 1
+    return first, last
 
 
 def _joined(sections: Iterable[Section]) -> Iterator[Section]:
@@ -156,11 +179,7 @@ def _paragraphs(section: Section) -> Iterator[tuple[int, list[str]]]:
 
 
 def _emit(line: int, held: list[str]) -> Iterator[tuple[int, str]]:
-    first, last = 0, len(held)
-    while first < last and not held[first].strip():
-        first += 1
-    while last > first and not held[last - 1].strip():
-        last -= 1
+    first, last = _written(held)
     if first == last:
         return
     if last - first == 1 and len(held[first]) > LARGEST:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from unified_flow.retrieval import Passage
 from unified_flow.retrieval.ranking import HEADING_WEIGHT, gains
-from unified_flow.retrieval.reader import Candidate, Reader, Weights, matching
+from unified_flow.retrieval.reader import Candidate, Reader, Search, Weights, matching
 from unified_flow.retrieval.scope import restricting
 from unified_flow.text import terms_of_word, words
 
@@ -68,24 +68,15 @@ class Explanation:
 
 def explain(reader: Reader, query: str, limit: int, why: str | None = None) -> Explanation:
     """Finds what Reader.search finds, by the same steps."""
-    weights = reader.weights(query)
-    selecting = reader.selective(weights)
-    found = reader.proposed(selecting, limit) if selecting and limit > 0 else []
-    ordered = reader.ordered(found, weights)
-    by_id = {each.id: (place, each) for place, each in enumerate(found, 1)}
+    search = reader.found(query, limit)
+    by_id = {each.id: (place, each) for place, each in enumerate(search.proposed, 1)}
     hits = []
-    for passage, id in reader.passages(ordered, limit):
+    for passage, id in reader.passages(search.ordered, limit):
         place, candidate = by_id[id]
-        parts = _parts(reader, candidate, weights)
+        parts = _parts(reader, candidate, search.weights)
         hits.append(Hit(passage, parts, place, candidate.rank))
-    return Explanation(
-        words=tuple(_word(reader, word) for word in dict.fromkeys(words(query))),
-        hits=tuple(hits),
-        chunks=reader.corpus.size,
-        candidates=len(found),
-        languages=reader.languages,
-        why=() if why is None else _why(reader, why, weights, selecting, found, ordered, hits),
-    )
+    told = () if why is None else _why(reader, why, search, hits)
+    return _explanation(reader, query, search, hits, told)
 
 
 def explain_fused(
@@ -96,20 +87,25 @@ def explain_fused(
     rankings: tuple[list[int], list[int]],
 ) -> Explanation:
     """Of a ranking that joins two: chunks by words and by meaning."""
-    weights = reader.weights(query)
-    selecting = reader.selective(weights)
-    found = reader.proposed(selecting, limit) if selecting else []
+    search = reader.found(query, limit)
     words_at, meaning_at = ({id: at for at, id in enumerate(each, 1)} for each in rankings)
     hits = []
     for passage, id in reader.passages(ranked, limit):
-        hit = _hit(reader, (passage.score, id), weights, found, selecting)
+        hit = _hit(reader, (passage.score, id), search)
         hits.append(replace(hit, ranks=Ranks(words_at.get(id), meaning_at.get(id))))
+    return _explanation(reader, query, search, hits)
+
+
+def _explanation(
+    reader: Reader, query: str, search: Search, hits: list[Hit], why: tuple[Why, ...] = ()
+) -> Explanation:
     return Explanation(
         words=tuple(_word(reader, word) for word in dict.fromkeys(words(query))),
         hits=tuple(hits),
         chunks=reader.corpus.size,
-        candidates=len(found),
+        candidates=len(search.proposed),
         languages=reader.languages,
+        why=why,
     )
 
 
@@ -128,31 +124,23 @@ def _parts(reader: Reader, chunk: Candidate, weights: Weights) -> dict[str, floa
     return {term: gain / total for term, gain in gained.items()} if total > 0 else {}
 
 
-def _why(
-    reader: Reader,
-    path: str,
-    weights: Weights,
-    selecting: list[str],
-    found: list[Candidate],
-    ordered: list[tuple[float, int]],
-    hits: list[Hit],
-) -> tuple[Why, ...]:
+def _why(reader: Reader, path: str, search: Search, hits: list[Hit]) -> tuple[Why, ...]:
     files = _files(reader, path)
     if not files:
         return (Why(path, None, None, "no file of this name is in the collection"),)
-    places = {id: place for place, (_, id) in enumerate(ordered, 1)}
+    places = {id: place for place, (_, id) in enumerate(search.ordered, 1)}
     answers = []
     for id, shown, skipped in files:
         if skipped is not None:
             answers.append(Why(shown, None, None, f"it was skipped: {skipped}"))
             continue
-        best = reader.ordered(_chunks_of(reader, id), weights)[:1]
+        best = reader.ordered(_chunks_of(reader, id), search.weights)[:1]
         if not best or best[0][0] <= 0:
             answers.append(Why(shown, None, None, "no chunk of it holds a word of the question"))
             continue
-        hit = _hit(reader, best[0], weights, found, selecting)
+        hit = _hit(reader, best[0], search)
         rank = places.get(best[0][1])
-        answers.append(Why(shown, hit, rank, _reason(hit, rank, len(found), hits)))
+        answers.append(Why(shown, hit, rank, _reason(hit, rank, len(search.proposed), hits)))
     return tuple(answers)
 
 
@@ -186,24 +174,18 @@ def _chunks_of(reader: Reader, file_id: int) -> list[Candidate]:
     ]
 
 
-def _hit(
-    reader: Reader,
-    best: tuple[float, int],
-    weights: Weights,
-    found: list[Candidate],
-    selecting: list[str],
-) -> Hit:
+def _hit(reader: Reader, best: tuple[float, int], search: Search) -> Hit:
     (chunk,) = (c for c in _chunks_of(reader, _file_of(reader, best[1])) if c.id == best[1])
-    proposed = {each.id: (place, each.rank) for place, each in enumerate(found, 1)}
+    proposed = {each.id: (place, each.rank) for place, each in enumerate(search.proposed, 1)}
     place, rank = proposed.get(best[1], (None, None))
-    if rank is None and selecting:
+    if rank is None and search.selecting:
         row = reader.connection.execute(
             f"SELECT bm25(term, {HEADING_WEIGHT}, 1.0) FROM term WHERE term MATCH ? AND rowid = ?",
-            (matching(selecting), best[1]),
+            (matching(search.selecting), best[1]),
         ).fetchone()
         rank = row[0] if row else None
     ((passage, _),) = reader.passages([best], 1)
-    return Hit(passage, _parts(reader, chunk, weights), place, rank)
+    return Hit(passage, _parts(reader, chunk, search.weights), place, rank)
 
 
 def _file_of(reader: Reader, chunk_id: int) -> int:

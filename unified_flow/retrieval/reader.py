@@ -38,6 +38,17 @@ class Candidate(NamedTuple):
     rank: float
 
 
+@dataclass(frozen=True)
+class Search:
+    """The steps of one: what the question's terms weigh, which of them chose candidates, the
+    candidates best first as FTS5 has them, and (score, id) best first as ranking.py has them."""
+
+    weights: Weights
+    selecting: list[str]
+    proposed: list[Candidate]
+    ordered: list[tuple[float, int]]
+
+
 @dataclass
 class Reader:
     connection: sqlite3.Connection
@@ -63,19 +74,21 @@ class Reader:
         self.frequencies.clear()
 
     def search(self, query: str, limit: int) -> list[Passage]:
-        weights = self.weights(query)
-        selecting = self.selective(weights)
-        if not selecting or limit < 1:
-            return []
-        ordered = self.ordered(self.proposed(selecting, limit), weights)
-        return [passage for passage, _ in self.passages(ordered, limit)]
+        return [passage for passage, _ in self.passages(self.found(query, limit).ordered, limit)]
 
-    def weights(self, query: str) -> Weights:
+    def found(self, query: str, limit: int) -> Search:
+        """Enough to choose `limit` passages from."""
+        weights = self._weights_of(query)
+        selecting = self._selective(weights)
+        proposed = self._proposed(selecting, limit) if selecting and limit > 0 else []
+        return Search(weights, selecting, proposed, self.ordered(proposed, weights))
+
+    def _weights_of(self, query: str) -> Weights:
         if len(self.frequencies) > _REMEMBERED:
             self.frequencies.clear()
         return {language: self._weights(terms(query, language)) for language in self.languages}
 
-    def proposed(self, selecting: list[str], limit: int) -> list[Candidate]:
+    def _proposed(self, selecting: list[str], limit: int) -> list[Candidate]:
         """The chunks that FTS5 thinks best, best first."""
         rows = self.connection.execute(
             "SELECT term.rowid, term.heading, term.body, file.language, best.rank FROM "
@@ -157,7 +170,7 @@ class Reader:
         )
         return int(row.fetchone()[0])
 
-    def selective(self, weights: Weights) -> list[str]:
+    def _selective(self, weights: Weights) -> list[str]:
         """The terms that are to select candidates: the rarest, up to a bound on the work.
 
         The commoner ones still count when the candidates are put in order.

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from unified_flow.retrieval.chunk import Trail
 from unified_flow.sandbox import ConversionLimitError, Part, UnusableError
 
 MAX_PAGES = 5_000
@@ -33,7 +34,7 @@ def convert(data: bytes) -> Iterator[Part]:
     if len(document) > MAX_PAGES:
         raise ConversionLimitError(f"{len(document):,} pages, {MAX_PAGES:,} at most")
     marks = _bookmarks(document)
-    trail: list[tuple[int, str]] = []
+    trail = Trail()
     pages = [_lines(_text(document, at, pypdfium2.PdfiumError)) for at in range(len(document))]
     if not any(map(any, pages)):
         raise UnusableError("no text in it: scanned pages would have to be recognised first")
@@ -89,7 +90,7 @@ def _bookmarks(document: Any) -> Marks:
 
 
 def _page(
-    lines: list[str], number: int, marks: list[tuple[int, str]], trail: list[tuple[int, str]]
+    lines: list[str], number: int, marks: list[tuple[int, str]], trail: Trail
 ) -> Iterator[Part]:
     """The page's parts. `trail` is what the page before left, and is brought up to date."""
     start = 0
@@ -97,16 +98,10 @@ def _page(
     for level, title in marks:
         at = _where(lines, title, start)
         if at is not None:
-            yield Part(_titles(trail), lines[start:at], lead, number)
+            yield Part(trail.titles, lines[start:at], lead, number)
             start, lead = at + 1, (lines[at],)
-        while trail and trail[-1][0] >= level:
-            trail.pop()
-        trail.append((level, title))
-    yield Part(_titles(trail), lines[start:], lead, number)
-
-
-def _titles(trail: list[tuple[int, str]]) -> tuple[str, ...]:
-    return tuple(title for _, title in trail)
+        trail.enter(level, title)
+    yield Part(trail.titles, lines[start:], lead, number)
 
 
 def _where(lines: list[str], title: str, start: int) -> int | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from unified_flow.retrieval.chunk import Trail
 from unified_flow.retrieval.converters.archive import opened
 from unified_flow.retrieval.converters.tables import table_lines
 from unified_flow.sandbox import Part, UnusableError
@@ -26,7 +27,7 @@ def convert(data: bytes) -> Iterator[Part]:
     except (ValueError, KeyError, AttributeError, SyntaxError) as exc:  # XML errors are the last
         raise UnusableError("broken: no Word document can be read in it") from exc
     levels = {style.style_id: _level(style.name) for style in document.styles}
-    trail: list[tuple[int, str]] = []
+    trail = Trail()
     lead: tuple[str, ...] = ()
     lines: list[str] = []
     for block in blocks:
@@ -37,17 +38,15 @@ def convert(data: bytes) -> Iterator[Part]:
         style = _style(block)
         level = levels.get(style)
         if level is not None and text:
-            yield Part(_titles(trail), lines, lead)
-            while trail and trail[-1][0] >= level:
-                trail.pop()
-            trail.append((level, text))
+            yield Part(trail.titles, lines, lead)
+            trail.enter(level, text)
             lead, lines = (text,), []
         elif text:
             listed = style is not None and style.startswith("List") and style != "ListParagraph"
             lines += [f"- {text}"] if listed else [text, ""]
         elif lines and lines[-1]:
             lines.append("")
-    yield Part(_titles(trail), lines, lead)
+    yield Part(trail.titles, lines, lead)
 
 
 def _level(name: str | None) -> int | None:
@@ -71,7 +70,3 @@ def _rows(table: Any) -> Iterator[list[str]]:
 
     for row in table._tbl.tr_lst:
         yield [_Cell(cell, table).text for cell in row.tc_lst]
-
-
-def _titles(trail: list[tuple[int, str]]) -> tuple[str, ...]:
-    return tuple(title for _, title in trail)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-from unified_flow.retrieval.chunk import Section
+from unified_flow.retrieval.chunk import Section, Trail
 from unified_flow.text.seen import is_seen
 
 EXTENSIONS = frozenset({".html", ".htm", ".xhtml"})
@@ -108,7 +108,7 @@ class _Reader(HTMLParser):
         super().__init__(convert_charrefs=True)
         self._found: list[Section] = []
         self._open = _Open()
-        self._trail: list[tuple[int, str]] = []
+        self._trail = Trail()
         self._heading: list[str] | None = None
         self._title: list[str] | None = None
         self._page = ""
@@ -171,16 +171,13 @@ class _Reader(HTMLParser):
         title = " ".join("".join(self._heading).replace("¶", " ").split())
         self._heading = None
         level = int(tag[1]) if tag else 6
-        while self._trail and self._trail[-1][0] >= level:
-            self._trail.pop()
-        if title:
-            self._trail.append((level, title))
+        self._trail.enter(level, title)
 
     def _flush(self) -> None:
         """Ends the section: what was read so far lies under the trail so far."""
         if not self._pieces:
             return
-        trail = tuple(title for _, title in self._trail) or ((self._page,) if self._page else ())
+        trail = self._trail.titles or ((self._page,) if self._page else ())
         start, end = self._pieces[0][0], self._pieces[-1][0]
         lines: list[list[str]] = [[] for _ in range(end - start + 1)]
         for line, piece in self._pieces:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from unified_flow.retrieval.chunk import Section
+from unified_flow.retrieval.chunk import Section, Trail
 
 
 @dataclass(frozen=True)
@@ -21,19 +21,14 @@ class Heading:
 def outlined(
     lines: Sequence[str], headings: Iterable[Heading], root: str | None = None
 ) -> Iterator[Section]:
-    trail: list[Heading] = [Heading(root, 0, 0, 0)] if root else []
+    trail = Trail(root)
     end, lead_start = 0, 0
     for heading in headings:
         yield _section(trail, lines, lead_start, end, heading.start)
-        while trail and trail[-1].level >= heading.level:
-            trail.pop()
-        trail.append(heading)
+        trail.enter(heading.level, heading.title)
         lead_start, end = heading.start, heading.end
     yield _section(trail, lines, lead_start, end, len(lines))
 
 
-def _section(
-    trail: list[Heading], lines: Sequence[str], lead_start: int, start: int, end: int
-) -> Section:
-    titles = tuple(each.title for each in trail if each.title)
-    return Section(titles, start + 1, lines[start:end], lines[lead_start:start])
+def _section(trail: Trail, lines: Sequence[str], lead_start: int, start: int, end: int) -> Section:
+    return Section(trail.titles, start + 1, lines[start:end], lines[lead_start:start])

@@ -126,8 +126,4 @@ def _placed(index: Index, chunk: int, refused: TextRefusedError) -> RetrievalErr
 
 
 def _by_words(reader: Reader, query: str, limit: int) -> Ranked:
-    weights = reader.weights(query)
-    selecting = reader.selective(weights)
-    if not selecting:
-        return []
-    return reader.ordered(reader.proposed(selecting, limit), weights)[:limit]
+    return reader.found(query, limit).ordered[:limit]
