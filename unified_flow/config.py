@@ -41,6 +41,7 @@ from unified_flow.config_tables import (
 from unified_flow.errors import ConfigError
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.retrieval.roots import DEFAULT_COLLECTION, DocumentRoot
+from unified_flow.tool_names import FAMILIES
 
 EMBEDDED = "embedded"
 LOCAL = "local"
@@ -48,11 +49,8 @@ PREFIX = "UNIFIED_FLOW_"
 NESTED = "__"
 
 
-BUILT_IN = frozenset({"doc", "file", "human", "internet", "memory"})
-
-
 def _not_built_in(name: str) -> str:
-    if name in BUILT_IN:
+    if name in FAMILIES:
         raise ValueError(f"{name} is what built-in tools are called; choose another name")
     return name
 

@@ -10,9 +10,10 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from unified_flow.config import BUILT_IN, Settings, load
+from unified_flow.config import Settings, load
 from unified_flow.configuring.origins import settings_of
 from unified_flow.errors import ConfigError
+from unified_flow.tool_names import BUILT_IN, FAMILIES
 from unified_flow.wiring import wire
 
 
@@ -128,9 +129,8 @@ def test_a_model_without_a_server_is_refused_with_the_way_out(home: Path) -> Non
 
 def test_a_server_is_not_called_as_built_in_tools_are(home: Path) -> None:
     services = wire(home, docs=[home])
-    prefixes = {tool.name.partition(".")[0] for tool in services.toolbox if "." in tool.name}
-    assert prefixes == BUILT_IN
-    for name in prefixes:
+    assert {tool.name for tool in services.toolbox} == BUILT_IN
+    for name in FAMILIES:
         (home / "unified_flow.toml").write_text(f'[mcp.{name}]\ncommand = "true"\n')
         with pytest.raises(ConfigError, match=f"{name} is what built-in tools are called"):
             load(home)

@@ -10,6 +10,7 @@ import typer
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from unified_flow.cli import options
+from unified_flow.cli.completing import collection_names
 from unified_flow.cli.exits import exits
 
 app = typer.Typer(
@@ -72,7 +73,7 @@ def delete_collection(
         typer.Argument(
             metavar="NAME",
             help="The collection's name.",
-            autocompletion=options.collection_names,
+            autocompletion=collection_names,
             show_default=False,
         ),
     ],

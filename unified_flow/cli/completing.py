@@ -1,5 +1,5 @@
 """What the shell completes: names that are on disk or in the settings. Nothing is started, no
-server asked, no module imported; where something cannot be read, nothing is offered."""
+server asked, no tool's module imported; where something cannot be read, nothing is offered."""
 
 from __future__ import annotations
 
@@ -16,15 +16,10 @@ def tool_names(ctx: typer.Context, incomplete: str) -> list[str]:
     from contextlib import suppress
 
     from unified_flow.errors import UnifiedFlowError
-    from unified_flow.tools.calculate import NAME as CALCULATE
-    from unified_flow.tools.doc_search import NAME as SEARCH
+    from unified_flow.tool_names import BUILT_IN
     from unified_flow.tools.grants import grants_of
-    from unified_flow.tools.human_ask import NAME as HUMAN
-    from unified_flow.tools.internet_research import NAME as RESEARCH
-    from unified_flow.tools.memory_tools import CREATE, QUERY, UPDATE
 
-    files = ("file.glob", "file.grep", "file.read")
-    names = {CALCULATE, SEARCH, HUMAN, RESEARCH, CREATE, QUERY, UPDATE, *files}
+    names = set(BUILT_IN)
     with suppress(UnifiedFlowError):
         names |= {grant.tool for grant in grants_of(_home(ctx)).all()}
     return _fitting(names, incomplete)
@@ -86,6 +81,13 @@ def turn_numbers(ctx: typer.Context, incomplete: str) -> list[str]:
 
     numbers = (str(number) for number in reversed(TurnArchive.of(_home(ctx)).folders.ids()))
     return [number for number in numbers if number.startswith(incomplete)][:MOST]
+
+
+def collection_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    from unified_flow.documents import index_folder
+    from unified_flow.retrieval.collections import names
+
+    return _fitting(names(index_folder(_home(ctx))), incomplete)
 
 
 def _home(ctx: typer.Context) -> Path:

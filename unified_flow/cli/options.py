@@ -9,7 +9,7 @@ import click
 import typer
 
 from interventions.cli.options import AsJson, AsJsonl, Grant, Home
-from unified_flow.cli.completing import model_names
+from unified_flow.cli.completing import collection_names, model_names
 
 __all__ = [
     "AllowTools",
@@ -25,15 +25,6 @@ __all__ = [
     "ModelName",
     "ToolModules",
 ]
-
-
-def collection_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For the shell's completion."""
-    from interventions.home import find_home, state_folder
-
-    folder = state_folder(find_home(ctx.params.get("home"))) / "index"
-    names = (file.name.removesuffix(".sqlite3") for file in folder.glob("*.sqlite3"))
-    return sorted(name for name in names if name.startswith(incomplete))
 
 
 Docs = Annotated[

@@ -27,6 +27,13 @@ class Arguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def claim(text: str, source: str, confidence: float = 1.0) -> Claim:
+    """The text itself; what is longer than any reader needs ends in "…"."""
+    if len(text) > MAX_CLAIM_CHARS:
+        text = text[: MAX_CLAIM_CHARS - 1] + "…"
+    return Claim(claim=text, confidence=confidence, source=source)
+
+
 @dataclass(frozen=True)
 class ToolOutput:
     """`result` is JSON-able and is journalled as it is; `claims` carry their sources."""

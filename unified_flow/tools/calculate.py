@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from unified_flow import tool_names
 from unified_flow.errors import ToolArgumentError
 from unified_flow.results import Claim
 from unified_flow.tools import Arguments, Tool, ToolOutput
@@ -18,7 +19,7 @@ from unified_flow.tools.threads import in_daemon_thread
 if TYPE_CHECKING:
     from simpleeval import SimpleEval
 
-NAME = "calculate"
+NAME = tool_names.CALCULATE
 MAX_CHARS = 500
 MAX_BITS = 4096
 MAX_FACTORIAL = 300

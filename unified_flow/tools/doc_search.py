@@ -6,12 +6,12 @@ from functools import partial
 
 from pydantic import Field
 
-from unified_flow.results import Claim
-from unified_flow.retrieval import Passage, Retriever
-from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput
+from unified_flow import tool_names
+from unified_flow.retrieval import Retriever
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.threads import FewThreads
 
-NAME = "doc.search"
+NAME = tool_names.DOC_SEARCH
 THREADS = 4  # an index is read by one at a time; the others wait for it
 
 
@@ -31,7 +31,7 @@ def doc_search(retriever: Retriever, timeout_s: float = 30.0) -> Tool:
                 "query": args.query,
                 "passages": [passage.model_dump(mode="json") for passage in passages],
             },
-            claims=[_claim(passage) for passage in passages],
+            claims=[claim(each.text, each.source(), each.score) for each in passages],
         )
 
     return Tool(
@@ -43,11 +43,3 @@ def doc_search(retriever: Retriever, timeout_s: float = 30.0) -> Tool:
         stage="retriever",
         timeout_s=timeout_s,
     )
-
-
-def _claim(passage: Passage) -> Claim:
-    """The passage itself; the rare one that is longer than any reader needs ends in "…"."""
-    text = passage.text
-    if len(text) > MAX_CLAIM_CHARS:
-        text = text[: MAX_CLAIM_CHARS - 1] + "…"
-    return Claim(claim=text, confidence=passage.score, source=passage.source())

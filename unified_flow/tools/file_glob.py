@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from unified_flow import tool_names
 from unified_flow.results import Claim
 from unified_flow.retrieval.discover import FoundFile
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.glob_pattern import GlobPattern
 from unified_flow.tools.roots import Roots
+from unified_flow.tools.threads import in_daemon_thread
 
-NAME = "file.glob"
+NAME = tool_names.FILE_GLOB
 
 
 def _pattern(text: str) -> str:
@@ -31,7 +33,7 @@ class GlobArguments(Arguments):
 
 def file_glob(roots: Roots) -> Tool:
     async def run(args: GlobArguments) -> ToolOutput:
-        files, skipped = await asyncio.to_thread(matching, roots, args.pattern)
+        files, skipped = await in_daemon_thread(partial(matching, roots, args.pattern))
         shown = [file.shown for file in files[: args.limit]]
         return ToolOutput(
             result={

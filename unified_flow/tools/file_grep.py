@@ -7,11 +7,13 @@ import json
 import re
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from unified_flow import tool_names
 from unified_flow.errors import (
     ToolError,
     ToolTimeoutError,
@@ -23,8 +25,9 @@ from unified_flow.tools.errors import FileUnusableError, PathRefusedError
 from unified_flow.tools.file_glob import Pattern, matching
 from unified_flow.tools.file_read import read_text
 from unified_flow.tools.roots import Roots
+from unified_flow.tools.threads import in_daemon_thread
 
-NAME = "file.grep"
+NAME = tool_names.FILE_GREP
 TIMEOUT_S = 10.0
 _WORKER = Path(__file__).with_name("grep_worker.py")
 
@@ -73,7 +76,7 @@ def file_grep(roots: Roots, timeout_s: float = TIMEOUT_S) -> Tool:
 
 
 async def _grep(roots: Roots, args: GrepArguments) -> ToolOutput:
-    found, skipped = await asyncio.to_thread(matching, roots, args.files)
+    found, skipped = await in_daemon_thread(partial(matching, roots, args.files))
     sent: list[str] = []
     matches, searched, more = await _search(roots, args, found, sent, skipped)
     lines = [
@@ -144,7 +147,7 @@ async def _feed(
     try:
         pipe.write(json.dumps(asked).encode() + b"\n")
         for file in found:
-            text, reason = await asyncio.to_thread(_text, roots, file)
+            text, reason = await in_daemon_thread(partial(_text, roots, file))
             if text is None:
                 skipped[reason] = skipped.get(reason, 0) + 1
                 continue

@@ -3,26 +3,27 @@ lines of its text."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import Self
 
 from pydantic import Field, model_validator
 
+from unified_flow import tool_names
 from unified_flow.errors import ToolArgumentError
 from unified_flow.results import Claim
 from unified_flow.retrieval import source_of
 from unified_flow.retrieval.decode import UndecodableError, decode
-from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.errors import FileUnusableError
 from unified_flow.tools.place import Converted, Place, converted, is_converted, locate
 from unified_flow.tools.roots import Located, Roots
+from unified_flow.tools.threads import in_daemon_thread
 
-NAME = "file.read"
+NAME = tool_names.FILE_READ
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_CHARS = 64_000
 CLAIM_LINES = 40
-CLAIM_CHARS = 4_000
 
 
 class ReadArguments(Arguments):
@@ -39,7 +40,7 @@ class ReadArguments(Arguments):
 
 def file_read(roots: Roots) -> Tool:
     async def run(args: ReadArguments) -> ToolOutput:
-        return await asyncio.to_thread(_read, roots, args)
+        return await in_daemon_thread(partial(_read, roots, args))
 
     return Tool(
         name=NAME,
@@ -124,7 +125,7 @@ def _claims(shown: str, first: int, lines: list[str], document: Converted) -> It
     piece: list[str] = []
     for number, line in enumerate(lines, first):
         size = sum(map(len, piece)) + len(piece) + len(line)
-        if piece and (len(piece) == CLAIM_LINES or size > CLAIM_CHARS or number in begins):
+        if piece and (len(piece) == CLAIM_LINES or size > MAX_CLAIM_CHARS or number in begins):
             yield from _claim(shown, number - len(piece), piece, document)
             piece = []
         piece.append(line)
@@ -134,7 +135,4 @@ def _claims(shown: str, first: int, lines: list[str], document: Converted) -> It
 def _claim(shown: str, first: int, piece: list[str], document: Converted) -> Iterator[Claim]:
     text = "\n".join(piece)
     if text.strip():
-        text = text if len(text) <= CLAIM_CHARS else text[: CLAIM_CHARS - 1] + "…"
-        yield Claim(
-            claim=text, confidence=1.0, source=source_of(shown, first, document.page_of(first))
-        )
+        yield claim(text, source_of(shown, first, document.page_of(first)))

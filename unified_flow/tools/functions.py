@@ -16,7 +16,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from unified_flow.errors import ConfigError, ToolError
 from unified_flow.results import Claim
-from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.own_loop import on_own_loop
 from unified_flow.tools.threads import in_daemon_thread
 
@@ -121,11 +121,7 @@ def output_of(name: str, returned: Any) -> ToolOutput:
 
 
 def claims_of(name: str, texts: Iterable[str]) -> list[Claim]:
-    return [
-        Claim(claim=text[:MAX_CLAIM_CHARS], confidence=1.0, source=name)
-        for text in texts
-        if text.strip()
-    ]
+    return [claim(text, name) for text in texts if text.strip()]
 
 
 def _called(name: str, function: Callable[..., Any], given: dict[str, Any]) -> Any:

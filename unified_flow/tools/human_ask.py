@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from unified_flow import tool_names
 from unified_flow.errors import HumanNeededError
 from unified_flow.results import Claim
 from unified_flow.tools import Arguments, Tool, ToolOutput
 from unified_flow.tools.caller import calling
 
-NAME = "human.ask"
+NAME = tool_names.HUMAN_ASK
 
 
 class AskArguments(Arguments):

@@ -7,14 +7,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from unified_flow.results import Claim
-from unified_flow.retrieval import Passage
-from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput
+from unified_flow import tool_names
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.threads import in_daemon_thread
 from unified_flow.web import FetchPolicy, Page
 from unified_flow.web.passages import passages_of
 
-NAME = "internet.research"
+NAME = tool_names.INTERNET_RESEARCH
 MAX_URLS = 5
 PASSAGES = 8
 
@@ -44,7 +43,7 @@ def internet_research(policy: FetchPolicy) -> Tool:
                 "pages": [_shown(page) for page in pages],
                 "passages": [passage.model_dump(mode="json") for passage in found],
             },
-            claims=[_claim(passage) for passage in found],
+            claims=[claim(each.text, each.source(), each.score) for each in found],
         )
 
     return Tool(
@@ -66,8 +65,3 @@ def _shown(page: Page) -> dict[str, object]:
         "bytes": page.bytes,
         "fetched_at": f"{page.fetched_at:%Y-%m-%dT%H:%M:%SZ}",
     }
-
-
-def _claim(passage: Passage) -> Claim:
-    text = passage.text[:MAX_CLAIM_CHARS]
-    return Claim(claim=text, confidence=passage.score, source=passage.source())

@@ -10,10 +10,11 @@ from pydantic import Field
 from unified_flow.errors import InputError, ToolArgumentError
 from unified_flow.memory import MAX_TEXT, MemoryStore
 from unified_flow.results import Claim
+from unified_flow.tool_names import MEMORY_CREATE, MEMORY_QUERY, MEMORY_UPDATE
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.caller import calling
 
-CREATE, QUERY, UPDATE = "memory.create", "memory.query", "memory.update"
+CREATE, QUERY, UPDATE = MEMORY_CREATE, MEMORY_QUERY, MEMORY_UPDATE
 
 
 class CreateArguments(Arguments):

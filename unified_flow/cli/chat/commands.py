@@ -127,8 +127,8 @@ async def _search(chat: Conversation, words: str) -> None:
         note("there are no documents" if documents is None else "search for what? /search WORDS")
         return
     for passage in documents.search(words, 5):
-        where = f"{passage.path}:{passage.line}"
-        say(f"  {passage.score:.2f}  {clean(where)}  {beginning(passage.text, ARGS_SHOWN)}")
+        where = clean(passage.source())
+        say(f"  {passage.score:.2f}  {where}  {beginning(passage.text, ARGS_SHOWN)}")
 
 
 async def _session(chat: Conversation, words: str) -> None:

@@ -1,0 +1,29 @@
+"""What the built-in tools are called; no others may be called so."""
+
+CALCULATE = "calculate"
+DOC_SEARCH = "doc.search"
+FILE_GLOB = "file.glob"
+FILE_GREP = "file.grep"
+FILE_READ = "file.read"
+HUMAN_ASK = "human.ask"
+INTERNET_RESEARCH = "internet.research"
+MEMORY_CREATE = "memory.create"
+MEMORY_QUERY = "memory.query"
+MEMORY_UPDATE = "memory.update"
+
+BUILT_IN = frozenset(
+    {
+        CALCULATE,
+        DOC_SEARCH,
+        FILE_GLOB,
+        FILE_GREP,
+        FILE_READ,
+        HUMAN_ASK,
+        INTERNET_RESEARCH,
+        MEMORY_CREATE,
+        MEMORY_QUERY,
+        MEMORY_UPDATE,
+    }
+)
+FAMILIES = frozenset(name.partition(".")[0] for name in BUILT_IN if "." in name)
+"""What stands before the dot, and so no server may be called."""
