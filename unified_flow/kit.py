@@ -232,17 +232,20 @@ class Kit:
         started = perf_counter()
         answer = given.answer if given is not None else None
         caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer)
-        output = self._prefetch.answers(tool, args) if self._prefetch else None
-        if output is None:
+        found = self._prefetch.answers(tool, args) if self._prefetch else None
+        if found is not None:
+            output, took = found
+        else:
             within_s = self._services.policy.bounds.search_s if tool.stage == "retriever" else None
             output = await self._services.toolbox.call(tool, args, caller, within_s=within_s)
+            took = elapsed_ms(started)
         result = ToolResult(
             tool=request.tool,
             goal_id=request.goal_id,
             success=True,
             result=output.result,
             claims=output.claims,
-            duration_ms=elapsed_ms(started),
+            duration_ms=took,
         )
         self._ledger.record(
             ToolCompleted(

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from time import perf_counter
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from interventions.redaction import redact_text
+from unified_flow.clock import elapsed_ms
 from unified_flow.errors import ToolNotFoundError
 from unified_flow.results import ToolRequest
 from unified_flow.retrieval import Passage
@@ -40,6 +42,7 @@ class Prefetch:
         self._tool = tool
         self._args = args
         self._joined = False
+        self._took_ms = 0.0
         left_s = ends_at - asyncio.get_running_loop().time()
         self._task = self._begin(max(0.0, round(left_s, 2)))
 
@@ -82,10 +85,10 @@ class Prefetch:
             return []
         return passages_of(self._task.result().result)
 
-    def answers(self, tool: Tool, args: BaseModel) -> ToolOutput | None:
-        """What the same call has brought; None for any other call."""
+    def answers(self, tool: Tool, args: BaseModel) -> tuple[ToolOutput, float] | None:
+        """What the same call has brought, and how long it took (ms); None for any other call."""
         same = self._joined and (tool.name, args) == (self._tool.name, self._args)
-        return self._task.result() if same else None
+        return (self._task.result(), self._took_ms) if same else None
 
     def end(self) -> None:
         self._task.cancel()
@@ -103,7 +106,13 @@ class Prefetch:
 
     def _begin(self, within_s: float | None) -> asyncio.Task[ToolOutput]:
         call = self._services.toolbox.call(self._tool, self._args, self._caller, within_s=within_s)
-        return asyncio.create_task(call)
+        return asyncio.create_task(self._timed(call))
+
+    async def _timed(self, call: Coroutine[Any, Any, ToolOutput]) -> ToolOutput:
+        started = perf_counter()
+        output = await call
+        self._took_ms = elapsed_ms(started)
+        return output
 
 
 def passages_of(result: Any) -> list[Passage]:

@@ -91,6 +91,18 @@ def test_what_is_no_http_is_refused_with_the_envelope_and_logged(
     assert crowded.log[-1]["http"]["status"] == 400
 
 
+def test_a_body_that_is_broken_has_one_line(crowded: Service) -> None:
+    before = len(crowded.log)
+    with _connect(crowded) as connection:
+        head = b"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\nabc")
+        told = json.loads(_rest(connection).partition(b"\r\n\r\n")[2])
+    assert crowded.http.get("/errors").status_code == 200
+    line, _ = crowded.log[before:]
+    assert (line["request_id"], line["http"]["route"]) == (told["request_id"], "/query")
+    assert (line["http"]["status"], line["code"]) == (400, "VALIDATION_ERROR")
+
+
 def test_another_path_is_no_redirect_to_a_host_of_the_clients_choice(crowded: Service) -> None:
     answer = crowded.http.get("/health/")
     assert (answer.status_code, answer.json()["code"]) == (404, "VALIDATION_ERROR")

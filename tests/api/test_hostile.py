@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from tests.api.service import Service
+from tests.api.service import Service, serving
 
 JSON = {"Content-Type": "application/json"}
 BODIES = {
@@ -62,3 +63,18 @@ def test_hostile_transitions(service: Service) -> None:
             headers=JSON | {"Authorization": "Bearer triage-token-0123456789abcdef"},
         )
         assert answer.status_code in (400, 404, 422)
+
+
+def test_another_site_may_ask_if_it_is_named_and_its_preflights_are_logged(folder: Path) -> None:
+    with serving(folder, settings='[serve]\ncors_origins = ["https://chat.example"]\n') as service:
+        asks = {"Access-Control-Request-Method": "POST"}
+        named = {"Origin": "https://chat.example"}
+        allowed = service.http.options("/query", headers=named | asks)
+        refused = service.http.options("/query", headers={"Origin": "https://evil.example"} | asks)
+        answer = service.ask(" ", headers=named)
+    assert allowed.headers["Access-Control-Allow-Origin"] == "https://chat.example"
+    assert (refused.status_code, refused.json()["code"]) == (403, "VALIDATION_ERROR")
+    assert "Access-Control-Allow-Origin" not in refused.headers
+    assert answer.headers["Access-Control-Allow-Origin"] == "https://chat.example"
+    ids = [each.headers["X-Request-ID"] for each in (allowed, refused, answer)]
+    assert [line["request_id"] for line in service.log] == ids

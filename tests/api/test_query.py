@@ -41,6 +41,8 @@ def test_with_curl(service: Service) -> None:
     shown = subprocess.run([*command, "-d", body], capture_output=True, text=True, check=True)
     head, _, text = shown.stdout.partition("\n\n")
     assert head.startswith("HTTP/1.1 200")
+    assert "x-content-type-options: nosniff" in head
+    assert "cache-control: no-store" in head
     assert "remote procedure call" in json.loads(text)["answer"]
 
 

@@ -104,6 +104,16 @@ def test_five_a_second_and_then_429(folder: Path, docs: Path) -> None:
         assert (body["code"], body["details"]) == ("RATE_LIMITED", {"limit": "user_per_second"})
         assert refused.headers["Retry-After"] == "1"
         assert service.http.get("/errors").status_code == 200, "only questions are counted"
+        counted = service.http.get("/metrics").text
+    for line in (
+        f'http_requests_total{{route="/query",status="429"}} {_of(answers, 429)}',
+        'client_retries_total{outcome="failed"} ',  # the same again that was refused before
+    ):
+        assert f"unified_flow_{line}" in counted
+
+
+def _of(answers: list[httpx.Response], status_code: int) -> float:
+    return float(sum(answer.status_code == status_code for answer in answers))
 
 
 def test_what_is_no_question_counts_as_one(folder: Path) -> None:
@@ -273,9 +283,10 @@ def test_triage_over_http(failing: Service) -> None:
 def test_a_turn_is_retried_from_the_phase_that_failed(failing: Service) -> None:
     (waiting,) = failing.triage("GET", "/interventions").json()["interventions"]
     path = f"/interventions/{waiting['id']}"
-    again = failing.triage("POST", f"{path}/retry", json={"note": "restarted it"})
+    again = failing.triage("POST", f"{path}/retry", json={"by": "ada"})
     assert again.json()["status"] == "answered"
     assert failing.triage("GET", path).json()["state"] == "resolved"
+    assert failing.triage("GET", f"{path}/journal").json()[-1]["by"] == "ada"
     turn = failing.triage("GET", f"/turns/{waiting['turn_id']}").json()
     assert turn["status"] == "answered"
     assert turn["response"]

@@ -111,6 +111,9 @@ def test_the_trace_of_an_answer_that_was_not_saved(folder: Path, docs: Path) -> 
     assert [visit["name"] for visit in recovery["result_data"]["phases"]] == ["save"]
     assert (whole["agent_name"], whole["success"]) == ("RAGChatAgent", False)
     assert whole["error_details"]["error_type"] == "database"
+    line = service.log[-1]
+    assert (line["type"], line["code"]) == ("RetrievalError", "RETRIEVAL_ERROR")
+    assert (line["status"], line["degraded"], line["http"]["status"]) == ("answered", True, 200)
 
 
 def test_a_failed_request(broken: Service) -> None:

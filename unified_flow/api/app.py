@@ -11,10 +11,10 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.middleware.cors import CORSMiddleware
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Scope
 
 from interventions.plaintext import one_line
 from interventions.redaction import redact_text
@@ -22,8 +22,9 @@ from unified_flow import __version__
 from unified_flow.api import completions, guardrails, query, triage, turns, upkeep
 from unified_flow.api import problem as problems
 from unified_flow.api.context import Serving, one_too_many
-from unified_flow.api.facts import RequestLog, facts_of
-from unified_flow.api.gate import LOOPBACK_NAMES, OPEN_PATHS, Gate, write_line
+from unified_flow.api.cors import Cors
+from unified_flow.api.facts import Facts, RequestLog, facts_of
+from unified_flow.api.gate import LOOPBACK_NAMES, OPEN_PATHS, Gate, facts_in, write_line
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problem import Problem
 from unified_flow.api.ratelimit import Buckets, Rate
@@ -85,11 +86,10 @@ def make_app(services: Services) -> FastAPI:
     )
     if settings.cors_origins:
         app.add_middleware(
-            CORSMiddleware,
-            allow_origins=settings.cors_origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
-            expose_headers=["X-Request-ID", "Retry-After"],
+            Cors,
+            origins=settings.cors_origins,
+            answered=partial(_logged, services, serving.metrics),
+            language=services.settings.language,
         )
     return app
 
@@ -134,14 +134,25 @@ def _hosts(settings: ServeSettings) -> frozenset[str]:
     return frozenset(LOOPBACK_NAMES) if settings.host in LOOPBACK else frozenset()
 
 
-def _no_http(services: Services, metrics: Metrics, client: str) -> bytes:
-    """The whole answer to something that is no request, which is logged and counted as one."""
-    facts = facts_of(Headers({}), client, "OTHER", "", services.settings.language)
+def _logged(services: Services, metrics: Metrics, facts: Facts) -> None:
+    """What does not come to the gate is counted and has its line all the same."""
+    metrics.answered(facts)
+    write_line(facts, services)
+
+
+def _no_http(services: Services, metrics: Metrics, client: str, broken: Scope | None) -> bytes:
+    """The whole answer to something that is no request, which is logged and counted as one; or to a
+    request whose body is `broken`, which has its line from the gate."""
+    language = services.settings.language
+    if broken is not None:
+        facts = facts_in(broken, language)
+    else:
+        facts = facts_of(Headers({}), client, "OTHER", "", language)
     response = response_of(problems.of_status(HTTPStatus.BAD_REQUEST), facts)
     response.headers.update({"X-Request-ID": facts.request_id, "Connection": "close"})
     facts.status = response.status_code
-    metrics.answered(facts)
-    write_line(facts, services)
+    if broken is None:
+        _logged(services, metrics, facts)
     head = b"".join(name + b": " + value + b"\r\n" for name, value in response.raw_headers)
     return b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + bytes(response.body)
 

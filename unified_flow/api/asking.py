@@ -88,13 +88,10 @@ async def ask(
         problem = await problem_of(exc, flow, question, facts)
         if silences(flow.services.policy, exc):
             note(problem, facts)
-            metrics.question(facts.client, question.text, 200)
             return nothing(facts.request_id, question.session_id, flow.services.policy.name)
-        metrics.question(facts.client, question.text, problem.status)
         if traced:
             problem = with_trace(problem, followed.turn, exc, facts.language)
         raise ProblemError(problem) from exc
-    metrics.question(facts.client, question.text, 200)
     facts.degraded = answer.metadata.degraded
     return answer
 

@@ -100,7 +100,7 @@ class ChatRequest(Lenient):
         return tuple(turns[-HISTORY_TURNS:])
 
 
-@router.get("/models", response_model=dict[str, Any])
+@router.get("/models", response_model=dict[str, Any], responses=openai_errors())
 async def models() -> Any:
     return {"object": "list", "data": [_model()]}
 
@@ -121,7 +121,7 @@ async def complete(
     request: Request, serving: Served, facts: OfRequest, asked: Annotated[ChatRequest, Body()]
 ) -> Any:
     if asked.model != MODEL:
-        raise ProblemError(problems.invalid("field_wrong", 404, "model"))
+        raise ProblemError(problems.invalid("model_unknown", 404, "model"))
     session_id = asked.metadata.session_id if asked.metadata else None
     user = asked.user or "default"
     question = Question(asked.question, session_id, user, "chat", history=asked.history)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 KEPT_BACK = 64  # descriptors for files, sockets of the loop and whoever else
@@ -21,11 +22,11 @@ PER_TURN = 4  # for its journal, its search, its model and a tool
 @dataclass
 class Connections:
     """`most` at once. `head_s` is how long the head of a request may take; `refused` makes the
-    answer to what is no HTTP, of the client's address."""
+    answer to what is no HTTP, of the client's address and the request whose body it is, if any."""
 
     most: int
     head_s: float
-    refused: Callable[[str], bytes]
+    refused: Callable[[str, Scope | None], bytes]
     open: int = 0
     waiting: dict[Bounded, None] = field(default_factory=dict)  # for a head, the oldest first
 
@@ -75,7 +76,8 @@ class Bounded(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         client = str(self.client[0]) if self.client else "unknown"
-        self.transport.write(self._bounds.refused(client))
+        asked = self.cycle is not None and not self.cycle.response_complete
+        self.transport.write(self._bounds.refused(client, self.cycle.scope if asked else None))
         self.transport.close()
 
     def _wait(self) -> None:

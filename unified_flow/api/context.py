@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from unified_flow.api import problem as problems
-from unified_flow.api.facts import Facts
+from unified_flow.api.facts import ASKING, Facts
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problem import Problem
 from unified_flow.api.ratelimit import Buckets
@@ -18,8 +18,6 @@ from unified_flow.api.rendering import ProblemError
 from unified_flow.api.running import Running
 from unified_flow.api.tokens import Tokens
 from unified_flow.flow import UnifiedFlow
-
-ASKING = ("/query", "/v1/chat/completions")
 
 
 @dataclass(frozen=True)

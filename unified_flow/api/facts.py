@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
+from unified_flow.api.problem import KIND_OF_CODE
 from unified_flow.clock import elapsed_ms
 from unified_flow.events import now, stamp
 from unified_flow.messages import Language
@@ -19,7 +20,8 @@ from unified_flow.turn import Turn
 
 PROBLEM_JSON = "application/problem+json"
 _WELL_FORMED = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
-_PROBES = ("/health", "/ready", "/metrics", "/openapi.json")
+PROBES = ("/health", "/ready", "/metrics", "/openapi.json")
+ASKING = ("/query", "/v1/chat/completions")
 
 current: ContextVar[Facts | None] = ContextVar("current", default=None)
 
@@ -27,7 +29,8 @@ current: ContextVar[Facts | None] = ContextVar("current", default=None)
 @dataclass
 class Facts:
     """`client` tells clients apart, for limits; it is never written anywhere. `turn_line` is the
-    turn's line of the query log, which waits for the answer to be sent."""
+    turn's line of the query log, which waits for the answer to be sent. `asked` is the body of a
+    question, for knowing it again; it is never written anywhere either."""
 
     request_id: str
     client: str
@@ -44,6 +47,7 @@ class Facts:
     intervention_id: str | None = None
     degraded: bool = False
     turn_line: dict[str, Any] | None = None
+    asked: bytes | None = None
 
     @property
     def for_openai(self) -> bool:
@@ -52,7 +56,7 @@ class Facts:
 
     @property
     def is_probe(self) -> bool:
-        return self.path in _PROBES
+        return self.path in PROBES
 
     def line(self, policy: str) -> dict[str, Any]:
         """No path as it was sent, no address, no words: only what links and counts."""
@@ -69,7 +73,8 @@ class Facts:
             "code": None,
             "intervention_id": None,
         }
-        line["type"] = self.kind or line["type"]
+        # Of a turn that was answered all the same the class of its error; a client knows kinds.
+        line["type"] = self.kind or KIND_OF_CODE.get(line["code"], line["type"])
         line["code"] = self.code or line["code"]
         line["error"] = line["error"] or self.code is not None
         line["intervention_id"] = line["intervention_id"] or self.intervention_id

@@ -15,11 +15,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unified_flow.api import problem as problems
-from unified_flow.api.facts import Facts, current, facts_of
+from unified_flow.api.facts import ASKING, PROBES, Facts, current, facts_of
 from unified_flow.api.problem import CLIENT_CLOSED, Problem
 from unified_flow.api.rendering import ProblemError, note, response_of
 from unified_flow.api.tokens import Tokens
 from unified_flow.config_tables import ServeSettings
+from unified_flow.messages import Language
 from unified_flow.report import tell_outside_a_phase
 from unified_flow.services import Services
 
@@ -57,14 +58,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        facts = facts_of(
-            headers,
-            _client(scope),
-            scope["method"],
-            scope["path"],
-            self._services.settings.language,
-        )
-        scope.setdefault("state", {})["facts"] = facts
+        facts = facts_in(scope, self._services.settings.language)
         mark = current.set(facts)
         answer = _Answer(send, facts, lambda: self._finish(scope, facts))
         try:
@@ -73,6 +67,7 @@ class Gate:
                 return
             too_many = self._limited(facts)  # counted before it is read, whatever it holds
             body = await self._body(scope, headers, receive)
+            facts.asked = body if facts.path in ASKING else None
             if too_many:
                 raise ProblemError(too_many)
             await self._app(scope, _again(body, receive), answer)
@@ -128,7 +123,8 @@ class Gate:
 
     def _finish(self, scope: Scope, facts: Facts) -> None:
         route = scope.get("route")
-        facts.route = getattr(route, "path", facts.route)
+        named = facts.path if facts.path in (*ASKING, *PROBES) else facts.route
+        facts.route = getattr(route, "path", named)  # what is refused comes to no route
         facts.status = facts.status or CLIENT_CLOSED
         self._done(facts)
         if not (facts.is_probe and facts.status == HTTPStatus.OK):
@@ -153,7 +149,7 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            self._facts.status = message["status"]
+            self._facts.status = self._facts.status or message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-ID"] = self._facts.request_id
             headers["X-Content-Type-Options"] = "nosniff"
@@ -161,6 +157,16 @@ class _Answer:
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
             self.finish()
         await self._send(message)
+
+
+def facts_in(scope: Scope, language: Language) -> Facts:
+    """Those of a request, made when they are first asked for."""
+    state = scope.setdefault("state", {})
+    if "facts" not in state:
+        headers = Headers(scope=scope)
+        state["facts"] = facts_of(headers, _client(scope), scope["method"], scope["path"], language)
+    facts: Facts = state["facts"]
+    return facts
 
 
 def write_line(facts: Facts, services: Services) -> None:

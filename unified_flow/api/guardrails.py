@@ -26,7 +26,9 @@ from unified_flow.guardrails.stats import summed
 from unified_flow.question import MAX_ID_CHARS, checked_user
 
 router = APIRouter(
-    tags=["guardrails"], dependencies=[Depends(for_triage)], responses=errors(404, 422)
+    tags=["guardrails"],
+    dependencies=[Depends(for_triage)],
+    responses=errors(404, 408, 413, 415, 422),
 )
 MOST_RULES = 100_000
 

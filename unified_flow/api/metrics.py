@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from time import monotonic
 from typing import Any
 
@@ -17,6 +18,7 @@ from interventions.errors import QueueError
 from interventions.health import Health
 from interventions.redaction import redact_text
 from unified_flow.api.facts import Facts
+from unified_flow.api.problem import CLIENT_CLOSED
 from unified_flow.errors import RetrievalError
 from unified_flow.events import (
     Observed,
@@ -89,16 +91,17 @@ class Metrics:
         self._http.labels(facts.route, str(facts.status)).inc()
         if facts.degraded:
             self._degraded.labels(facts.code or "").inc()
+        status = facts.problem_status or facts.status  # of an error event, too
         if not facts.is_probe:
             self._seen += 1
-            self._bad += (facts.problem_status or facts.status) >= 500
+            self._bad += status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        if facts.asked is not None and status != CLIENT_CLOSED:
+            self._question(facts.client, facts.asked, status)
 
-    def question(self, client: str, question: str, status: int) -> None:
+    def _question(self, client: str, asked: bytes, status: int) -> None:
         """Whether a client's question is a retry of its own that failed. Its words are not kept:
         only a salted digest, and only until it is answered or forgotten."""
-        key = hashlib.blake2b(
-            f"{client}\0{question}".encode("utf-8", "surrogatepass"), key=self._salt
-        ).digest()
+        key = hashlib.blake2b(client.encode() + b"\0" + asked, key=self._salt).digest()
         before = self._failed.pop(key, None)
         if before is not None and monotonic() - before <= RETRY_WINDOW_S:
             self._retries.labels("succeeded" if status < 400 else "failed").inc()

@@ -12,7 +12,13 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from unified_flow.api.ratelimit import Rate
-from unified_flow.errors import InputError, PhaseError, QueueFullError
+from unified_flow.errors import (
+    DraftRejectedError,
+    InputError,
+    LimitReachedError,
+    PhaseError,
+    QueueFullError,
+)
 from unified_flow.messages import MESSAGES, Language
 from unified_flow.retrieval.roots import DEFAULT_COLLECTION
 
@@ -165,7 +171,7 @@ def of_error(
 
 def _halted(error: PhaseError, collection: str) -> Problem:
     """fail_fast: the table of rag-error-model.md."""
-    if error.code == "INTERNAL_ERROR" and error.category == "unknown_error":
+    if error.code == "INTERNAL_ERROR" and not _is_explicit(error):
         return unexpected(error.intervention_id)
     kind = KIND_OF_CODE[error.code]
     code, status = CODES[kind]
@@ -177,6 +183,12 @@ def _halted(error: PhaseError, collection: str) -> Problem:
         retry_after_s=_wait(error) if code == "RATE_LIMITED" else error.retry_after_s,
         intervention_id=error.intervention_id,
     )
+
+
+def _is_explicit(error: PhaseError) -> bool:
+    """Whether the classification knows it, or the flow itself has ended the turn."""
+    ended = isinstance(error.__cause__, LimitReachedError | DraftRejectedError)
+    return ended or error.category != "unknown_error"
 
 
 def _degraded(

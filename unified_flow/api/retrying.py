@@ -23,11 +23,20 @@ from unified_flow.turn import Turn
 CONFLICT = 409
 
 
-async def retried(serving: Serving, entry: Entry, note: str | None, via: str) -> dict[str, Any]:
-    """How its turn ended. Raises ProblemError if it failed again or cannot go on."""
+async def retried(
+    serving: Serving, entry: Entry, *, note: str | None, by: str | None, via: str
+) -> dict[str, Any]:
+    """How its turn ended, whose intervention is closed if it got past that phase, as it is by the
+    command. Raises ProblemError if it failed again or cannot go on."""
     if not entry["turn_id"]:
         raise ProblemError(problems.invalid("retry_impossible", CONFLICT))
-    wanted = Resumption(intervention_id=entry["id"], note=note, via=via)
+    wanted = Resumption(
+        intervention_id=entry["id"],
+        note=note or f"retried, and it got past {entry['phase']}",
+        by=by,
+        via=via,
+        answer=note,
+    )
     flow = serving.flow
     try:
         turn = await asyncio.to_thread(load, flow.services.home, entry["turn_id"])

@@ -33,7 +33,7 @@ router = APIRouter(
     prefix="/interventions",
     tags=["triage"],
     dependencies=[Depends(for_triage)],
-    responses=errors(404, 409, 422),
+    responses=errors(404, 408, 409, 413, 415, 422),
 )
 VIA = "http"
 Id = Annotated[str, Path(min_length=1, max_length=100, description="the id, or how it begins")]
@@ -76,7 +76,13 @@ class Assigning(Action):
 class Retrying(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    note: str | None = Field(default=None, max_length=2000, description="closes it if it helps")
+    note: str | None = Field(
+        default=None,
+        max_length=2000,
+        description="what was mended; it closes the intervention if that helps, and is the answer"
+        " to a question that the turn had stopped at",
+    )
+    by: str | None = Field(default=None, min_length=1, max_length=100, description="who does it")
 
 
 class Listed(BaseModel):
@@ -174,7 +180,7 @@ async def retry_turn(
 ) -> Any:
     """Let its turn go on from the phase that failed. 409 if it fails again."""
     entry = await asyncio.to_thread(_told, serving, lambda queue: queue.find(intervention_id))
-    work = retried(serving, entry, action.note, VIA)
+    work = retried(serving, entry, note=action.note, by=action.by, via=VIA)
     return await serving.running.while_connected(work, request.receive)
 
 

@@ -35,7 +35,7 @@ class Ready(BaseModel):
 
 
 @router.head("/health", include_in_schema=False)
-@router.get("/health")
+@router.get("/health", responses=errors())
 async def health() -> Alive:
     """The process lives. Open to everybody."""
     return Alive()
@@ -55,7 +55,7 @@ async def ready(serving: Served, facts: OfRequest) -> Any:
     return JSONResponse(envelope, problem.status, headers_of(problem))
 
 
-@router.get("/errors")
+@router.get("/errors", responses=errors())
 async def error_advice() -> Advices:
     """For each code: retry or not, wait, show near the field, and what to say."""
     return ADVICE
@@ -64,7 +64,7 @@ async def error_advice() -> Advices:
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={200: {"content": {CONTENT_TYPE_LATEST: {"schema": {"type": "string"}}}}},
+    responses=errors() | {200: {"content": {CONTENT_TYPE_LATEST: {"schema": {"type": "string"}}}}},
 )
 async def metrics(serving: Served) -> Response:
     """Prometheus's text format."""
