@@ -10,7 +10,7 @@ import asyncio
 import resource
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -77,7 +77,8 @@ class Bounded(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         client = str(self.client[0]) if self.client else "unknown"
         asked = self.cycle is not None and not self.cycle.response_complete
-        self.transport.write(self._bounds.refused(client, self.cycle.scope if asked else None))
+        broken = cast("Scope", self.cycle.scope) if asked else None
+        self.transport.write(self._bounds.refused(client, broken))
         self.transport.close()
 
     def _wait(self) -> None:

@@ -4,7 +4,9 @@ anybody may ask; `unified-flow doctor` says the rest."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic
@@ -16,6 +18,7 @@ from unified_flow.config import EMBEDDED
 from unified_flow.errors import InputError, UnifiedFlowError
 from unified_flow.phases import NAMES
 from unified_flow.services import Services
+from unified_flow.tools.threads import FewThreads
 
 Finding = Literal["ok", "failed"]
 PROBE_TIMEOUT_S = 2.0
@@ -30,21 +33,31 @@ class Readiness:
     _found: dict[str, Finding] = field(default_factory=dict)
     _until: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _threads: FewThreads = field(default_factory=lambda: FewThreads(2, "ready"))
 
     async def checks(self, services: Services) -> dict[str, Finding]:
         async with self._lock:
             if monotonic() >= self._until:
-                self._found = await _checks(services)
+                self._found = await _checks(services, self._threads)
                 self._until = monotonic() + GOOD_FOR_S
             return self._found
 
 
-async def _checks(services: Services) -> dict[str, Finding]:
+async def _checks(services: Services, threads: FewThreads) -> dict[str, Finding]:
     index, queue = await asyncio.gather(
-        asyncio.to_thread(_index, services), asyncio.to_thread(_queue, services)
+        *(_in_time(threads, partial(look, services)) for look in (_index, _queue))
     )
     model = await _models(services)
     return {"index": _said(index), "model": _said(model), "queue": _said(queue)}
+
+
+async def _in_time(threads: FewThreads, look: Callable[[], bool]) -> bool:
+    """A store that does not answer is not well, and must not keep who asks waiting."""
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT_S):
+            return await threads.run(look)
+    except TimeoutError:
+        return False
 
 
 def _said(well: bool) -> Finding:
