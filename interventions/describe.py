@@ -10,6 +10,7 @@ from typing import Any
 
 from interventions.durations import short_duration
 from interventions.entry import Entry, is_open, priority, short_id, state_of
+from interventions.occurrences import stands_at
 from interventions.plaintext import clean, one_line
 from interventions.store import Transition
 from interventions.timestamps import from_text
@@ -136,15 +137,8 @@ def _regression(entry: Entry) -> list[str]:
 
 def _retried(entry: Entry) -> list[str]:
     """The failure before and after: a later one of the same turn is what a retry came to."""
-    samples = [entry.get("latest_sample"), *(row.get("sample") for row in entry["merged"])]
-    again = [
-        sample
-        for sample in samples
-        if isinstance(sample, dict) and sample.get("turn_id") == entry["turn_id"] != 0
-    ]
-    lines = []
-    if again:
-        now = max(again, key=lambda sample: str(sample.get("created_at")))
+    now, lines = stands_at(entry), []
+    if now is not entry:
         lines = [f"before: {_failure(entry)}", f"after: {_failure(now)}"]
         if _failure(entry) == _failure(now):
             lines = [f"failed again with the same error at {now.get('created_at')}"]

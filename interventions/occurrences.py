@@ -63,6 +63,21 @@ def sample_of(failure: Entry) -> dict[str, Any]:
     return {name: failure[name] for name in _SAMPLE_FIELDS if failure.get(name) is not None}
 
 
+def stands_at(entry: Entry) -> dict[str, Any]:
+    """The failure at which the entry's own turn stands: the latest of that turn, which after a
+    retry may be another one than the entry's. Fields of a sample, and `type`."""
+    found = [_sample(entry["type"], entry.get("latest_sample"))]
+    found += [_sample(row.get("type"), row.get("sample")) for row in entry["merged"]]
+    again = [one for one in found if one.get("turn_id") == entry["turn_id"] != 0]
+    if not again:
+        return entry
+    return max(again, key=lambda sample: str(sample.get("created_at")))
+
+
+def _sample(kind: Any, sample: Any) -> dict[str, Any]:
+    return {**sample, "type": kind} if isinstance(sample, dict) else {}
+
+
 def _small_sample(failure: Entry) -> dict[str, Any]:
     """A merged failure's sample is short, so that a merged entry stays within bounds."""
     sample = sample_of(failure)

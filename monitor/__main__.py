@@ -36,8 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.once or options.picture:
         _first_screen(app, options.picture)
     else:
-        app.run()
+        _run(app)
     raise SystemExit(app.return_code or 0)
+
+
+def _run(app: Monitor) -> None:
+    try:
+        app.run()
+    except KeyboardInterrupt:
+        # After the end: a thread that waits for a model can only be stopped with the process.
+        sys.stderr.flush()
+        os._exit(130)
 
 
 def _first_screen(app: Monitor, picture: Path | None) -> None:

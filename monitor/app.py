@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, ClassVar
 
+from rich.console import RenderableType
 from rich.text import Text
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -23,12 +24,27 @@ from monitor.screens.triage import TriageScreen
 from monitor.snapshot import Snapshot
 from monitor.source import Clock, Source
 
+STILL_WORKING = (
+    "What was begun here still runs and is waited for. "
+    "Ctrl-C ends it at once: a turn can be resumed."
+)
+
 
 class Monitor(App[None]):
+    """`working` counts the forms whose deed is not at its end."""
+
     TITLE = "monitor"
     CSS_PATH = "monitor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         key("ctrl+c", "quit", "Quit", "Quit at once", id="leave.now", priority=True),
+        key(
+            "ctrl+p",
+            "command_palette",
+            "Commands",
+            "Look for a command by its name",
+            id="leave.commands",
+            priority=True,
+        ),
     ]
 
     def __init__(self, source: Source, first: Snapshot, clock: Clock = utc_now) -> None:
@@ -37,6 +53,7 @@ class Monitor(App[None]):
         self._first = first
         self.clock = clock
         self.changes: list[Outcome] = []
+        self.working = 0
 
     def on_mount(self) -> None:
         # A thread that reads gives way to the one that paints after 1 ms instead of 5.
@@ -66,6 +83,14 @@ class Monitor(App[None]):
         why = "The monitor failed; the queue is as it was. This is a mistake in the monitor."
         self._exit_renderables.append(Text(f"{told}\n{why}"))
         self._close_messages_no_wait()
+
+    def exit(
+        self, result: None = None, return_code: int = 0, message: RenderableType | None = None
+    ) -> None:
+        """What was begun from here is waited for, and that has to be said."""
+        if self.working and message is None:
+            message = STILL_WORKING
+        super().exit(result, return_code, message)
 
     def get_default_screen(self) -> Screen[None]:
         return TriageScreen(self.source, self._first, self.clock)

@@ -15,6 +15,7 @@ from textual.content import Content
 
 from interventions.describe import Section, describe
 from interventions.entry import Entry, short_id
+from interventions.occurrences import stands_at
 from interventions.plaintext import clean, one_line
 from monitor import ribbon
 from monitor.snapshot import Background
@@ -47,6 +48,9 @@ def detail(entry: Entry, others: Sequence[Entry], background: Background, now: d
 def _header(entry: Entry, head: Section, phases: list[ribbon.Phase]) -> Content:
     style = _SEVERITY.get(entry["severity"], "bold")
     lines = [Content.assemble((one_line(entry["error_type"]), style), ("  " + head.title, "dim"))]
+    if (now := stands_at(entry)) is not entry:
+        again = one_line(f"now: {now.get('error_type')}: {now.get('error_message')}")
+        lines.append(Content.styled(again, style))
     if phases:
         lines.append(Content.assemble(ribbon.marks(phases), "  ", (ribbon.summary(phases), "dim")))
     return Content("\n").join([*lines, *map(_head_line, head.lines)])

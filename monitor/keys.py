@@ -15,7 +15,7 @@ def key(
     show: bool = False,
     priority: bool = False,
 ) -> Binding:
-    """`priority`: also where something is typed."""
+    """`show`: at the bottom, though not in `BAR`. `priority`: also where something is typed."""
     return Binding(keys, action, name, show=show, tooltip=tooltip, id=id, priority=priority)
 
 
@@ -28,7 +28,7 @@ MOVES = (
     key("ctrl+u", "move_pages(-0.5)", "Half up", "Half a page up", id="move.half-up"),
     key("pagedown", "move_pages(1)", "Page down", "A page down", id="move.page-down"),
     key("pageup", "move_pages(-1)", "Page up", "A page up", id="move.page-up"),
-    key("enter", "choose", "Detail", "Everything about it", id="open.detail", show=True),
+    key("enter", "choose", "Detail", "Everything about it", id="open.detail"),
 )
 
 SCROLLS = (
@@ -43,26 +43,24 @@ SCROLLS = (
     key("l,right", "scroll_sideways(1)", "Right", "To the right", id="scroll.right"),
 )
 
-# First, because a narrow footer shows only the first keys.
-HELP = (key("question_mark", "help", "Help", "What every key does", id="leave.help", show=True),)
+HELP = (key("question_mark", "help", "Help", "What every key does", id="leave.help"),)
 
 ACTS = (
-    key("r", "resolve", "Resolve", "Close it as solved, with a note", id="act.resolve", show=True),
+    key("r", "resolve", "Resolve", "Close it as solved, with a note", id="act.resolve"),
     key(
         "t",
         "retry",
         "Retry",
         "Resume the turn; resolve it if that works",
         id="act.retry",
-        show=True,
     ),
-    key("s", "snooze", "Snooze", "Hear nothing of it for a while", id="act.snooze", show=True),
+    key("s", "snooze", "Snooze", "Hear nothing of it for a while", id="act.snooze"),
     key(
         "d", "dismiss_entry", "Dismiss", "Close it as not worth a fix", id="act.dismiss", show=True
     ),
     key("a", "assign", "Assign", "Say who looks into it", id="act.assign"),
     key("o", "reopen", "Reopen", "Open a closed one again", id="act.reopen"),
-    key("z", "undo", "Undo", "Take back the last change", id="act.undo", show=True),
+    key("z", "undo", "Undo", "Take back the last change", id="act.undo"),
     key("y", "copy_id", "Copy id", "Copy the id", id="copy.id"),
     key("Y", "copy_markdown", "Copy", "Copy everything as Markdown", id="copy.markdown"),
     key("e", "edit", "Editor", "Open the source line in $EDITOR", id="open.editor"),
@@ -81,9 +79,8 @@ LISTS = (
         "Filter",
         "sev:critical phase:planner age:>1h text",
         id="list.filter",
-        show=True,
     ),
-    key("space", "mark", "Mark", "Mark it for a change of many", id="list.mark", show=True),
+    key("space", "mark", "Mark", "Mark it for a change of many", id="list.mark"),
     key("ctrl+a", "mark_all", "Mark all", "Mark all shown, or none", id="list.mark-all"),
     key("S", "sort('severity')", "By severity", "The worst first", id="sort.severity"),
     key("A", "sort('age')", "By age", "The oldest first", id="sort.age"),
@@ -95,7 +92,6 @@ LISTS = (
         "Pause",
         "Hold the list still and count what comes",
         id="live.pause",
-        show=True,
     ),
     key("R", "refresh", "Refresh", "Read everything again", id="live.refresh"),
     key("left_square_bracket", "tab(-1)", "Tab left", "The tab before", id="tab.previous"),
@@ -108,5 +104,38 @@ LISTS = (
 
 LEAVE = (
     key("escape", "back", "Back", "One level back", id="leave.back"),
-    key("q", "leave", "Quit", "Back; quit at the root", id="leave.quit", show=True),
+    key("q", "leave", "Quit", "Back; quit at the root", id="leave.quit"),
 )
+
+# What stands at the bottom, the most wanted first: (ids, what they do; "" for the binding's name).
+# Where there is no room for all, the last are left out, and never those in `ALWAYS`.
+BAR = (
+    ("open.detail", ""),
+    ("act.resolve", ""),
+    ("act.retry", ""),
+    ("act.snooze", ""),
+    ("act.dismiss", ""),
+    ("list.filter", ""),
+    ("list.mark", ""),
+    ("act.undo", ""),
+    ("live.pause", ""),
+    ("copy.id copy.markdown", "Copy"),
+    ("open.editor", ""),
+    ("move.down move.up scroll.down scroll.up", "Move"),
+    ("scroll.wrap", ""),
+    ("tab.previous tab.next", "Tab"),
+    ("sort.severity sort.age sort.count", "Sort"),
+    ("list.mark-all", ""),
+    ("list.fold", "Fold"),
+    ("act.assign", ""),
+    ("act.reopen", ""),
+    ("list.next list.previous", "Match"),
+    ("move.first move.last scroll.home scroll.end", "Ends"),
+    ("move.half-down move.half-up scroll.half-down scroll.half-up", "Half page"),
+    ("scroll.left scroll.right", "Sideways"),
+    ("live.refresh", ""),
+    ("leave.back", ""),
+    ("tab.open tab.history tab.turns tab.log", "Tabs"),
+    ("leave.commands", ""),
+)
+ALWAYS = (("leave.help", ""), ("leave.quit", ""))

@@ -13,10 +13,12 @@ from interventions.entry import (
     is_open,
     is_snoozed,
     severity_rank,
+    short_id,
     state_of,
     worst_first,
 )
 from interventions.grouping import SEVERITY_WORDS, Group, grouped, single
+from interventions.occurrences import stands_at
 from interventions.plaintext import one_line
 from interventions.query import Query
 from interventions.timestamps import from_text
@@ -35,6 +37,7 @@ OPEN_COLUMNS = (
 HISTORY_COLUMNS = (
     Column("", 1),
     Column("CLOSED", 6, right=True),
+    Column("ENTRY", 6, from_width=70),
     Column("SEV", 4),
     Column("PHASE", 16, least=8, from_width=58),
     Column("ERROR", 0),
@@ -102,6 +105,7 @@ def history_row(entry: Entry, ago: str, now: datetime, *, marked: bool = False) 
     cells = (
         Cell("✓" if marked else "", "mark"),
         Cell(ago),
+        Cell(one_line(short_id(entry["id"])), "dim"),
         Cell(SEVERITY_WORDS.get(entry["severity"], "?"), _severity_style(entry)),
         Cell(one_line(entry["phase"])),
         Cell(_error(entry), badges=((state, "good" if resolved else "dim"),)),
@@ -138,7 +142,8 @@ def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[st
 
 
 def _error(entry: Entry) -> str:
-    return one_line(f"{entry['error_type']}: {entry['error_message']}"[:500])
+    now = stands_at(entry)
+    return one_line(f"{now.get('error_type')}: {now.get('error_message')}"[:500])
 
 
 def _ago(moment: str, now: datetime) -> str:

@@ -54,7 +54,9 @@ def named(ribbon: Iterable[Phase]) -> Content:
     lines = []
     for phase in ribbon:
         symbol, style = _SHOWN.get(phase.status, _SHOWN["not_run"])
-        took = "" if phase.duration_ms is None else f"  {took_text(phase.duration_ms)}"
+        # How long an interrupted one ran nobody has measured.
+        known = phase.duration_ms is not None and phase.status != "interrupted"
+        took = f"  {took_text(phase.duration_ms or 0)}" if known else ""
         name = "dim" if phase.status == "not_run" else ""
         lines.append(Content.assemble((f"{symbol} ", style), (phase.name, name), (took, "dim")))
     return Content("\n").join(lines)

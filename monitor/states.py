@@ -15,7 +15,7 @@ def why_empty(snapshot: Snapshot, query: str) -> Content:
     if waiting:
         return told("Nothing matches", f"{query}  ({waiting} open)", "esc clears the filter")
     closed = len(snapshot.entries)
-    past = f"{closed} closed ones are in the history: press 2" if closed else "nothing waits"
+    past = f"{closed} closed, in the history: press 2" if closed else "nothing waits"
     return told("No open interventions", past, "a new failure appears here by itself")
 
 

@@ -13,22 +13,25 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Button, Footer, Input, Static
+from textual.widgets import Button, Input, Static
 
 from interventions.entry import Entry, names, short_id, state_of
+from interventions.occurrences import stands_at
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from monitor.changes import Change, Outcome, apply, look_again
 from monitor.keys import key
+from monitor.widgets.key_bar import KeyBar
 
 if TYPE_CHECKING:
     from monitor.app import Monitor
 
-_MOST_TOLD = 8
+_MOST_TOLD, _LEAST_TOLD = 8, 2
+_ROWS_OF_THE_REST = 15
 
 
 class InputError(Exception):
@@ -77,8 +80,8 @@ class Form(ModalScreen[Outcome | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="form", classes="box") as box:
             box.border_title = self.title_text()
-            with VerticalScroll(id="form-what"):
-                yield Static(self.what(), id="form-entries", markup=False)
+            yield Static(id="form-entries", markup=False)
+            yield Static(id="form-remark", markup=False)
             yield from self.fields()
             problem = Static(id="form-problem", markup=False)
             problem.display = False
@@ -86,7 +89,7 @@ class Form(ModalScreen[Outcome | None]):
             with Horizontal(id="form-buttons"):
                 yield Button("Cancel", id="cancel", compact=True)
                 yield Button(self.DEED, id="confirm", variant="primary", compact=True)
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyBar()
 
     def title_text(self) -> Content:
         """Not a string, which would be markup, and the ids in it come from outside."""
@@ -95,20 +98,24 @@ class Form(ModalScreen[Outcome | None]):
         ids = names(entry["id"] for entry in self.entries)
         return Content(f"{self.DEED} {which}: {ids}")
 
-    def what(self) -> Content:
-        """Which they are, in words."""
-        lines = [
-            Content.assemble(
-                (short_id(entry["id"]), "bold"),
-                f"  {one_line(entry['error_type'] + ': ' + entry['error_message'])[:300]}",
-            )
-            for entry in self.entries[:_MOST_TOLD]
-        ]
-        if len(self.entries) > _MOST_TOLD:
-            lines.append(Content.styled(f"and {len(self.entries) - _MOST_TOLD} more", "dim"))
-        if self.remark:
-            lines.append(Content.styled(self.remark, "$text-warning"))
-        return Content("\n").join(lines)
+    def tell_which(self) -> None:
+        """Many in a line each, as many as there is room for; then what else is to be known."""
+        most = max(_LEAST_TOLD, min(_MOST_TOLD, self.app.size.height - _ROWS_OF_THE_REST))
+        many = len(self.entries) > 1
+        lines = [_line(entry) for entry in self.entries[:most]]
+        if len(self.entries) > most:
+            lines.append(Content.styled(f"and {len(self.entries) - most} more", "dim"))
+        entries = self.query_one("#form-entries", Static)
+        entries.set_class(many, "-many")
+        entries.update(Content("\n").join(lines))
+        remarks = self.remarks_before()
+        remark = self.query_one("#form-remark", Static)
+        remark.update("\n".join(remarks))
+        remark.display = bool(remarks)
+
+    def remarks_before(self) -> list[str]:
+        """What a person should know of them before they do it."""
+        return [self.remark] if self.remark else []
 
     def fields(self) -> ComposeResult:
         yield from ()
@@ -116,6 +123,12 @@ class Form(ModalScreen[Outcome | None]):
     def change(self) -> Change:
         """From what was typed. Raises InputError."""
         raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.tell_which()
+
+    def on_resize(self) -> None:
+        self.tell_which()
 
     # -- doing it --------------------------------------------------------------------------------
 
@@ -153,6 +166,7 @@ class Form(ModalScreen[Outcome | None]):
 
     def _came(self, outcome: Outcome) -> None:
         outcome = replace(outcome, remarks=tuple(self.remarks))
+        self.monitor.working -= 1
         if self._left:
             self.when_left(outcome)
             return
@@ -170,13 +184,14 @@ class Form(ModalScreen[Outcome | None]):
         if self._newer:
             lines.append("ctrl+o goes on all the same")
         self.query_one("#form", Vertical).border_title = self.title_text()
-        self.query_one("#form-entries", Static).update(self.what())
+        self.tell_which()
         self.refresh_bindings()
         self.say("\n".join(lines))
 
     def _begin(self) -> None:
         """What is typed from here on would not count, so nothing can be."""
         self._working, self._stopping = True, False
+        self.monitor.working += 1
         self._focused = self.focused
         for field in self.query(Input):
             field.disabled = True
@@ -234,3 +249,9 @@ class Form(ModalScreen[Outcome | None]):
     @on(Input.Submitted)
     def _input_submitted(self) -> None:
         self.action_submit()
+
+
+def _line(entry: Entry) -> Content:
+    now = stands_at(entry)
+    what = one_line(f"{now.get('error_type')}: {now.get('error_message')}")[:200]
+    return Content.assemble((short_id(entry["id"]), "bold"), f"  {what}")

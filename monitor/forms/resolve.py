@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from textual.app import ComposeResult
-from textual.content import Content
 from textual.widgets import Input
 
 from interventions.entry import Entry
@@ -17,16 +16,12 @@ class ResolveForm(Form):
     DONE = "resolved"
     AUTO_FOCUS = "#note"
 
-    def what(self) -> Content:
-        earlier = sorted(
-            {
-                one_line(entry["regression_note"])
-                for entry in self.entries
-                if entry.get("regression_note")
-            }
-        )
-        lines = [Content.styled(f"resolved before: {note}", "$text-warning") for note in earlier]
-        return Content("\n").join([super().what(), *lines])
+    def remarks_before(self) -> list[str]:
+        earlier = {one_line(e["regression_note"]) for e in self.entries if e.get("regression_note")}
+        return [
+            *super().remarks_before(),
+            *(f"resolved before: {note}" for note in sorted(earlier)),
+        ]
 
     def fields(self) -> ComposeResult:
         yield Input(placeholder="what you mended", id="note")

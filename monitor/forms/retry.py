@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, get_args
 
 from textual import on, work
@@ -20,6 +21,7 @@ from textual.widgets import Button, Input, Static
 
 from interventions.entry import Entry, is_open
 from interventions.errors import NoResumerError, QueueError
+from interventions.occurrences import stands_at
 from interventions.plaintext import one_line
 from interventions.redaction import redact_text
 from interventions.resumers import Scope
@@ -30,10 +32,11 @@ from interventions.turns import LiveTurn, find_turn_reader
 from monitor import changes, retries
 from monitor.changes import VIA, Change
 from monitor.forms.form import Form, InputError
+from monitor.forms.settle import ask_in
 from monitor.keys import key
 
 UNSAID = "the retry went through"
-PERMISSION = "permission"
+PERMISSION, ESCALATION = "permission", "escalation"
 GRANTS = get_args(Scope)
 _POLL_S = 0.2
 _JOBS = 4
@@ -66,10 +69,16 @@ class RetryForm(Form):
         turns: list[Waiting]
 
     _alike: Sequence[Waiting] = ()
+    _asked = False
 
     def fields(self) -> ComposeResult:
-        yield Input(UNSAID, placeholder="what you mended", id="note")
-        if refused := {str(e.get("tool") or "?") for e in self.entries if e["type"] == PERMISSION}:
+        at = [stands_at(entry) for entry in self.entries]
+        self._asked = any(failure["type"] == ESCALATION for failure in at)
+        if self._asked:
+            yield Input(placeholder="your answer: the turn goes on with it", id="note")
+        else:
+            yield Input(UNSAID, placeholder="what you mended", id="note")
+        if refused := {str(f.get("tool") or "?") for f in at if f["type"] == PERMISSION}:
             yield Input(placeholder=f"allow it: {', '.join(GRANTS)}", id="grant")
             yield Static(
                 f"{one_line(', '.join(sorted(refused)))} was refused; without a word it still is",
@@ -85,6 +94,7 @@ class RetryForm(Form):
         )
 
     def on_mount(self) -> None:
+        super().on_mount()
         self._look_for_alike()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -104,7 +114,8 @@ class RetryForm(Form):
             try:
                 # A turn that asked a person goes on with their answer, not with our words.
                 said: dict[str, Any] = {} if note == UNSAID else {"answer": note}
-                if entry["type"] == PERMISSION:
+                said["ask"] = partial(ask_in, self.monitor)
+                if stands_at(entry)["type"] == PERMISSION:
                     said |= grant
                 retried = retry_and_resolve(
                     self.queue,
@@ -126,7 +137,8 @@ class RetryForm(Form):
     def _note(self) -> str:
         note = self.query_one("#note", Input).value.strip()
         if not note:
-            raise InputError("a resolution needs a note")
+            asked = "the turn asked a question: what is the answer?"
+            raise InputError(asked if self._asked else "a resolution needs a note")
         return note
 
     def _grant(self) -> dict[str, Any]:
@@ -213,6 +225,7 @@ class RetryForm(Form):
 
     def _all_came(self, tried: list[Tried], closed: tuple[Entry, ...], problem: str) -> None:
         told = [*filter(None, [problem]), *retries.summary(tried)]
+        self.monitor.working -= 1
         if self._left:
             self.when_left(changes.Outcome(self.DONE, closed, remarks=tuple(told)))
             return

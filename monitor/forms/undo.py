@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from textual.binding import BindingType
-from textual.content import Content
 
 from interventions.entry import Entry
 from interventions.plaintext import one_line
@@ -30,12 +29,11 @@ class UndoForm(Form):
         super().__init__(queue, targets)
         self._journal = journal
 
-    def what(self) -> Content:
-        lines = [
-            Content(one_line(f"{line.get('at')}  {line.get('action')} by {line.get('by')}"))
+    def remarks_before(self) -> list[str]:
+        return [
+            one_line(f"{line.get('at')}  {line.get('action')} by {line.get('by')}")
             for line in self._journal[-3:]
         ]
-        return Content("\n").join([super().what(), *lines])
 
     def change(self) -> Change:
         def one(entry: Entry) -> Entry:

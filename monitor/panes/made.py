@@ -14,14 +14,19 @@ def minute(now: datetime) -> datetime:
     return now.replace(second=0, microsecond=0)
 
 
+def rounded(now: datetime, since: datetime) -> datetime:
+    """An age is told in seconds for a minute and then in minutes: as long as this is the same."""
+    return now.replace(microsecond=0) if now - since < _IN_SECONDS else minute(now)
+
+
 class Made:
-    """An age is told in seconds for a minute and then in minutes, so that thousands of rows that
-    are older are made once a minute and not once a second, and not for every key."""
+    """Thousands of rows that are older than a minute are made once a minute and not once a second,
+    and not for every key."""
 
     def __init__(self) -> None:
         self._of: object = None
         self._at: datetime | None = None
-        self._young_until: datetime | None = None
+        self._youngest: datetime | None = None
         self._rows: list[Row] = []
 
     def rows(
@@ -32,11 +37,8 @@ class Made:
         if of != self._of or self._at is None or self._rounded(now) != self._rounded(self._at):
             self._rows, moments = make()
             self._of, self._at = of, now
-            youngest = max(moments, default=None)
-            self._young_until = youngest + _IN_SECONDS if youngest is not None else None
+            self._youngest = max(moments, default=None)
         return self._rows
 
     def _rounded(self, moment: datetime) -> datetime:
-        if self._young_until is not None and moment < self._young_until:
-            return moment.replace(microsecond=0)
-        return minute(moment)
+        return minute(moment) if self._youngest is None else rounded(moment, self._youngest)

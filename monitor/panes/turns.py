@@ -102,6 +102,8 @@ def text(turn: LiveTurn) -> Content:
         parts.append(Content.styled(clean(turn["error"]), "$text-error"))
     if turn.get("intervention_id"):
         parts.append(Content(f"intervention {one_line(str(turn['intervention_id']))}"))
+    if turn["status"] == "interrupted":
+        parts.append(Content(f"it goes on with: unified-flow resume {turn['turn_id']}"))
     return Content("\n\n").join(part for part in parts if part.plain)
 
 

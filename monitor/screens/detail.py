@@ -8,13 +8,13 @@ from typing import ClassVar, Protocol
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.widgets import Footer
 
 from interventions.entry import Entry
 from monitor.keys import ACTS, HELP, LEAVE, STEPS
 from monitor.screens.acting import ActingScreen
 from monitor.source import Source
 from monitor.widgets.detail_view import DetailView
+from monitor.widgets.key_bar import KeyBar
 
 
 class Below(Protocol):
@@ -41,7 +41,7 @@ class DetailScreen(ActingScreen):
 
     def compose(self) -> ComposeResult:
         yield self.view
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.show_entry(*self._first)

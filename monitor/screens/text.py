@@ -8,13 +8,13 @@ from typing import ClassVar, Protocol
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.widgets import Footer
 
 from interventions.entry import Entry
 from monitor.keys import HELP, LEAVE, STEPS, key
 from monitor.screens.acting import ActingScreen
 from monitor.source import Source
 from monitor.widgets.detail_view import DetailView
+from monitor.widgets.key_bar import KeyBar
 
 _AGAIN_S = 0.5
 
@@ -46,7 +46,7 @@ class TextScreen(ActingScreen):
 
     def compose(self) -> ComposeResult:
         yield DetailView(id="detail")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self._show()

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import ContentSwitcher, Footer
+from textual.widgets import ContentSwitcher
 
 from interventions.entry import Entry
 from interventions.errors import QueryError
@@ -29,6 +29,7 @@ from monitor.source import Clock, Source
 from monitor.states import notice
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.filter_bar import FilterBar
+from monitor.widgets.key_bar import KeyBar
 from monitor.widgets.row_list import RowList
 from monitor.widgets.status_header import StatusHeader
 from monitor.widgets.tab_bar import TabBar
@@ -58,7 +59,7 @@ class TriageScreen(ReadingScreen):
                 for name, tab in self.tabs.items():
                     yield ListPane(name, tab.columns, follow=tab.follow)
             yield DetailView(id="detail")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.show()

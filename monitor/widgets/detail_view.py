@@ -13,8 +13,10 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from interventions.entry import Entry
+from interventions.timestamps import from_text
 from monitor.detail_text import detail
 from monitor.keys import SCROLLS
+from monitor.panes.made import rounded
 from monitor.snapshot import Background
 from monitor.widgets.lines import Lines
 from monitor.wrapping import wrapped
@@ -44,9 +46,8 @@ class DetailView(Lines):
         moved = entry_id != self._shown_id
         self.entry, self._shown_id = entry, entry_id
         background = self._background.get(entry_id, Background())
-        # Ages are in minutes at best: text of the same minute is the same text.
-        minute = now.replace(second=0, microsecond=0)
-        shown = (entry, [one["id"] for one in others], background, minute)
+        moment = rounded(now, from_text(entry["created_at"])) if entry else None
+        shown = (entry, [one["id"] for one in others], background, moment)
         if shown != self._shown:
             self._shown = shown
             self._tell(detail(entry, others, background, now) if entry else Content(""))

@@ -45,7 +45,10 @@ def status(snapshot: Snapshot, title: str, paused: int | None) -> Content:
     if figures is not None:
         grade = figures["queue_health"]
         size = figures["limits"]["max_size"]
-        parts.append(Content.styled(f"● {grade}", _GRADE[grade]))
+        if snapshot.trouble is None:
+            parts.append(Content.styled(f"● {grade}", _GRADE[grade]))
+        else:
+            parts.append(Content.styled("as last read", "dim"))
         parts.append(Content.styled(f"{figures['unresolved']}/{size} open", "bold"))
         dropped = sum(figures["dropped"].values())
         if dropped:

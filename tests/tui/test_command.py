@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -16,7 +17,10 @@ import pytest
 
 from interventions import InterventionQueue
 from tests import forked
+from tests.answers import COMPLETE, QUESTION, script, served_flow
+from tests.servers.model_server import ModelServer, hang, status
 from tests.tui.scene import fill, put
+from unified_flow.errors import PhaseError
 
 MONITOR = [sys.executable, "-m", "monitor"]
 
@@ -151,14 +155,14 @@ class Terminal:
             preexec_fn=lambda: _as_a_terminal_would(inner),
         )
         os.close(inner)
-        self._seen = b""
+        self.seen = b""
 
     def read_until(self, wanted: bytes) -> None:
-        start = len(self._seen)
-        while wanted not in self._seen[start:]:
+        start = len(self.seen)
+        while wanted not in self.seen[start:]:
             ready = select.select([self._end], [], [], 20)[0]
             assert ready, f"{wanted!r} never came"
-            self._seen += os.read(self._end, 65536)
+            self.seen += os.read(self._end, 65536)
 
     def press(self, keys: bytes) -> None:
         os.write(self._end, keys)
@@ -232,3 +236,36 @@ def test_ctrl_c_in_an_editor_is_the_editors(queue: InterventionQueue, tmp_path: 
     terminal.read_until(b"look at me")
     terminal.press(b"q")
     assert terminal.code() == 0
+
+
+@pytest.fixture
+def hanging(home: Path, docs: Path, model_server: ModelServer) -> Path:
+    """A home in which a turn failed, whose model does not answer any more."""
+    model_server.script = script(synthesis=status(500), planner=COMPLETE)
+
+    async def ask() -> None:
+        async with served_flow(home, model_server.url, docs) as flow:
+            with pytest.raises(PhaseError):
+                await flow.process("s", QUESTION)
+
+    asyncio.run(ask())
+    model_server.script = script(synthesis=hang(), planner=COMPLETE)
+    return home
+
+
+def test_who_leaves_while_a_turn_runs_is_told_and_may_end_it(hanging: Path) -> None:
+    terminal = Terminal(hanging)
+    terminal.read_until(b"synthesis")
+    terminal.press(b"t")
+    terminal.read_until(b"the turn goes on from")
+    terminal.press(b"\r")
+    terminal.read_until("▸".encode())
+    terminal.press(b"\x1b")
+    terminal.read_until(b"no further one is begun")
+    terminal.press(b"\x1b")
+    terminal.read_until(b"SEV")
+    terminal.press(b"q")
+    terminal.read_until(b"Ctrl-C ends it at once")
+    terminal.press(b"\x03")
+    assert terminal.code() == 130
+    assert b"Traceback" not in terminal.seen

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from textual.binding import Binding
+from textual.pilot import Pilot
 
 from interventions import InterventionQueue
 from interventions.entry import is_open
@@ -137,6 +138,57 @@ async def test_the_detail_tells_all(queue: InterventionQueue, monitor: Make) -> 
             "git_commit",
         ):
             assert words in shown, words
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
+async def test_the_keys_that_matter_are_in_sight_on_a_narrow_terminal(
+    queue: InterventionQueue, monitor: Make, size: tuple[int, int]
+) -> None:
+    fill(queue, 1)
+    async with monitor().run_test(size=size) as pilot:
+        essential = ("⏎ Detail", "r Resolve", "t Retry", "d Dismiss", "? Help", "q Quit")
+        await until(pilot, lambda: all(words in _bottom(pilot) for words in essential))
+        await pilot.press("enter")
+        await until(pilot, lambda: top(pilot) == "DetailScreen")
+        await until(pilot, lambda: "? Help q Quit" in _bottom(pilot))
+        await pilot.press("escape")
+        await pilot.click("#keys", offset=(_bottom(pilot).index("? Help"), 0))
+        await until(pilot, lambda: top(pilot) == "HelpScreen")
+
+
+async def test_every_key_is_in_sight_on_a_wide_terminal(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    fill(queue, 1)
+    table = (
+        "⏎ Detail / Filter n/N q Quit space ^a r Resolve t Retry s Snooze d Dismiss z Undo y/Y "
+        "e Editor p Pause S/A/O [/] 1/2/3/4 ? Help ^p R Refresh j/k g/G ^d/^u esc"
+    )
+    async with monitor().run_test(size=(240, 70)) as pilot:
+        await until(pilot, lambda: "q Quit" in _bottom(pilot))
+        shown = " ".join(text(pilot).split("\n")[-2:]).split()
+        assert [word for word in table.split() if word not in shown] == []
+
+
+def _bottom(pilot: Pilot[Any]) -> str:
+    return text(pilot).split("\n")[-1]
+
+
+async def test_long_lines_of_code_are_broken_or_scrolled(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    code = "  >    41 |     return Plan(**json.loads(body), " + "strict=True, " * 12 + "end=1)"
+    put(queue, traceback=f'ValueError: no\n  File "a.py", line 41, in read\n{code}')
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("enter")
+        await until(pilot, lambda: "\n           |" in text(pilot))
+        assert "end=1)" in text(pilot)
+        await pilot.press("w")
+        await until(pilot, lambda: "end=1)" not in text(pilot))
+        await pilot.press(*"l" * 20)
+        await until(pilot, lambda: "end=1)" in text(pilot))
+        await pilot.press("w")
+        await until(pilot, lambda: "return Plan" in text(pilot))
 
 
 async def test_filter(queue: InterventionQueue, monitor: Make) -> None:
@@ -307,6 +359,21 @@ async def test_pause_counts_and_goes_on(
         await pilot.press("p")
         await until(pilot, lambda: "NEW AfterPause" in text(pilot))
         assert "PAUSED" not in text(pilot)
+
+
+async def test_many_are_told_with_those_that_the_filter_hides(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    for number in range(12):
+        severity = ("critical", "high", "medium")[number % 3]
+        put(queue, error_message="it could not be done " * 6, severity=severity)
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("ctrl+a", "slash")
+        await paste(pilot, "sev:high")
+        await pilot.press("enter", "d")
+        await until(pilot, lambda: "Dismiss 12 interventions" in text(pilot))
+        assert "and 4 more" in text(pilot)
+        assert "8 of them are marked but not shown by the filter" in text(pilot)
 
 
 async def test_tabs(queue: InterventionQueue, monitor: Make) -> None:

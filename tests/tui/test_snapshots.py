@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
 
 from interventions import InterventionQueue
 from interventions.home import queue_file
@@ -23,6 +21,7 @@ from monitor.app import Monitor
 from monitor.once import screen_svg
 from monitor.snapshot import Snapshot
 from monitor.source import LiveSource
+from monitor.widgets.key_bar import KeyBar
 from tests.tui.scene import NOW, fill, put, until
 from tests.tui.seen import triage
 
@@ -87,12 +86,12 @@ async def _settle(pilot: Pilot[None]) -> None:
 
 
 async def _still(pilot: Pilot[None]) -> str:
-    """The picture once it no longer changes, footer and all."""
+    """The picture once it no longer changes, keys and all."""
     before = ""
     screen = pilot.app.screen
     for _ in range(200):
         drawn = screen_svg(pilot.app)
-        whole = bool(screen.query(FooterKey)) or not screen.query(Footer)
+        whole = all(str(bar.content) for bar in screen.query(KeyBar))
         if whole and drawn == before:
             return drawn
         before = drawn if whole else ""

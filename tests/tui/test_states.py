@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,31 @@ async def test_corrupt_keeps_what_was_last_read(queue: InterventionQueue, monito
         assert len(rows(pilot).rows) == 3
         queue_file(queue.home).write_bytes(good)
         await until(pilot, lambda: "does not parse" not in text(pilot))
+
+
+async def test_what_to_do_about_it_is_whole_on_a_small_terminal(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    fill(queue, 3)
+    async with monitor().run_test(size=(60, 20)) as pilot:
+        queue_file(queue.home).write_text('{"interventions": [')
+        await until(pilot, lambda: "does not parse" in re.sub(r"\s+", " ", text(pilot)))
+        whole = re.sub(r"\s", "", text(pilot))
+        assert f"interventionsdoctor--home{queue.home}`:itsetsthefileaside" in whole
+        assert "rebuildsthequeue" in whole
+        assert "● healthy" not in text(pilot)
+
+
+async def test_a_time_at_the_end_of_the_calendar_is_a_row(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    put(queue)
+    file = queue_file(queue.home)
+    at = queue.entries()[0]["created_at"]
+    file.write_text(file.read_text().replace(at, "9999-12-31T23:59:59Z"))
+    async with monitor().run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: len(rows(pilot).rows) == 1)
+        assert pilot.app.return_code is None
 
 
 async def test_corrupt_from_the_start_and_set_aside(
