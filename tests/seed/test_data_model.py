@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import uuid1
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from tests.answers import DRAFT, scripted_flow
 from unified_flow.classify import ERROR_TYPES, TABLE, classify
 from unified_flow.messages import MESSAGES, safe_message
 from unified_flow.phases import NAMES
@@ -88,6 +94,22 @@ class TestMessage:
     def test_it_is_immutable(self) -> None:
         with pytest.raises(ValidationError, match="frozen"):
             Message(role="user", content="x").content = "y"
+
+    def test_a_session_keeps_what_was_said_so(self, home: Path, docs: Path) -> None:
+        """An answer may be longer than a Message: that is no reason to keep none of it."""
+        long = DRAFT.model_copy(update={"response": "A topic is a named bus. " * 600})
+        flow = scripted_flow(home, docs, synthesis=long)
+        turn = asyncio.run(flow.process("s1", "What is a topic?"))
+        assert (turn.saved, turn.response) == (True, long.response)
+        with closing(sqlite3.connect(home / "shared_state" / "sessions.sqlite3")) as store:
+            rows = store.execute(
+                "SELECT role, content, sources, timestamp FROM messages"
+            ).fetchall()
+        (asked, *question), (told, answer, sources, at) = rows
+        assert (asked, question[:2], told) == ("user", ["What is a topic?", None], "assistant")
+        assert answer == long.response[:10_000]
+        assert json.loads(sources) == ["docs/robots.md/Robots > Topics"]
+        assert question[2] < at
 
 
 class TestQueryResult:

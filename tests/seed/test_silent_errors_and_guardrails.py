@@ -22,7 +22,8 @@ from unified_flow.guardrails.store import GuardrailStore, store_of
 from unified_flow.guardrails.tables import ai_decisions, ai_rules
 from unified_flow.phases import NAMES
 from unified_flow.policies.silent import MAX_RETRIES, RETRY_DELAY_S
-from unified_flow.sessions.store import SessionStore, message_ids
+from unified_flow.sessions.spoken import message_ids
+from unified_flow.sessions.store import SessionStore
 from unified_flow.turn import Turn
 from unified_flow.wiring import wire
 

@@ -107,7 +107,7 @@ def answer_of(
         ),
         request_id=turn.request_id,
         should_respond=heard,
-        trace=trace_of(turn, text, sources, language) if traced and heard else None,
+        trace=trace_of(turn, text, language) if traced and heard else None,
     )
 
 

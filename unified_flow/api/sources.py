@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict, Field
 
+from unified_flow.cited import searches, section_of
 from unified_flow.results import Citation
 from unified_flow.retrieval import Passage, path_of
 from unified_flow.shown import shown
-from unified_flow.tools.doc_search import NAME as DOC_SEARCH
 from unified_flow.turn import Turn
 from unified_flow.wire.retrieved import QueryResult, query_result
 
@@ -23,15 +20,10 @@ class Source(BaseModel):
     excerpt: str
     relevance_score: float = Field(ge=0.0, le=1.0)
 
-    @property
-    def reference(self) -> str:
-        """`chapter/section`, as Message.sources holds it."""
-        return f"{self.chapter_id}/{self.section_title}" if self.section_title else self.chapter_id
-
 
 def sources_of(turn: Turn) -> list[Source]:
     """One for each citation of the answer, in its order."""
-    passages = [passage for _, found, _ in _searches(turn) for passage in found]
+    passages = [passage for _, found, _ in searches(turn) for passage in found]
     return [_source(citation, passages) for citation in turn.citations]
 
 
@@ -47,7 +39,7 @@ def source_of_passage(passage: Passage) -> Source:
 def retrievals_of(turn: Turn) -> list[QueryResult]:
     """What every search of the turn found."""
     results = []
-    for query, passages, took_ms in _searches(turn):
+    for query, passages, took_ms in searches(turn):
         clean = [passage.model_copy(update={"text": shown(passage.text)}) for passage in passages]
         results.append(query_result(shown(query), clean, took_ms))
     return results
@@ -55,29 +47,13 @@ def retrievals_of(turn: Turn) -> list[QueryResult]:
 
 def number_retrieved(turn: Turn) -> int:
     """How many passages the turn has found, each once."""
-    return len({passage.chunk_id for _, found, _ in _searches(turn) for passage in found})
-
-
-def _searches(turn: Turn) -> Iterator[tuple[str, list[Passage], float]]:
-    for done in turn.sections.coordinator:
-        if done.tool == DOC_SEARCH and isinstance(done.result, dict):
-            result: dict[str, Any] = done.result
-            passages = [Passage.model_validate(each) for each in result["passages"]]
-            yield result["query"], passages, done.duration_ms
+    return len({passage.chunk_id for _, found, _ in searches(turn) for passage in found})
 
 
 def _source(citation: Citation, passages: list[Passage]) -> Source:
-    cited = next((p for p in passages if _is_from(citation, p)), None)
     return Source(
         chapter_id=path_of(citation.source),
-        section_title=cited.heading if cited is not None else "",
+        section_title=section_of(citation, passages),
         excerpt=shown(citation.quote),
         relevance_score=citation.score,
     )
-
-
-def _is_from(citation: Citation, passage: Passage) -> bool:
-    """The quote stands in the passage; a line alone could be that of a neighbour."""
-    if path_of(citation.source) != passage.path:
-        return False
-    return citation.source == passage.source() or citation.quote in passage.text

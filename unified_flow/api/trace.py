@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api.problem import Problem
-from unified_flow.api.sources import Source, retrievals_of
+from unified_flow.api.sources import retrievals_of
 from unified_flow.classify import ERROR_TYPES, classify
 from unified_flow.errors import InputError
 from unified_flow.events import Observed, now, stamp
 from unified_flow.folding import apply
 from unified_flow.messages import MESSAGES, Language, safe_message
-from unified_flow.sessions.store import message_ids
+from unified_flow.sessions.spoken import asked_in, told_in
 from unified_flow.shown import shown
 from unified_flow.turn import Turn
 from unified_flow.wire.agents import AgentResponse, agent_responses
@@ -50,11 +49,10 @@ class Followed:
         self.turn = apply(self.turn, event)
 
 
-def trace_of(turn: Turn, answer: str, sources: list[Source], language: Language) -> Trace:
-    """Of a turn that has come to its end."""
-    asked, told = _messages(turn, answer, sources)
+def trace_of(turn: Turn, answer: str, language: Language) -> Trace:
+    """Of a turn that has come to its end, whose user is told `answer`."""
     return Trace(
-        messages=[asked, told],
+        messages=[_shown(asked_in(turn), turn.question), _shown(told_in(turn), answer)],
         agents=agent_responses(turn.phases, _error_of(turn, language), turn.duration_ms),
         retrievals=retrievals_of(turn),
     )
@@ -65,7 +63,7 @@ def with_trace(problem: Problem, turn: Turn, error: Exception, language: Languag
     none was begun."""
     context = _error_of(turn, language) or _outside_a_phase(error, turn, language)
     trace = Trace(
-        messages=[_messages(turn)[0]] if turn.question else [],
+        messages=[_shown(asked_in(turn), turn.question)] if turn.question else [],
         agents=agent_responses(turn.phases, context),
         retrievals=retrievals_of(turn),
     )
@@ -73,20 +71,8 @@ def with_trace(problem: Problem, turn: Turn, error: Exception, language: Languag
     return replace(problem, details={**details, "trace": trace.model_dump(mode="json")})
 
 
-def _messages(turn: Turn, answer: str = "", sources: list[Source] | None = None) -> list[Message]:
-    asked, told = message_ids(turn)
-    began = turn.started_at or now()
-    references = list(dict.fromkeys(source.reference for source in sources or []))
-    return [
-        Message(id=asked, role="user", content=shown(turn.question), timestamp=began),
-        Message(
-            id=told,
-            role="assistant",
-            content=answer[:MAX_CONTENT_CHARS],
-            timestamp=began + timedelta(milliseconds=turn.duration_ms),
-            sources=references or None,
-        ),
-    ]
+def _shown(message: Message, text: str) -> Message:
+    return message.model_copy(update={"content": shown(text)[:MAX_CONTENT_CHARS]})
 
 
 def _error_of(turn: Turn, language: Language) -> ErrorContext | None:

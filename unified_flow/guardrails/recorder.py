@@ -17,7 +17,7 @@ from unified_flow.folding import GUARDRAILS
 from unified_flow.guardrails.decision import GuardrailResult, Stage, outcome_of
 from unified_flow.guardrails.outcomes import BLOCKS, FAILURES, Outcome
 from unified_flow.guardrails.settings import GuardrailSettings
-from unified_flow.sessions.store import message_ids
+from unified_flow.sessions.spoken import message_ids
 from unified_flow.turn import Turn
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.events import stamp
 from unified_flow.results import PriorTurn, Saved
 from unified_flow.sessions.database import Database
+from unified_flow.sessions.spoken import asked_in, message_id, told_in
 from unified_flow.text import terms
 from unified_flow.turn import Turn
 from unified_flow.wire.message import Message
@@ -44,7 +45,7 @@ class SessionStore:
     def answered(self, session_id: str, request_id: str, user_id: str, question: str) -> int | None:
         """The turn that has answered this very message; None if none has, or if the store cannot
         tell."""
-        message = _message_id(session_id, request_id, user_id, question, "user")
+        message = message_id(session_id, request_id, user_id, question, "user")
         query = "SELECT turn_id FROM messages WHERE id = ?"
         with suppress(RetrievalError):
             return next((turn for (turn,) in self._database.read(query, (str(message),))), None)
@@ -61,7 +62,7 @@ class SessionStore:
         assert analysis is not None
         assert turn.started_at is not None
         at = stamp(turn.started_at)
-        messages = messages_of(turn)
+        messages = (asked_in(turn), told_in(turn))
         spoken = [_row(message, turn) for message in messages]
         citations = json.dumps([c.model_dump(mode="json") for c in draft.citations])
         row = (
@@ -138,48 +139,12 @@ class SessionStore:
         ]
 
 
-def messages_of(turn: Turn) -> tuple[Message, Message]:
-    """What was said in an answered turn: the question and the answer (data-model.md, 1)."""
-    draft = turn.sections.synthesis
-    assert draft is not None
-    assert turn.started_at is not None
-    asked, told = message_ids(turn)
-    sources = [citation.source for citation in draft.citations]
-    return (
-        Message(
-            id=asked,
-            role="user",
-            content=turn.question,
-            timestamp=turn.started_at,
-        ),
-        Message(
-            id=told,
-            role="assistant",
-            content=draft.response,
-            timestamp=turn.started_at,
-            sources=sources or None,
-        ),
-    )
-
-
-def message_ids(turn: Turn) -> tuple[uuid.UUID, uuid.UUID]:
-    """Of the question and of the answer."""
-    message = (turn.session_id, turn.request_id, turn.user_id, turn.question)
-    return _message_id(*message, "user"), _message_id(*message, "assistant")
-
-
 def _row(message: Message, turn: Turn) -> tuple[object, ...]:
     cited = json.dumps(message.sources) if message.sources else None
     return (
         *(str(message.id), turn.session_id, turn.turn_id, message.role, message.content),
         *(cited, stamp(message.timestamp)),
     )
-
-
-def _message_id(session_id: str, request_id: str, user_id: str, text: str, role: str) -> uuid.UUID:
-    """A UUID that is the same for the same message of the same request."""
-    seed = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([session_id, request_id, user_id, text, role]))
-    return uuid.UUID(bytes=seed.bytes, version=4)
 
 
 def _unit(weight: float) -> float:
