@@ -198,6 +198,27 @@ def test_ctrl_c_stops_the_turn_and_not_the_chat(home: Path, folder: Path) -> Non
     assert history.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_chat_begins_with_a_broken_index_and_mends_it(home: Path, folder: Path) -> None:
+    index = home / "shared_state" / "index" / "documents.sqlite3"
+    index.parent.mkdir(parents=True)
+    index.write_bytes(b"no database " * 1000)
+    args = [*CHAT[1:], "--home", str(home), "--docs", str(folder)]
+    env = os.environ | {"PROMPT_TOOLKIT_NO_CPR": "1", "UNIFIED_FLOW_MIX": "measured"}
+    chat = pexpect.spawn(sys.executable, args, env=env, dimensions=(60, 160), timeout=30)
+    chat.expect("index --rebuild")
+    chat.expect("documents that cannot be searched")
+    chat.sendline("What is a topic?")
+    chat.expect("mended\\?")
+    index.unlink()
+    chat.sendline("/retry")
+    chat.expect("named bus")
+    chat.expect("resolved, verified")
+    chat.sendline("/quit")
+    chat.expect(pexpect.EOF)
+    chat.close()
+    assert chat.exitstatus == 0
+
+
 def test_ctrl_c_ends_a_chat_whose_pipe_stays_open(home: Path) -> None:
     chat = forked.Process(
         [*CHAT, "--home", str(home)],

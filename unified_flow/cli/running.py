@@ -53,19 +53,22 @@ async def run_turn(
             return turn, exc
 
 
-def refresh_documents(flow: UnifiedFlow, *, show: bool, again: bool = False) -> None:
+def refresh_documents(
+    flow: UnifiedFlow, *, show: bool, again: bool = False
+) -> RetrievalError | None:
     """Index what is new or changed, with a progress bar for whoever watches.
 
-    Once for each process, unless `again`.
+    Once for each process, unless `again`. Returns what kept it from being done: the turn meets the
+    same trouble in doc.search, where it becomes an intervention.
     """
     documents = flow.services.documents
     if documents is None:
-        return
+        return None
     try:
         bring_up_to_date(documents, show=show, again=again)
-    except RetrievalError:
-        # The turn meets the same trouble in doc.search, where it becomes an intervention.
-        return
+    except RetrievalError as exc:
+        return exc
+    return None
 
 
 def bring_up_to_date(documents: Documents, *, show: bool, again: bool = False) -> None:

@@ -16,10 +16,11 @@ from unified_flow.cli import options
 from unified_flow.cli.chat import HISTORY
 from unified_flow.cli.completing import session_ids
 from unified_flow.cli.exits import exits
-from unified_flow.cli.screen import on_terminal
+from unified_flow.cli.screen import counted, on_terminal
 
 if TYPE_CHECKING:
     from unified_flow.cli.chat.conversation import Conversation
+    from unified_flow.errors import RetrievalError
     from unified_flow.flow import UnifiedFlow
     from unified_flow.turn import Turn
 
@@ -119,9 +120,9 @@ async def _talk(chat: Conversation) -> Code:
 
     typed = sys.stdin.isatty() and on_terminal()
     try:
-        refresh_documents(chat.flow, show=chat.live)
+        trouble = refresh_documents(chat.flow, show=chat.live)
         if typed:
-            _welcome(chat)
+            _welcome(chat, trouble)
         if chat.unfinished is not None:
             note(f"not answered yet: {beginning(redact_text(chat.unfinished.question), 80)}")
             note(_way_on(chat.unfinished))
@@ -160,9 +161,13 @@ async def _one(chat: Conversation, line: str) -> None:
     except typer.Exit:
         return  # a command that is shared with the shell has said what was wrong
     except (UnifiedFlowError, QueueError, OSError) as exc:
-        note(f"error: {one_line(str(exc))}")
-        if hint := getattr(exc, "hint", None):
-            note(f"  hint: {one_line(hint)}")
+        _say_error(exc)
+
+
+def _say_error(exc: Exception) -> None:
+    note(f"error: {one_line(str(exc))}")
+    if hint := getattr(exc, "hint", None):
+        note(f"  hint: {one_line(hint)}")
 
 
 def _way_on(turn: Turn) -> str:
@@ -176,10 +181,13 @@ def _was_refused(turn: Turn) -> bool:
     return turn.failure is not None and turn.failure.error_type == "ToolDeniedError"
 
 
-def _welcome(chat: Conversation) -> None:
+def _welcome(chat: Conversation, trouble: RetrievalError | None) -> None:
     services = chat.flow.services
     known = "no documents: name some with --docs"
-    if services.documents is not None:
+    if trouble is not None:
+        _say_error(trouble)
+        known = "documents that cannot be searched"
+    elif services.documents is not None:
         known = f"{services.documents.index.size()} passages"
     note(f"{known} · model {services.settings.model} · session {chat.session}")
     note("ask away; /help lists the commands, Ctrl-D leaves")
@@ -196,5 +204,5 @@ def _status(chat: Conversation) -> str:
     turn = chat.unfinished
     way_on = "/allow" if turn is not None and _was_refused(turn) else "/retry"
     failed = f" · the last turn failed: {way_on}" if turn is not None else ""
-    news = f" · {waiting} open interventions" if waiting else ""
+    news = f" · {counted(waiting, 'open intervention')}" if waiting else ""
     return f" {chat.session}{news}{failed}"

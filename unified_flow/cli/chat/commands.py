@@ -14,7 +14,7 @@ from interventions.redaction import redact
 from unified_flow.cli.answer import show_outcome, show_sources
 from unified_flow.cli.chat.conversation import Conversation
 from unified_flow.cli.running import new_session_id
-from unified_flow.cli.screen import beginning
+from unified_flow.cli.screen import beginning, counted
 from unified_flow.tools.grants import SCOPES
 
 ARGS_SHOWN = 70
@@ -161,7 +161,7 @@ async def _calls(chat: Conversation, words: str) -> None:
     results = chat.last.sections.coordinator if chat.last else ()
     for result in results:
         took = f"{result.duration_ms:.1f} ms"
-        say(f"  {result.tool:<20} {took:>10}  {len(result.claims)} claims")
+        say(f"  {result.tool:<20} {took:>10}  {counted(len(result.claims), 'claim')}")
     if plan is not None:
         for request in plan.tool_requests:
             args = json.dumps(redact(request.args), ensure_ascii=False)
