@@ -20,6 +20,7 @@ from tests.integration.guardrails.conversing import (
     say,
 )
 from tests.servers.moderation_server import ModerationServer
+from unified_flow.course import Course
 from unified_flow.errors import RetrievalError, SynthesisError
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.resuming.errors import NotResumableError
@@ -142,6 +143,7 @@ def test_a_killed_turn_is_checked_before_it_goes_on(home: Path, rules: Guardrail
     flow = flow_at(home)
     ledger = flow._begin(
         None,
+        Course(),
         session_id="s1",
         request_id="r1",
         user_id="default",
