@@ -1,4 +1,4 @@
-"""The records of a turn's journal, format version 2. A turn is a fold over them (folding.py).
+"""The records of a turn's journal, format version 3. A turn is a fold over them (folding.py).
 
 Times are UTC; durations are milliseconds. `visit` counts the runs of one phase in one turn
 from 1 (loops come back to a phase), `attempt` the tries within one visit (a policy may retry).
@@ -13,7 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 # 2: model_failed, history_read; what a person said of begun calls, and gave them (turn_resumed).
-VERSION = 2
+# 3: each line ends with a checksum (line_sums.py).
+VERSION = 3
+SUMMED = 3
 
 
 def now() -> datetime:

@@ -26,6 +26,7 @@ from unified_flow import blobs, turn_lock
 from unified_flow.errors import RetrievalError
 from unified_flow.events import (
     READER,
+    SUMMED,
     VERSION,
     AnyEvent,
     PhaseCompleted,
@@ -36,9 +37,11 @@ from unified_flow.events import (
     TurnResumed,
     TurnStarted,
 )
+from unified_flow.line_sums import KEY, check_sum, with_sum
 
 logger = logging.getLogger(__name__)
 
+BEGINNINGS = (TurnStarted, TurnResumed)
 MAX_INLINE_BYTES = 64 * 1024
 POINTER = "$file"
 POINTER_BYTES = b'{"$file":'
@@ -113,6 +116,7 @@ class Journal:
         line = encode(event)
         if len(line) > MAX_INLINE_BYTES or POINTER_BYTES in line:
             line = encode(self._shorten(event))
+        line = with_sum(line)
         if isinstance(event, TurnStarted):
             self._kept = event.persist
         if _durable(event, kept=self._kept):
@@ -211,7 +215,7 @@ def read(folder: Path) -> Iterator[AnyEvent]:
     """The events of the turn in `folder`, oldest first.
 
     Raises FileNotFoundError without a journal, and RetrievalError (with file and line) for a
-    line that is damaged; only the last line may be torn.
+    line that is damaged or was changed; only the last line may be torn.
     """
     path = folder / NAME
     try:
@@ -220,9 +224,14 @@ def read(folder: Path) -> Iterator[AnyEvent]:
         raise
     except OSError as exc:
         raise RetrievalError(f"{path} cannot be read: {exc.strerror}") from exc
+    summed = False
     for number, line in enumerate(lines, 1):
         try:
+            check_sum(line, needed=summed)
             event = READER.validate_python(_whole(folder, json.loads(line)))
+            if isinstance(event, BEGINNINGS):
+                summed = event.version >= SUMMED
+                check_sum(line, needed=summed)
         except (ValueError, RecursionError, OSError) as exc:
             if _of_a_newer_program(exc):
                 raise RetrievalError(
@@ -232,7 +241,7 @@ def read(folder: Path) -> Iterator[AnyEvent]:
                 f"{path}:{number}: the journal is damaged: {first_line(exc)}",
                 hint="the turn cannot be read; ask its question again",
             ) from exc
-        if isinstance(event, TurnStarted | TurnResumed) and event.version > VERSION:
+        if isinstance(event, BEGINNINGS) and event.version > VERSION:
             raise RetrievalError(
                 f"{path} is journal version {event.version}; this program reads up to {VERSION}",
                 hint=UPDATE,
@@ -253,6 +262,7 @@ def first_line(exc: Exception) -> str:
 def _whole(folder: Path, record: Any) -> Any:
     if not isinstance(record, dict):
         raise ValueError("a line is no JSON object")
+    record.pop(KEY, None)
     for key, value in record.items():
         if isinstance(value, dict) and set(value) == {POINTER}:
             record[key] = blobs.load(folder, value[POINTER])

@@ -6,18 +6,23 @@ import fcntl
 import json
 import multiprocessing
 import os
+import re
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from unified_flow.blobs import UNFINISHED
 from unified_flow.errors import RetrievalError
 from unified_flow.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
 from unified_flow.journal import NAME, POINTER, Journal, digest, read
+from unified_flow.line_sums import with_sum
 from unified_flow.turn_folders import TurnFolders
 
 STARTED = TurnStarted(
@@ -263,6 +268,32 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
         list(read(tmp_path))
 
 
+@given(st.data())
+@settings(max_examples=50, deadline=None)
+def test_no_flipped_bit_is_gone_on_with(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _write(folder, STARTED, _reply("a"), _reply("b"))
+        path = folder / NAME
+        content = bytearray(path.read_bytes())
+        content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        path.write_bytes(content)
+        try:
+            kept = [event.event for event in read(folder)]
+        except RetrievalError:
+            return
+        assert kept == ["turn_started", "model_called"], "only a last line may be taken for torn"
+
+
+def test_a_journal_from_before_the_checksums_is_read(tmp_path: Path) -> None:
+    _write(tmp_path, STARTED.model_copy(update={"version": 2}))
+    path = tmp_path / NAME
+    old = re.sub(rb',"crc32":"[0-9a-f]{8}"', b"", path.read_bytes())
+    path.write_bytes(old)
+    (event,) = read(tmp_path)
+    assert event == STARTED.model_copy(update={"version": 2})
+
+
 def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     _write(tmp_path, STARTED.model_copy(update={"version": 99}))
     with pytest.raises(RetrievalError, match="version 99"):
@@ -272,7 +303,7 @@ def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_a_kind_of_event_that_is_not_known_is_no_damage(tmp_path: Path) -> None:
     _write(tmp_path, STARTED)
     with (tmp_path / NAME).open("ab") as file:
-        file.write(b'{"event":"dreamt","at":"2031-01-01T00:00:00Z"}\n')
+        file.write(with_sum(b'{"event":"dreamt","at":"2031-01-01T00:00:00Z"}') + b"\n")
     with pytest.raises(RetrievalError, match="does not know such an event") as raised:
         list(read(tmp_path))
     assert raised.value.hint == "update unified-flow"
