@@ -176,7 +176,8 @@ class Documents:
         rebuild: bool = False,
         fetch_again: bool = False,
     ) -> IndexReport:
-        """Raises InputError for roots without documents, RetrievalError for a broken index."""
+        """Raises InputError for roots without documents, RetrievalError for a broken index, and for
+        remembered roots that are not there."""
         report = self.index.update(
             self.roots,
             progress=progress,
@@ -185,7 +186,7 @@ class Documents:
             fetch=self._fetch,
             fetch_again=fetch_again,
         )
-        if self.roots:
+        if report.roots:
             report.require_documents()
         if self._vectors is not None:
             self._vectors.follow(self.index, progress)

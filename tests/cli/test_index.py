@@ -51,6 +51,27 @@ def test_a_broken_index_is_a_failure_that_says_how_to_mend_it(home: Path, docs: 
     assert run("ask", "What are topics for?", "--docs", docs, home=home).returncode == 0
 
 
+def test_a_folder_that_is_gone_for_a_moment_costs_nothing_and_is_told(
+    home: Path, docs: Path
+) -> None:
+    run("index", docs, home=home)
+    docs.rename(docs.with_name("away"))
+    done = run("ask", "What are topics for?", home=home)
+    assert done.returncode == 1
+    assert "not there any more" in done.stderr
+    assert f"index --forget {docs}" in done.stderr.replace("\n", "")
+    assert run("search", "topics", home=home).returncode == 1
+    assert "2 files" in run("index", "--stats", home=home).stdout
+    docs.with_name("away").rename(docs)
+    resumed = run("resume", 1, home=home)
+    assert "continuous data streams" in resumed.stdout
+    forgotten = run("index", "--forget", docs, home=home)
+    assert forgotten.stdout.startswith("2 files taken out of the index")
+    assert docs.is_dir()
+    assert run("ask", "What is 17% of 2300?", home=home).returncode == 0
+    assert run("index", "--forget", docs, home=home).returncode == 1
+
+
 def test_doctor_looks_at_the_collections_that_are_not_in_force(home: Path, docs: Path) -> None:
     run("index", docs, "--collection", "manuals", home=home)
     (home / "shared_state" / "index" / "spoilt.sqlite3").write_bytes(b"no database " * 500)

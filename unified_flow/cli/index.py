@@ -13,8 +13,11 @@ from interventions.cli.screen import note, say
 from interventions.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
+from unified_flow.cli.screen import counted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from unified_flow.retrieval.report import IndexReport
 
 SKIPPED_SHOWN = 20
@@ -38,6 +41,9 @@ def index(
     stats: Annotated[
         bool, typer.Option("--stats", help="Say what the index holds; read nothing.")
     ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Take these out of the index again; read nothing.")
+    ] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
@@ -52,6 +58,7 @@ def index(
     unified-flow index docs/ --watch
     unified-flow index --stats
     unified-flow index --rebuild docs/
+    unified-flow index --forget old-docs/          as where they are gone for good
 
     Exit codes: 0 done, also a watch that Ctrl-C ended, 1 the index is broken, 2 usage or
     configuration, 130 interrupted.
@@ -60,8 +67,13 @@ def index(
         from unified_flow.cli.progress import bar
         from unified_flow.documents import open_documents
 
+        if forget and (stats or rebuild or watch):
+            raise typer.BadParameter("--forget goes alone")
         if stats and (rebuild or watch):
             raise typer.BadParameter("--stats only looks: leave out --rebuild and --watch")
+        if forget:
+            _forget(paths or [], home, collection, as_json)
+            return
         documents = open_documents(home, paths, collection)
         try:
             if stats:
@@ -78,6 +90,20 @@ def index(
                 watch_documents(documents, report, as_json)
         finally:
             documents.close()
+
+
+def _forget(paths: list[str], home: Path | None, collection: str | None, as_json: bool) -> None:
+    from unified_flow.documents import open_documents
+
+    if not paths:
+        raise typer.BadParameter("--forget needs the folders, files or pages to forget")
+    documents = open_documents(home, None, collection)
+    try:
+        removed = documents.index.forget(paths)
+    finally:
+        documents.close()
+    told = f"{counted(removed, 'file')} taken out of the index; the documents are untouched"
+    say(json.dumps({"removed": removed}) if as_json else told)
 
 
 def of_report(report: IndexReport) -> dict[str, Any]:

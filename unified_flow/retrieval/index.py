@@ -11,7 +11,7 @@ import shlex
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -23,9 +23,16 @@ from unified_flow.retrieval.discover import discover, printable
 from unified_flow.retrieval.document import MAX_BYTES
 from unified_flow.retrieval.explain import Explanation, explain
 from unified_flow.retrieval.reader import Reader, checked
-from unified_flow.retrieval.refresh import Wanted, refresh
+from unified_flow.retrieval.refresh import Wanted, forget, refresh
 from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, folders_of, own_folders, resolved
+from unified_flow.retrieval.roots import (
+    DEFAULT_COLLECTION,
+    Root,
+    absolute,
+    folders_of,
+    own_folders,
+    resolved,
+)
 from unified_flow.retrieval.scope import remembered, restricting
 from unified_flow.retrieval.statistics import Statistics, statistics
 from unified_flow.retrieval.update import Progress
@@ -143,6 +150,16 @@ class Index:
         self._forget_statistics()
         return report
 
+    def forget(self, paths: Iterable[Path | str]) -> int:
+        """Takes roots out, whether or not they are there; how many files went with them. Raises
+        RetrievalError for a root that the index does not have."""
+        with store.failures(self.path, self._hint(None)):
+            connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
+            with closing(connection):
+                removed = forget(connection, [absolute(path) for path in paths])
+        self._forget_statistics()
+        return removed
+
     def _refreshed(self, wanted: Wanted) -> IndexReport:
         connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
         try:
@@ -207,15 +224,6 @@ class Index:
             return []
         with self.reading() as reader:
             return remembered(reader.connection)
-
-    def headings(self) -> list[str]:
-        """Every heading trail in the order of the documents, without repeats."""
-        with self.reading() as reader:
-            rows = reader.connection.execute(
-                "SELECT heading FROM chunk JOIN file ON file.id = file_id WHERE heading <> '' "
-                f"{restricting(reader.scope)} GROUP BY heading ORDER BY min(chunk.id)"
-            )
-            return [heading for (heading,) in rows]
 
     def check(self) -> None:
         """Reads the whole index; RetrievalError if any of it is damaged. Takes its time."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from unified_flow.errors import RetrievalError
 from unified_flow.retrieval import store
 from unified_flow.retrieval.discover import Found, discover, printable
 from unified_flow.retrieval.document import MAX_BYTES
@@ -46,22 +48,23 @@ class Wanted:
 
 
 def refresh(connection: sqlite3.Connection, wanted: Wanted) -> IndexReport:
-    """Raises sqlite3.Error; the transaction is then undone."""
+    """Raises sqlite3.Error, and the transaction is then undone; RetrievalError for a root that is
+    remembered and not there: that is no deletion of what lies under it."""
     started = time.perf_counter()
     anew = wanted.rebuild or _is_outdated(connection)
     known = [] if store.is_new(connection) else remembered(connection)
     named = list(wanted.roots if wanted.roots is not None else (wanted.own or known))
-    gone = [root for root in named if wanted.roots is None and not _is_there(root)]
-    everything = [root for root in named if root not in gone]
+    everything = list(named)
+    if wanted.roots is None and (gone := [root for root in named if not _is_there(root)]):
+        raise _missing(gone)
     if anew:  # what the other roots held goes as well, so it has to come back
         everything = list(dict.fromkeys([*everything, *filter(_is_there, known)]))
     found = [(root, _find(connection, root, wanted)) for root in everything]
-    counts = None if anew or gone else is_current(connection, found)
+    counts = None if anew else is_current(connection, found)
     if counts is None:
         with Converter(wanted.bounds) as converter, writing(connection):
             if wanted.rebuild or _is_outdated(connection):
                 store.create_tables(connection)
-            removed = forget_roots(connection, gone)
             for root, each in found:
                 for page in each.files if not isinstance(root, Path) else ():
                     keep_page(connection, page)
@@ -72,12 +75,12 @@ def refresh(connection: sqlite3.Connection, wanted: Wanted) -> IndexReport:
                 converter=converter,
                 progress=wanted.progress,
             )
-            counts.removed += removed
     elif wanted.progress is not None:
         files = sum(len(each.files) for _, each in found)
         wanted.progress(files, files)
-    counts.skipped += [(printable(str(root)), "does not exist any more") for root in gone]
-    here = scope_of(connection, [root for root in named if root not in gone])
+    lost = [root for root in known if anew and root not in everything]
+    counts.skipped += [(printable(str(root)), "not there, so no longer indexed") for root in lost]
+    here = scope_of(connection, named)
     return IndexReport(
         roots=tuple(printable(str(root)) for root in named),
         added=counts.added,
@@ -88,6 +91,22 @@ def refresh(connection: sqlite3.Connection, wanted: Wanted) -> IndexReport:
         skipped=tuple(sorted(set(counts.skipped))),
         guessed=tuple(sorted(set(counts.guessed))),
         duration_ms=(time.perf_counter() - started) * 1000,
+    )
+
+
+def forget(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
+    """Takes roots out; how many files went with them. RetrievalError for one that is not in it."""
+    scope_of(connection, roots)
+    with writing(connection):
+        return forget_roots(connection, roots)
+
+
+def _missing(roots: Sequence[Root]) -> RetrievalError:
+    shown = [printable(str(root)) for root in roots]
+    return RetrievalError(
+        f"what was indexed is not there any more: {', '.join(shown)}",
+        hint="Bring it back (was it renamed, is a disk not mounted?), or take it out of the index:"
+        f" unified-flow index --forget {shlex.join(shown)}",
     )
 
 

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from tests.office import write_book, write_pdf, write_slides, write_word, write_workbook, zip_bomb
@@ -99,6 +100,20 @@ def test_a_row_of_a_sheet_carries_the_names_of_its_columns(index: Index, shelf: 
     assert row.heading == "Suppliers"
     assert "Company: Nordhavn Gears | City: Umeå | Since: 1998" in row.text
     assert index.search("price of a flange")[0].heading == "Prices"
+
+
+def test_a_cell_that_lies_far_out_costs_no_time(index: Index, shelf: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append(("item", "count"))
+    sheet.append(("otters", 7))
+    sheet["A1048576"] = "a note at the very end"
+    sheet["XFD1048570"] = "out of reach"
+    book.save(shelf / "far.xlsx")
+    report = index.update([shelf], bounds=Bounds(timeout_s=20))
+    assert report.skipped == ()
+    assert index.search("otters")[0].line == 2
+    assert "a note at the very end" in index.search("note")[0].text
 
 
 def test_a_book_is_read_in_the_order_of_its_spine(index: Index, shelf: Path) -> None:

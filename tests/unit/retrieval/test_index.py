@@ -258,15 +258,40 @@ def test_without_paths_everything_remembered_is_brought_up_to_date(
     (other / "x.md").write_text("Ovens are hot.\n")
     index.update([docs, other])
     (docs / "tea.md").unlink()
-    (other / "x.md").unlink()
-    other.rmdir()
+    (other / "y.md").write_text("Kettles sing.\n")
 
     with Index.open(index.path.parent) as later:
         report = later.update()
-        assert report.removed == 2
-        assert report.skipped == ((str(other), "does not exist any more"),)
-        assert later.roots() == [docs.resolve()]
+        assert (report.removed, report.added) == (1, 1)
+        assert len(later.search("ovens")) == len(later.search("kettles")) == 1
+
+
+def test_a_remembered_root_that_is_not_there_is_no_deletion(
+    index: Index, docs: Path, tmp_path: Path
+) -> None:
+    """As a disk that is not mounted, or a folder that was renamed."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "x.md").write_text("Ovens are hot.\n")
+    index.update([docs, other])
+    other.rename(tmp_path / "away")
+
+    with Index.open(index.path.parent) as later:
+        with pytest.raises(RetrievalError, match=r"not there any more: .*other") as caught:
+            later.update()
+        assert f"index --forget {other}" in str(caught.value.hint)
+        (tmp_path / "away").rename(other)
+        assert later.update().unchanged == 3
+        assert len(later.search("ovens")) == 1
+
+        (tmp_path / "away").mkdir()
+        other.rename(tmp_path / "away" / "for good")
+        assert later.forget([other]) == 1
         assert later.search("ovens") == []
+        assert later.roots() == [docs.resolve()]
+        with pytest.raises(RetrievalError, match="not in the document index"):
+            later.forget([other])
+        assert later.update().unchanged == 2
 
 
 def test_what_is_not_indexed_cannot_be_searched(index: Index, docs: Path, tmp_path: Path) -> None:

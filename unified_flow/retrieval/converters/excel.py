@@ -12,6 +12,7 @@ from unified_flow.retrieval.converters.tables import table_lines
 from unified_flow.sandbox import Part, UnusableError
 
 MAX_COLUMNS = 500
+MAX_EMPTY = 20  # rows in a row
 
 
 def convert(data: bytes) -> Iterator[Part]:
@@ -36,8 +37,19 @@ def convert(data: bytes) -> Iterator[Part]:
 
 
 def _rows(sheet: Any) -> Iterator[list[str]]:
+    """Without the many empty ones before a cell that lies far out."""
+    empty = 0
+    before = None
     for row in sheet.iter_rows(values_only=True, max_col=MAX_COLUMNS):
-        yield [_shown(value) for value in row]
+        # For rows that the file lacks openpyxl gives one and the same.
+        if (row is before and empty) or row.count(None) == len(row):
+            before = row
+            empty += 1
+            if empty <= MAX_EMPTY:
+                yield []
+        else:
+            empty = 0
+            yield [_shown(value) for value in row]
 
 
 def _shown(value: object) -> str:
