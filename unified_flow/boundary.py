@@ -62,6 +62,7 @@ class _Visit:
         self._attempt = 0
         self._model: str | None = None
         self._earliest: tuple[Failure, Kit | None] | None = None
+        self._told: Told | None = None
 
     async def run(self) -> Again | None:
         """The next try. None if the phase has completed; raises what `run_phase` does."""
@@ -88,7 +89,10 @@ class _Visit:
             took = elapsed_ms(started)
             if isinstance(action, Stop):
                 raise await self._ended(action, took) from self._earliest[0].error
-            self._record(failure, None, action, took)
+            # A model that is given up for another would else be down for days and nobody know.
+            given_up = action.model not in (None, failure.model)
+            told = await self._tell(self._earliest) if given_up else None
+            self._record(failure, told, action, took)
             self._model = action.model
             return Again(self._attempt, action.after_s, redacted_message(exc))
 
@@ -115,21 +119,33 @@ class _Visit:
         """The error of a phase that is not tried again, told and recorded."""
         assert self._earliest is not None
         failure, kit = replace(self._earliest[0], attempt=self._attempt), self._earliest[1]
-        course, ledger, services = self._course, self._ledger, self._services
-        _flush(ledger)
-        course.telling = asyncio.create_task(
-            asyncio.to_thread(tell, failure, kit, ledger.turn, services)
-        )
+        course, ledger = self._course, self._ledger
         try:
-            told = await _told_in_time(course.telling, failure, ledger, services)
+            told = await self._tell((failure, kit))
         except asyncio.CancelledError:
-            # The intervention comes all the same, and what it is about must be there then.
-            told = await _whatever_happens(course.telling)
-            self._record(failure, told, action, took_ms)
+            assert self._told is not None
+            self._record(failure, self._told, action, took_ms)
             raise
         self._record(failure, told, action, took_ms)
         found = await course.retrieved(ledger.turn) if action.answer == "degrade" else []
         return _phase_error(failure, told, action, found, ledger)
+
+    async def _tell(self, of: tuple[Failure, Kit | None]) -> Told:
+        """A person hears of the visit's failure, once. Who is cancelled meanwhile goes when that is
+        done: the intervention comes all the same, and what it is about must be there then."""
+        if self._told is not None:
+            return self._told
+        (failure, kit), ledger, services = of, self._ledger, self._services
+        _flush(ledger)
+        self._course.telling = telling = asyncio.create_task(
+            asyncio.to_thread(tell, failure, kit, ledger.turn, services)
+        )
+        try:
+            self._told = await _told_in_time(telling, failure, ledger, services)
+        except asyncio.CancelledError:
+            self._told = await _whatever_happens(telling)
+            raise
+        return self._told
 
     def _record(self, failure: Failure, told: Told | None, action: Action, took_ms: float) -> None:
         self._ledger.insist(

@@ -84,12 +84,13 @@ def _with_intervention(line: dict[str, Any], root: Path) -> dict[str, Any]:
 
 
 def _entry(line: dict[str, Any], queue: InterventionQueue) -> Entry | None:
-    """Of a line that was written before the queue had answered, that of its turn.
+    """Of a line that was written before the queue had answered, or of a turn that another model has
+    saved, that of its turn.
 
     Raises NotFoundError."""
     if wanted := line.get("intervention_id"):
         return queue.find(wanted)
     turn_id = line.get("turn_id")
-    if not turn_id or not line.get("error"):
+    if not turn_id or not (line.get("error") or line.get("degraded")):
         return None
     return next((entry for entry in queue.entries() if entry["turn_id"] == turn_id), None)

@@ -184,6 +184,16 @@ class Turn:
         return self.failure is not None and self.failure.action == "degrade"
 
     @property
+    def failed_over(self) -> bool:
+        """Whether another model has done what the phase's own could not, and nobody chose it."""
+        failed = {(v.phase, v.model) for v in self.visits if v.status == "failed"}
+        return not self.resumed and any(
+            v.status == "completed" and phase == v.phase and model != v.model
+            for v in self.visits
+            for phase, model in failed
+        )
+
+    @property
     def phases(self) -> list[dict[str, Any]]:
         """Every visit as clients and logs see it: {name, visit, status, duration_ms}."""
         return [

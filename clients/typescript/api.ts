@@ -1036,7 +1036,7 @@ export interface components {
             confidence_score: number;
             /**
              * Degraded
-             * @description true if something failed and this is what is left
+             * @description true if something failed and this is what is left, or what another model says
              */
             degraded: boolean;
             /** Duration Ms */

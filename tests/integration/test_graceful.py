@@ -100,6 +100,9 @@ def test_another_model_answers_where_the_first_fails(home: Path, docs: Path) -> 
     assert (turn.status, second.phases) == ("answered", ["synthesis"])
     started = [line for line in lines_of(home, "phase_started") if line["phase"] == "synthesis"]
     assert [(line["attempt"], line["model"]) for line in started] == [(1, "first"), (2, "second")]
+    assert turn.failed_over, "its user is told that it is not what it should be"
+    (entry,) = InterventionQueue(home).entries()  # else nobody would know that the first is down
+    assert (entry["phase"], entry["turn_id"]) == ("synthesis", turn.turn_id)
 
 
 def test_where_both_models_fail_the_first_is_told(home: Path, docs: Path) -> None:
@@ -112,6 +115,8 @@ def test_where_both_models_fail_the_first_is_told(home: Path, docs: Path) -> Non
     error = asyncio.run(ask(flow))
     assert isinstance(error, PhaseError)
     assert "first is gone" in str(error)
+    (entry,) = InterventionQueue(home).entries()
+    assert (entry["error_message"], entry["occurrences"]) == ("first is gone", 1)
 
 
 def test_a_model_that_keeps_failing_is_left_alone(
@@ -129,6 +134,7 @@ def test_a_model_that_keeps_failing_is_left_alone(
         return errors
 
     last = asyncio.run(run())[-1]
+    assert "last with HTTPStatusError: 500" in str(last), "the cause, also where it was not told"
     assert len(model_server.phases) == 2
     assert (last.scope, last.answer) == ("model", "degrade")
     assert last.retry_after_s == pytest.approx(30.0, abs=5.0)

@@ -22,7 +22,9 @@ class Metadata(BaseModel):
         description="clarify: it is a question back; silent: nothing is to be said"
     )
     abstained: bool = Field(description="true if the sources hold no answer")
-    degraded: bool = Field(description="true if something failed and this is what is left")
+    degraded: bool = Field(
+        description="true if something failed and this is what is left, or what another model says"
+    )
     saved: bool = Field(description="whether the session remembers it")
     turn_id: int
     session_id: str | None = Field(description="the one that was sent")
@@ -98,7 +100,7 @@ def answer_of(
             num_sources_retrieved=found,
             status=_status(turn),
             abstained=turn.abstained and heard,
-            degraded=turn.failure is not None and heard,
+            degraded=(turn.failure is not None or turn.failed_over) and heard,
             saved=turn.saved,
             turn_id=turn.turn_id,
             session_id=session_id,

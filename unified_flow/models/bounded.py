@@ -27,6 +27,7 @@ class BoundedModel:
         self.timeout_s = timeout_s
         self.circuit = Circuit()
         self._rules = rules
+        self._last: Exception | None = None
         self._clock = clock
 
     @property
@@ -64,10 +65,11 @@ class BoundedModel:
         if wait_s is not None:
             raise CircuitOpenError(
                 f"{self.name} is not asked: it failed {self._rules.failures} times"
-                f" in {self._rules.window_s:g} s",
+                f" in {self._rules.window_s:g} s, last with {type(self._last).__name__}:"
+                f" {self._last}",
                 retry_after_s=wait_s,
-                hint="The failures before this one say why; the setting is graceful.breaker.",
-            )
+                hint="Mend that; once it answers a probe it is asked again (graceful.breaker).",
+            ) from self._last
 
     def _count(self, error: Exception) -> None:
         if self._rules is None:
@@ -75,4 +77,5 @@ class BoundedModel:
         if isinstance(error, httpx.HTTPStatusError) and error.response.status_code == 429:
             self.circuit = given_up(self.circuit)  # it is well, and busy
             return
+        self._last = error
         self.circuit = failed(self.circuit, self._clock(), self._rules)
