@@ -3,7 +3,8 @@
 Source: "Backpressure Behavior" of the core document; the two cases before its four are ours, and so
 is the escalation. The limits of a session and of an error type keep one failure from flooding the
 queue; an escalation is no failure but somebody who waits for a person, each for an answer of their
-own. So it falls under the queue's size alone, and counts for nothing else.
+own. So it is never merged, and counts for nothing but the queue's size and a bound of its own: one
+session must not take all the room that the failures of others need.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ class Limits:
     max_size: int = 50
     max_per_session: int = 5
     max_per_error_type: int = 10
+    max_escalations_per_session: int = 20
 
     def __post_init__(self) -> None:
-        for name in ("max_size", "max_per_session", "max_per_error_type"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name, value in vars(self).items():
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Admission:
     """What happened to a put; false only when the failure was dropped.
 
     `reason` is why it is no entry of its own: `snoozed`, `retried`, `delivered` (a second time),
-    `session`, `error_type`, or for a drop `queue_full`, `lock_timeout`, `corrupt`, `storage`.
+    `session`, `error_type`, or for a drop `queue_full`, `session_escalations`, `lock_timeout`,
+    `corrupt`, `storage`.
     `detail` says more in words.
     """
 
@@ -92,6 +95,8 @@ def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: dateti
         asked = [entry for entry in same_failure if _same_message(entry, failure)]
         if asked:
             return Decision(AdmissionKind.COUNTED, "delivered", _newest(asked), retried, known=True)
+        if _escalations_of(failure, open_entries) >= limits.max_escalations_per_session:
+            return Decision(AdmissionKind.DROPPED, "session_escalations", closes=retried)
         return Decision(AdmissionKind.ACCEPTED, closes=retried, known=bool(same_failure))
     open_entries = _failures(open_entries)
 
@@ -115,7 +120,9 @@ def limit_in_the_way(entries: Sequence[Entry], returning: Entry, limits: Limits)
     if len(others) >= limits.max_size:
         return f"{len(others)} of {limits.max_size} entries are open"
     if returning["type"] == ESCALATION:
-        return ""
+        count, most = _escalations_of(returning, others), limits.max_escalations_per_session
+        waits = f"session {returning['session_id']} has {count} of {most} escalations open"
+        return waits if count >= most else ""
     others = _failures(others)
     session = sum(1 for e in others if e["session_id"] == returning["session_id"])
     if session >= limits.max_per_session:
@@ -132,6 +139,12 @@ def _same_message(entry: Entry, failure: Entry) -> bool:
     return request is not None and all(
         entry.get(name) == failure.get(name) for name in ("request_id", "session_id", "context")
     )
+
+
+def _escalations_of(escalation: Entry, entries: Sequence[Entry]) -> int:
+    """How many of its session are among `entries`."""
+    session = escalation["session_id"]
+    return sum(e["type"] == ESCALATION and e["session_id"] == session for e in entries)
 
 
 def _failures(entries: Sequence[Entry]) -> list[Entry]:

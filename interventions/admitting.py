@@ -134,4 +134,6 @@ def _counted_drop(state: QueueState, reason: str) -> QueueState:
 
 def _dropped(decision: Decision, limits: Limits) -> Admission:
     detail = f"{limits.max_size} entries are open"
+    if decision.reason == "session_escalations":
+        detail = f"{limits.max_escalations_per_session} escalations of this session are open"
     return Admission(AdmissionKind.DROPPED, None, decision.reason, detail)

@@ -8,7 +8,7 @@ from datetime import datetime
 from statistics import median
 from typing import Literal, NamedTuple, TypedDict
 
-from interventions.admission import Limits
+from interventions.admission import ESCALATION, Limits
 from interventions.entry import SEVERITIES, Entry, is_open, is_snoozed
 from interventions.state import QueueState
 from interventions.timestamps import from_text
@@ -61,6 +61,7 @@ def health(
 ) -> Health:
     """`archived` by id; `logged` are dropped failures in the emergency logs, by reason."""
     unresolved = [entry for entry in state.entries if is_open(entry)]
+    failures = [entry for entry in unresolved if entry["type"] != ESCALATION]
     everything = {**archived, **{entry["id"]: past(entry) for entry in state.entries}}
     severities = Counter(entry["severity"] for entry in unresolved)
     return {
@@ -76,12 +77,13 @@ def health(
         "dropped": _dropped(state, logged),
         "regressions": sum(1 for one in everything.values() if one.regression),
         "median_hours_to_resolve": _median_hours(everything.values()),
-        "sessions": _largest(entry["session_id"] for entry in unresolved),
-        "error_types": _largest(entry["error_type"] for entry in unresolved),
+        "sessions": _largest(entry["session_id"] for entry in failures),
+        "error_types": _largest(entry["error_type"] for entry in failures),
         "limits": {
             "max_size": limits.max_size,
             "max_per_session": limits.max_per_session,
             "max_per_error_type": limits.max_per_error_type,
+            "max_escalations_per_session": limits.max_escalations_per_session,
         },
     }
 

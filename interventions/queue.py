@@ -49,11 +49,14 @@ class InterventionQueue:
         max_size: int = 50,
         max_per_session: int = 5,
         max_per_error_type: int = 10,
+        max_escalations_per_session: int = 20,
         lock_timeout_s: float = 5.0,
         store: Store | None = None,
     ) -> None:
         self.home = find_home(home)
-        self.limits = Limits(max_size, max_per_session, max_per_error_type)
+        self.limits = Limits(
+            max_size, max_per_session, max_per_error_type, max_escalations_per_session
+        )
         self.lock_timeout_s = lock_timeout_s
         self.store: Store = store if store is not None else _file_store(self.home)
 

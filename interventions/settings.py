@@ -26,8 +26,9 @@ def described(default: Any, description: str) -> Any:
 @dataclass(frozen=True)
 class QueueSettings:
     max_size: int = described(50, "interventions in the queue at most")
-    max_per_session: int = described(5, "open ones of one session at most")
-    max_per_error_type: int = described(10, "open ones of one error type at most")
+    max_per_session: int = described(5, "open failures of one session at most")
+    max_per_error_type: int = described(10, "open failures of one error type at most")
+    max_escalations_per_session: int = described(20, "open escalations of one session at most")
     lock_timeout_s: float = described(5.0, "seconds to wait for the queue's lock")
     refuse_when_full: bool = described(False, "begin no turn while the queue is full")
 
@@ -60,6 +61,7 @@ def queue_at(home: Path | str | None = None) -> InterventionQueue:
         max_size=settings.max_size,
         max_per_session=settings.max_per_session,
         max_per_error_type=settings.max_per_error_type,
+        max_escalations_per_session=settings.max_escalations_per_session,
         lock_timeout_s=settings.lock_timeout_s,
     )
 

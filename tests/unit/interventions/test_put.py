@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from interventions import InterventionQueue, InterventionRequest
+from interventions.drain import drain
+from interventions.errors import LimitError
 from interventions.home import queue_file
 
 
@@ -118,6 +120,20 @@ def test_whoever_waits_for_a_person_has_an_entry_of_their_own(home: Path, make) 
     queue.put(make(session_id="two"))
     assert queue.put(make(type="escalation", session_id="one")).reason == "queue_full"
     assert len(log_lines(home, "emergency_*.jsonl")) == 1
+
+
+def test_one_session_does_not_take_all_the_room_with_its_questions(home: Path, make) -> None:
+    queue = InterventionQueue(home, max_escalations_per_session=2)
+    first, _ = (queue.put(make(type="escalation", session_id="one")) for _ in range(2))
+    third = queue.put(make(type="escalation", session_id="one"))
+    assert (third.kind, third.reason) == ("dropped", "session_escalations")
+    assert "2 escalations of this session are open" in third.detail
+    assert len(log_lines(home, "emergency_*.jsonl")) == 1
+    assert queue.put(make(type="escalation", session_id="two")).kind == "accepted"
+    queue.resolve(first.intervention_id or "", "answered")
+    assert len(drain(queue).put) == 1
+    with pytest.raises(LimitError, match="2 of 2 escalations"):
+        queue.reopen(first.intervention_id or "")
 
 
 def test_resolved_entries_count_for_no_limit_and_are_archived_when_room_is_needed(
