@@ -20,6 +20,7 @@ from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_p
 from interventions.secret_forms import scrub
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.results import Memory
+from unified_flow.secret_said import says_a_secret
 from unified_flow.text import terms
 
 MAX_TEXT = 2_000
@@ -189,7 +190,7 @@ def checked(text: str) -> str:
         raise InputError(
             f"what is to be remembered is no text at character {exc.start}", field="text"
         ) from exc
-    if scrub(text) != text:
+    if scrub(text) != text or says_a_secret(text):
         raise InputError(
             "what is to be remembered seems to hold a secret, and is not kept",
             field="text",

@@ -180,3 +180,44 @@ def test_whoever_is_killed_leaves_a_whole_file(store: MemoryStore) -> None:
         writer.communicate()
         known = len(store.all("anna"))
     assert store.create("anna", "and it goes on").id in {each.id for each in store.all("anna")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my password is hunter2",
+        "My password for the router is Tr0ub4dor&3",
+        "The wifi password is Sommar2026!",
+        'the password to our VPN is "swordfish"',
+        "my api key is abcd1234efgh5678",
+        "pin code 4711",
+        "The PIN is 4711.",
+        "Mitt lösenord är hunter2",
+        "Mein Passwort ist geheim12",
+        "Mon mot de passe est azerty",
+        "the access token was eyJhbGci",
+        "secret: swordfish",
+    ],
+)
+def test_a_secret_as_people_say_it_is_not_kept(text: str, store: MemoryStore) -> None:
+    with pytest.raises(InputError, match="seems to hold a secret"):
+        store.create("anna", text)
+    assert store.all("anna") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I keep my passwords in a password manager",
+        "The password is stored in the vault",
+        "The password is wrong in the manual",
+        "The token budget is 500",
+        "A token is never shown",
+        "The secret of good bread is patience",
+        "The key is to be patient",
+        "My favourite pin is the red one",
+        "I work on the password reset page",
+    ],
+)
+def test_what_only_speaks_of_secrets_is_kept(text: str, store: MemoryStore) -> None:
+    assert store.create("anna", text).text == text
