@@ -15,6 +15,7 @@ ALLOWED_CONTROLS = "\n\r\t"
 Channel = Literal["chat", "comment"]
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and symbols by name, fillers all
 
 
 def checked_question(message: str) -> str:
@@ -22,7 +23,7 @@ def checked_question(message: str) -> str:
     if not isinstance(message, str):
         raise InputError(f"the question must be text, not {type(message).__name__}")
     question = message.strip()
-    if not question:
+    if not any(map(_is_seen, question)):
         raise InputError(
             "the question must not be empty", reason="question_empty", hint="ask something"
         )
@@ -34,6 +35,12 @@ def checked_question(message: str) -> str:
         )
     _refuse_unreadable(question, "query", "the question")
     return question
+
+
+def _is_seen(character: str) -> bool:
+    """Whether there is something for an eye to see: a question without is empty to whoever asks."""
+    kind = unicodedata.category(character)
+    return kind not in _UNSEEN and kind != "Zs" and character not in _BLANK
 
 
 def checked_id(value: str, field: str) -> str:

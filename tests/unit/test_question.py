@@ -36,3 +36,10 @@ def test_bad_input_is_refused_before_a_turn_begins(kind: str, home: Path) -> Non
 )
 def test_what_people_ask_is_accepted(text: str) -> None:
     assert checked_question(f"  {text} ") == text
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\u200b\u00a0\u3164", "\u2800", "\ufeff\u2028"])
+def test_a_question_of_nothing_that_is_seen_is_empty(text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        checked_question(text)
+    assert refused.value.reason == "question_empty"
