@@ -1,4 +1,4 @@
-"""The queue as a program uses it: put failures, read them, and close them.
+"""The queue as a program uses it: put failures, close them, and read them (`queue_reader.py`).
 
 Every change is one transaction of the storage; what changes is decided by pure functions
 (`admission`, `occurrences`, `transitions`, `retention`).
@@ -11,31 +11,27 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interventions import lookup, transitions
-from interventions.admission import (
-    Admission,
-    Limits,
-)
+from interventions import transitions
+from interventions.admission import Admission, Limits
 from interventions.admitting import admit_again
 from interventions.changing import Changes
-from interventions.entry import Entry, fingerprints, is_open
-from interventions.errorlog import Dropped, log_emergency, log_failure
+from interventions.entry import Entry
+from interventions.errorlog import log_emergency, log_failure
 from interventions.errors import StorageError
-from interventions.health import Health, health, past
 from interventions.home import find_home
 from interventions.notifications import notify
 from interventions.prepare import FOREIGN, MAX_MESSAGE, Prepared, prepare, prepare_anything
 from interventions.putlog import log_admission
+from interventions.queue_reader import QueueReader
 from interventions.redaction import redact_text
 from interventions.store import Outcome, Store, Transition
-from interventions.timestamps import utc_now
 from interventions.transitions import Actor
 
 if TYPE_CHECKING:
     from interventions.request import InterventionRequest
 
 
-class InterventionQueue:
+class InterventionQueue(QueueReader):
     """`put` never raises for the queue's own trouble; every other method does (StorageError).
 
     `home` is the folder that holds `shared_state/` and `logs/`; without it the nearest one is
@@ -53,14 +49,10 @@ class InterventionQueue:
         lock_timeout_s: float = 5.0,
         store: Store | None = None,
     ) -> None:
-        self.home = find_home(home)
-        self.limits = Limits(
-            max_size, max_per_session, max_per_error_type, max_escalations_per_session
-        )
+        place = find_home(home)
+        limits = Limits(max_size, max_per_session, max_per_error_type, max_escalations_per_session)
+        super().__init__(place, limits, store if store is not None else _file_store(place))
         self.lock_timeout_s = lock_timeout_s
-        self.store: Store = store if store is not None else _file_store(self.home)
-
-    # -- putting ---------------------------------------------------------------------------------
 
     def put(self, request: InterventionRequest | Prepared) -> Admission:
         """Admit one failure. What cannot be stored goes to the emergency log, else to stderr."""
@@ -88,13 +80,6 @@ class InterventionQueue:
         with self.store.transaction(self.lock_timeout_s) as work:
             return admit_again(work, failure, self.limits, self.store, actor).admission
 
-    def is_full(self) -> bool:
-        """Whether the next new failure would be dropped (`refuse_when_full` asks this)."""
-        return self.open_count() >= self.limits.max_size
-
-    def open_count(self) -> int:
-        return sum(1 for entry in self.entries() if is_open(entry))
-
     def _prepared(self, request: InterventionRequest | Prepared) -> Entry:
         if isinstance(request, Prepared):
             return request.entry
@@ -102,59 +87,6 @@ class InterventionQueue:
             return prepare(request, self.home).entry
         except FOREIGN as error:
             return prepare_anything(request, error)
-
-    # -- reading ---------------------------------------------------------------------------------
-
-    def entries(self) -> tuple[Entry, ...]:
-        """What is in the queue now: open entries and the latest closed ones."""
-        return self.store.read().entries
-
-    def history(self) -> list[Entry]:
-        """Every closed entry, those of the archive included, the latest first."""
-        return lookup.closed_ones(self.entries(), self.store.archived())
-
-    def find(self, intervention_id: str) -> Entry:
-        """By id or unique prefix, in the queue and in the archive.
-
-        Raises NotFoundError or AmbiguousIdError.
-        """
-        return lookup.find_anywhere(self.entries(), self.store, intervention_id)
-
-    def get(self, intervention_id: str) -> InterventionRequest:
-        """`find`, as a request."""
-        from interventions.request import InterventionRequest
-
-        return InterventionRequest.model_validate(self.find(intervention_id))
-
-    def similar(self, intervention_id: str, *, limit: int | None = None) -> list[Entry]:
-        """Entries resolved before whose fingerprint is one of this entry's, the latest first.
-
-        An entry that was resolved and reopened is its own past, and is among them. `limit` is how
-        many records of the archive are looked at.
-        """
-        current = {entry["id"]: entry for entry in self.entries()}
-        entry = lookup.find_anywhere(current.values(), self.store, intervention_id)
-        past = self.store.archived_resolved(fingerprints(entry), limit)
-        others = {other["id"]: other for other in past} | current
-        return lookup.similar(entry, others.values())
-
-    def journal(self, intervention_id: str | None = None) -> list[Transition]:
-        """Who did what when, oldest first."""
-        # In this order: what is written between the two must not look as if it had failed.
-        lines = list(self.store.journal(intervention_id))
-        state = self.store.read()
-        if intervention_id is None:
-            return transitions.happened(lines, lookup.everything(self.store, state))
-        here = {entry["id"]: entry for entry in state.entries}
-        entry = here.get(intervention_id) or self.store.archived_one(intervention_id)
-        return transitions.happened(lines, {intervention_id: entry} if entry else {})
-
-    def health(self) -> Health:
-        archived = {entry["id"]: past(entry) for entry in self.store.archived()}
-        logged = Dropped(self.home).by_reason()
-        return health(self.store.read(), archived, logged, self.limits, utc_now())
-
-    # -- transitions -----------------------------------------------------------------------------
 
     def resolve(
         self,
