@@ -61,6 +61,13 @@ def sleep(seconds: float) -> str:
     return "awake"
 
 
+@server.tool()
+async def hang() -> str:
+    """Answer nobody any more."""
+    time.sleep(600)
+    return "never"
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["http"]:
         server.run("streamable-http", port=int(sys.argv[2]))

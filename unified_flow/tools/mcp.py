@@ -73,10 +73,10 @@ class McpServer:
     async def _connected(self) -> Connection:
         connection_type = _sdk()
         async with self._lock():
-            if self._connection is None or not self._connection.is_alive:
-                if self._connection is not None:
-                    await self._connection.aclose()
-                    self._connection = None
+            if self._connection is not None and not await _is_of_use(self._connection):
+                await self._connection.aclose()
+                self._connection = None
+            if self._connection is None:
                 self._connection = await connection_type.opened(
                     self.name, self._settings, self._folder
                 )
@@ -125,6 +125,10 @@ class McpServer:
             return ToolOutput("\n".join(texts), claims_of(name, texts))
         claimed = texts if any(text.strip() for text in texts) else [json.dumps(structured)]
         return ToolOutput(structured, claims_of(name, claimed))
+
+
+async def _is_of_use(connection: Connection) -> bool:
+    return connection.is_alive and await connection.still_answers()
 
 
 def servers_of(settings: dict[str, McpSettings], folder: Path) -> list[McpServer]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
     from mcp.types import Tool as McpTool
 
+SIGN_OF_LIFE_S = 2.0
 LEAVES_WITHIN_S = 1.0  # once its input is closed, or its session ended
 CLOSED_WITHIN_S = 2.0  # once its process is ended, or the connection cut
 MOST_PAGES = 100
@@ -43,7 +44,8 @@ class Connection:
         self._process: ServerProcess | None = None
         self._client: Client | None = None
         self._lost = False
-        self._unanswered = False
+        self._running = 0
+        self._left_waiting = False
         self._session_ended = False
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -81,31 +83,53 @@ class Connection:
 
         if not self.is_alive or self._client is None:
             raise self.failure("has gone")
-        self._unanswered = True
+        self._running += 1
         try:
             result = await self._client.call_tool(tool, args)
-            self._unanswered = False
+            self._left_waiting = False
             return result
+        except asyncio.CancelledError:
+            self._left_waiting = True
+            raise
         except MCPError as exc:
             if self._session_ended:
                 raise self.failure(f"had ended the session when {tool} was called") from exc
             # A server may say that number of its own; the words are the SDK's.
             is_closed = (exc.code, exc.message) == (CONNECTION_CLOSED, _CLOSED)
             if not is_closed and self._process_is_alive:
-                self._unanswered = False
+                self._left_waiting = False
                 raise
             self._lost = True
             raise self.failure(f"went away while {tool} ran") from exc
         except (OSError, EOFError, BrokenResourceError, ClosedResourceError, EndOfStream) as exc:
             self._lost = True
             raise self.failure(f"went away while {tool} ran") from exc
+        finally:
+            self._running -= 1
+
+    async def still_answers(self) -> bool:
+        """Asked only if it let a call's time run out: one that hangs would do so with every later
+        call. Not while another call runs, which may be what it is busy with."""
+        from mcp import MCPError
+
+        if not self._left_waiting or self._running or self._client is None:
+            return True
+        try:
+            async with asyncio.timeout(SIGN_OF_LIFE_S):
+                await self._client.list_tools()
+        except MCPError:
+            pass  # an answer, too
+        except TimeoutError:
+            return False
+        self._left_waiting = False
+        return True
 
     async def aclose(self) -> None:
         """Ends the process that it started: asked at first, unless it has left a call unanswered.
         Bounded in time."""
         if self._holder.get_loop() is not asyncio.get_running_loop():
             return  # its loop has ended, and ended it
-        answers = self._ready.done() and not self._unanswered
+        answers = self._ready.done() and not (self._left_waiting or self._running)
         self._stop.set()
         if not self._ready.done():
             self._holder.cancel()

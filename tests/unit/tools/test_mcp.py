@@ -68,7 +68,7 @@ def test_every_tool_with_its_schema_and_its_results(tmp_path: Path) -> None:
     async def body(box: Toolbox) -> None:
         described = {each.name: each for each in box.describe()}
         assert set(described) == {
-            f"test.{t}" for t in ("add", "note", "say", "flood", "refuse", "die", "sleep")
+            f"test.{t}" for t in ("add", "note", "say", "flood", "refuse", "die", "sleep", "hang")
         }
         assert described["test.add"].description == "Add two whole numbers."
         assert set(described["test.add"].parameters["properties"]) == {"a", "b"}
@@ -184,6 +184,29 @@ def test_a_call_that_takes_too_long_fails_and_the_server_stays(tmp_path: Path) -
             await call(box, "test.sleep", seconds=60)
 
     with_box(stdio(timeout_s=0.3), tmp_path, body)
+
+
+def test_a_server_that_hangs_is_started_anew_for_the_next_call(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        before = _children()
+        with pytest.raises(ToolTimeoutError):
+            await call(box, "test.hang")
+        assert (await call(box, "test.add", a=1, b=2)).claims[0].claim == "3"
+        assert _children()
+        assert not _children() & before
+
+    with_box(stdio(timeout_s=1), tmp_path, body)
+
+
+def test_a_server_that_is_only_slow_is_kept(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        before = _children()
+        with pytest.raises(ToolTimeoutError):
+            await call(box, "test.sleep", seconds=1.5)
+        assert (await call(box, "test.add", a=1, b=2)).claims[0].claim == "3"
+        assert _children() == before
+
+    with_box(stdio(timeout_s=1), tmp_path, body)
 
 
 @pytest.mark.parametrize("how", ["", "stubborn"])
