@@ -1,56 +1,18 @@
-"""What a secret looks like inside text, whatever it is called."""
+"""Secrets inside text: after a name that says so, and those that show by themselves."""
 
 from __future__ import annotations
 
 import re
 
+from interventions.issued_tokens import MASK, mask_keys_and_addresses, mask_tokens
 from interventions.secret_keys import Name, hides, read_name
 
-MASK = "[redacted]"
 _MASK_START = MASK[:-1]
 
-_PEM = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}(?:KEY|CERTIFICATE|MESSAGE)[A-Z0-9 ]{0,20}-----"
-    r".*?(?:-----END [A-Z0-9 ]{1,60}-----|\Z)",
-    re.DOTALL,
-)
-_URL_CREDENTIALS = re.compile(r"(?<=://)[^\s/@:\"'<>]{0,200}:[^\s/\"'<>]{1,200}(?=@)")
-_URL_TOKEN_USER = re.compile(r"(?<=://)[A-Za-z0-9_\-]{20,200}(?=@)")
 _BEARER = re.compile(r"\b(Bearer|Basic|Digest|Token)(\s+)[A-Za-z0-9._~+/\-]{8,}=*", re.IGNORECASE)
 _PARAMETER = r"[\w\-.$!#%&*+^|~]++=(?:\"[^\"\n]*+\"?|[^\s,;\"']*+)"
 _PARAMETERS = rf"{_PARAMETER}(?:[ \t]*+[,;][ \t]*+{_PARAMETER})*+"
 _DIGEST = re.compile(rf"\b(?P<key>Digest)(?P<join>[ \t]{{1,3}}){_PARAMETERS}", re.IGNORECASE)
-
-# Issued tokens carry their issuer's prefix; one alternation, each branch starting with a literal.
-_TOKENS = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"sk-(?!(?!(?:proj|ant|or|svcacct|admin|live|test)-)[a-z]{2,14}(?:-[a-z]{1,14}){1,8}"
-    r"(?![A-Za-z0-9_\-]))[A-Za-z0-9_\-]{8,}"
-    r"|(?:sk|pk|rk|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,}"
-    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
-    r"|gh[pousr]_[A-Za-z0-9]{16,}"
-    r"|github_pat_[A-Za-z0-9_]{20,}"
-    r"|glpat-[A-Za-z0-9_\-]{16,}"
-    r"|xox[abeoprs]-[A-Za-z0-9\-]{10,}"
-    r"|xapp-[A-Za-z0-9\-]{10,}"
-    r"|AIza[A-Za-z0-9_\-]{30,}"
-    r"|ya29\.[A-Za-z0-9_\-]{10,}"
-    r"|GOCSPX-[A-Za-z0-9_\-]{10,}"
-    r"|hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9_/\-]{8,}"
-    r"|discord(?:app)?\.com/api/webhooks/[0-9]{5,25}/[A-Za-z0-9_\-]{8,}"
-    r"|hf_[A-Za-z0-9]{20,}"
-    r"|npm_[A-Za-z0-9]{30,}"
-    r"|pypi-[A-Za-z0-9_\-]{20,}"
-    r"|dop_v1_[a-f0-9]{32,}"
-    r"|SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}"
-    r"|[0-9]{8,10}:[A-Za-z0-9_\-]{35}"
-    r")"
-)
-
-# A JSON web token: dotted runs are read once each, so that no text is read again and again.
-_DOTTED = re.compile(r"(?<![A-Za-z0-9_\-])[A-Za-z0-9_\-]{8,}+(?:\.[A-Za-z0-9_\-]*+)++")
-_JWT_START = re.compile(r"(?<![A-Za-z0-9])eyJ")
-_JWT = re.compile(r"eyJ[A-Za-z0-9_\-]{5,}+\.[A-Za-z0-9_\-]{5,}+\.")
 
 # After `%` come two digits that are no part of the name: `%3Fpassword%3D`.
 _NAME = re.compile(
@@ -156,11 +118,7 @@ _PROSE = frozenset(
 def scrub(text: str) -> str:
     if len(text) < 6:
         return text
-    if "-----BEGIN" in text:
-        text = _PEM.sub(MASK, text)
-    if "://" in text and "@" in text:
-        text = _URL_CREDENTIALS.sub(MASK, text)
-        text = _URL_TOKEN_USER.sub(MASK, text)
+    text = mask_keys_and_addresses(text)
     lowered = text.lower()
     if "authorization" in lowered or "cookie" in lowered:
         text = _mask_headers(text)
@@ -168,9 +126,7 @@ def scrub(text: str) -> str:
         text = _DIGEST.sub(_mask_value, text)
     if any(word in lowered for word in ("bearer", "basic", "digest", "token")):
         text = _BEARER.sub(_mask_scheme, text)
-    if "eyJ" in text:
-        text = _DOTTED.sub(_mask_jwt, text)
-    text = _TOKENS.sub(MASK, text)
+    text = mask_tokens(text)
     if "-u" in lowered:
         text = _USER.sub(_mask_password, text)
     if "--" in text:
@@ -192,14 +148,6 @@ def _mask_scheme(match: re.Match[str]) -> str:
     secret = match[0][len(match[1]) + len(match[2]) :]
     prose = match[1].lower() != "bearer" and secret.isalpha()
     return match[0] if prose else f"{match[1]}{match[2]}{MASK}"
-
-
-def _mask_jwt(match: re.Match[str]) -> str:
-    run = match[0]
-    start = _JWT_START.search(run)
-    if start is None or _JWT.match(run, start.start()) is None:
-        return run
-    return run[: start.start()] + MASK
 
 
 def _mask_password(match: re.Match[str]) -> str:

@@ -243,11 +243,6 @@ _SECRET_ENDINGS = (
 )
 
 
-def is_secret_key(key: str) -> bool:
-    """Whether the name alone says that the value is a secret: `accessToken`, `X-Api-Key`."""
-    return read_name(key) is Name.SECRET
-
-
 def hides(name: Name, text: str) -> bool:
     """Whether a text under such a name is to be hidden."""
     if name is Name.PLAIN:
