@@ -72,13 +72,15 @@ def retry_all(
     jobs: int,
     progress: Progress,
     interrupted: Callable[[int], None] = lambda running: None,
+    stop: Callable[[], bool] = lambda: False,
     **options: Any,
 ) -> tuple[list[Outcome], bool]:
     """Retry one turn; if it gets past its phase, the others, `jobs` at a time. Gives what came of
     each, and whether it was interrupted.
 
     A turn that has nothing left to do, or that somebody else is resuming, is skipped, so that an
-    interrupted run can be run again. After Ctrl-C no turn is begun, and those that run
+    interrupted run can be run again. Once `stop` says so no turn is begun, those that run come to
+    their end, and each is reported. After Ctrl-C no turn is begun, and those that run
     (`interrupted` is told how many) have PATIENCE_S to come to their end; a second one does not
     wait. Turns may still run then, in threads that only the end of the process stops. Raises
     NoResumerError.
@@ -97,7 +99,7 @@ def retry_all(
     while rest:
         first = rest.pop(0)
         try:
-            canary = _one(first, home, options)
+            canary = _one(first, home, stop, options)
         except KeyboardInterrupt:
             skip((first, *rest), INTERRUPTED)
             return done, True
@@ -108,7 +110,7 @@ def retry_all(
         if canary.came == "passed":
             break
     pool = ThreadPoolExecutor(max_workers=jobs)
-    running = {pool.submit(_one, turn, home, options): turn for turn in rest}
+    running = {pool.submit(_one, turn, home, stop, options): turn for turn in rest}
     try:
         for future in as_completed(running):
             report(future.result())
@@ -130,7 +132,9 @@ def retry_all(
     return done, False
 
 
-def _one(turn: Waiting, home: Path, options: dict[str, Any]) -> Outcome:
+def _one(turn: Waiting, home: Path, stop: Callable[[], bool], options: dict[str, Any]) -> Outcome:
+    if stop():
+        return Outcome(turn.turn_id, "skipped", INTERRUPTED)
     try:
         result = retry(turn.entry, home, turn_id=turn.turn_id, **options)
     except RetryFailedError as error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import signal
 import sys
 import traceback
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 
@@ -24,6 +27,7 @@ from monitor.screens.triage import TriageScreen
 from monitor.snapshot import Snapshot
 from monitor.source import Clock, Source
 
+ENDED_BY = (signal.SIGTERM, signal.SIGHUP)
 STILL_WORKING = (
     "What was begun here still runs and is waited for. "
     "Ctrl-C ends it at once: a turn can be resumed."
@@ -56,11 +60,24 @@ class Monitor(App[None]):
         self.working = 0
 
     def on_mount(self) -> None:
+        self.animation_level = "none"  # what slides to its place is late
+        with suppress(RuntimeError, ValueError, NotImplementedError):  # not in the main thread
+            for number in ENDED_BY:
+                asyncio.get_running_loop().add_signal_handler(number, self._ended, number)
         # A thread that reads gives way to the one that paints after 1 ms instead of 5.
         sys.setswitchinterval(0.001)
         # What is there now stays until the end. Walking through it again and again, for garbage
         # that it cannot hold, stopped the keys for 200 ms at a time.
         self.call_after_refresh(gc.freeze)
+
+    def on_unmount(self) -> None:
+        with suppress(RuntimeError, ValueError, NotImplementedError):
+            for number in ENDED_BY:
+                asyncio.get_running_loop().remove_signal_handler(number)
+
+    def _ended(self, number: int) -> None:
+        """The terminal is given back first; a second signal does not wait for anything."""
+        self.exit(return_code=128 + number)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every key that is alive, and what Textual offers itself (the theme, for one)."""

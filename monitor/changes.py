@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from interventions.entry import Entry, is_open, names, short_id, state_of
+from interventions.entry import Entry, is_open, names, state_of
 from interventions.errors import ConflictError, QueueError, StorageError
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
@@ -44,10 +44,13 @@ class Outcome:
         return f"{self.action} {len(self.done)}: {_names(self.done)}"
 
     def why_not(self, most: int) -> list[str]:
-        """A line for each that was refused, and one for those that were not tried."""
-        lines = [f"{short_id(one.entry['id'])}: {one.why}" for one in self.refused[:most]]
-        if len(self.refused) > most:
-            lines.append(f"and {len(self.refused) - most} more")
+        """A line for those refused for one reason, and one for those that were not tried."""
+        alike: dict[str, list[Entry]] = {}
+        for one in self.refused:
+            alike.setdefault(one.why, []).append(one.entry)
+        lines = [f"{_names(entries)}: {why}" for why, entries in list(alike.items())[:most]]
+        if len(alike) > most:
+            lines.append(f"and {sum(map(len, list(alike.values())[most:]))} more")
         if self.left:
             lines.append(f"not tried: {_names(self.left)}")
         return lines
@@ -78,15 +81,19 @@ def apply(
         except QueueError as error:
             refused.append(Refused(entry, _why(error)))
         except RetryFailedError as error:
-            # Whether the fix did anything: the error before and the one now.
-            why = "; ".join(error.difference) or str(error)
-            refused.append(Refused(entry, one_line(f"failed again: {redact_text(why)}")))
+            refused.append(Refused(entry, one_line(f"failed again: {redact_text(_again(error))}")))
         except ValueError as error:
             refused.append(Refused(entry, one_line(str(error))))
         except Exception as error:  # noqa: BLE001 - one entry must not end what one sees of the rest
             why = redact_text(f"{type(error).__name__}: {error}")
             refused.append(Refused(entry, one_line(why)))
     return Outcome(action, tuple(done), tuple(refused))
+
+
+def _again(error: RetryFailedError) -> str:
+    """The error now, and whether the fix did anything: in what it differs from the one before."""
+    said = any(line.startswith("now: ") for line in error.difference)
+    return "; ".join(error.difference if said else (str(error), *error.difference))
 
 
 def _names(entries: Sequence[Entry]) -> str:

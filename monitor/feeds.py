@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from interventions.entry import Entry
@@ -67,7 +68,8 @@ def _turns(source: Source) -> Callable[[], Feed]:
         try:
             if not found:
                 found.append(find_turn_reader())
-            return Feed("turns", turns=found[0].latest(source.home, MOST_TURNS))
+            turns = found[0].latest(source.home, MOST_TURNS)
+            return Feed("turns", turns=[redacted(turn) for turn in turns])
         except NoResumerError as error:
             return Feed("turns", problem=f"{error}\n\n{error.hint}")
         except Exception as error:  # noqa: BLE001 - a foreign reader; its tab alone is without it
@@ -75,6 +77,22 @@ def _turns(source: Source) -> Callable[[], Feed]:
             return Feed("turns", problem=f"what reads turns failed: {why}")
 
     return read
+
+
+def redacted(turn: LiveTurn) -> LiveTurn:
+    """A journal keeps what was asked as it was; on a screen it is redacted like all else."""
+    shown = turn.copy()
+    if "question" in turn:
+        shown["question"] = _redacted(turn["question"] or "")
+    if "doing" in turn:
+        shown["doing"] = _redacted(turn["doing"] or "")
+    if "error" in turn:
+        shown["error"] = _redacted(turn["error"] or "")
+    return shown
+
+
+# The same turns are read again several times a second.
+_redacted = lru_cache(1000)(redact_text)
 
 
 def _log(tail: LogTail) -> Feed:

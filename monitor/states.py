@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from monitor.snapshot import Snapshot
+from monitor.snapshot import Kind, Snapshot
 
 
 def why_empty(snapshot: Snapshot, query: str) -> Content:
@@ -23,6 +23,8 @@ def notice(snapshot: Snapshot, more: str, *, of_open: bool) -> str:
     """What keeps the rows from being the whole truth (`more`, too), or from being acted on; what
     concerns acting only is said above the open ones (`of_open`) alone."""
     trouble = snapshot.trouble
+    if trouble is not None and trouble.kind is Kind.FIRST_RUN:
+        trouble = None  # other tabs may have rows all the same
     lines = [trouble.what, trouble.todo] if trouble else []
     if of_open and snapshot.read_only:
         lines.append(f"read-only: {snapshot.read_only}; nothing can be changed from here")

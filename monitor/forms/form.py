@@ -30,8 +30,8 @@ from monitor.widgets.key_bar import KeyBar
 if TYPE_CHECKING:
     from monitor.app import Monitor
 
-_MOST_TOLD, _LEAST_TOLD = 8, 2
-_ROWS_OF_THE_REST = 15
+_MOST_TOLD, _LEAST_TOLD = 8, 1
+_ROWS_OF_THE_REST, _ROWS_OF_A_PROBLEM = 15, 6
 
 
 class InputError(Exception):
@@ -54,6 +54,8 @@ class Form(ModalScreen[Outcome | None]):
             id="form.go-on",
             show=True,
         ),
+        key("pageup", "scroll(-1)", "Up", "What is above", id="form.up"),
+        key("pagedown", "scroll(1)", "Down", "What is below", id="form.down"),
     ]
 
     def __init__(
@@ -100,7 +102,8 @@ class Form(ModalScreen[Outcome | None]):
 
     def tell_which(self) -> None:
         """Many in a line each, as many as there is room for; then what else is to be known."""
-        most = max(_LEAST_TOLD, min(_MOST_TOLD, self.app.size.height - _ROWS_OF_THE_REST))
+        rest = _ROWS_OF_THE_REST + _ROWS_OF_A_PROBLEM * self.query_one("#form-problem").display
+        most = max(_LEAST_TOLD, min(_MOST_TOLD, self.app.size.height - rest))
         many = len(self.entries) > 1
         lines = [_line(entry) for entry in self.entries[:most]]
         if len(self.entries) > most:
@@ -218,9 +221,17 @@ class Form(ModalScreen[Outcome | None]):
             self.say("changed by somebody else meanwhile: " + ", ".join(changed))
 
     def say(self, text: str) -> None:
+        """What went wrong, or how far it is: in sight, whatever else is not."""
         problem = self.query_one("#form-problem", Static)
+        if bool(text) != problem.display:
+            problem.display = bool(text)
+            self.tell_which()
         problem.update(text)
-        problem.display = bool(text)
+        self.call_after_refresh(self.query_one("#form", Vertical).scroll_end, animate=False)
+
+    def action_scroll(self, direction: int) -> None:
+        box = self.query_one("#form", Vertical)
+        box.scroll_relative(y=direction * max(box.size.height - 2, 1))
 
     def action_yes(self) -> None:
         """Where a letter confirms: never the one that opened the form."""

@@ -31,6 +31,7 @@ from interventions.retrying import Waiting, retry_all, waiting
 from interventions.turns import LiveTurn, find_turn_reader
 from monitor import changes, retries
 from monitor.changes import VIA, Change
+from monitor.feeds import redacted
 from monitor.forms.form import Form, InputError
 from monitor.forms.settle import ask_in
 from monitor.keys import key
@@ -40,10 +41,6 @@ PERMISSION, ESCALATION = "permission", "escalation"
 GRANTS = get_args(Scope)
 _POLL_S = 0.2
 _JOBS = 4
-
-
-class _StoppedError(Exception):
-    """The person wants no further turn to begin."""
 
 
 class RetryForm(Form):
@@ -200,17 +197,21 @@ class RetryForm(Form):
         def progress(outcome: Tried, done: int, total: int) -> None:
             tried.append(outcome)
             self.post_message(self.Progress((), retries.so_far(tried, total)))
-            if self._stopping and done < total:
-                raise _StoppedError
 
         ids = [turn.turn_id for turn in turns]
         watch = threading.Thread(target=self._watch, args=(ids, over, tried))
         watch.start()
         problem = ""
         try:
-            retry_all(turns, self.queue.home, jobs=_JOBS, progress=progress, via=VIA, **options)
-        except _StoppedError:
-            problem = "stopped: the others wait as before"
+            retry_all(
+                turns,
+                self.queue.home,
+                jobs=_JOBS,
+                progress=progress,
+                stop=lambda: self._stopping,
+                via=VIA,
+                **options,
+            )
         except QueueError as error:
             problem = f"{error} ({error.hint})"
         finally:
@@ -259,7 +260,7 @@ class RetryForm(Form):
                 self.post_message(self.Progress((), f"the phases are not known: {why}"))
                 return
             told = retries.so_far(list(tried), len(ids)) if len(ids) > 1 else ""
-            self.post_message(self.Progress([turn for turn in found if turn], told))
+            self.post_message(self.Progress([redacted(turn) for turn in found if turn], told))
             if ended:
                 return
 

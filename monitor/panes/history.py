@@ -69,7 +69,7 @@ class HistoryTab(Tab):
 
     def _matching(self, now: datetime) -> list[Entry]:
         """The same list as long as nothing came and no age in the query may have become true."""
-        query, past = self.model.view.query, self._past()
+        query, past = self.model.view.query, self._everything()
         asked = (query.text, minute(now))
         if asked != self._of[1]:
             self._judged = {}
@@ -92,7 +92,7 @@ class HistoryTab(Tab):
     def marked_entries(self) -> list[Entry]:
         if not self._marked:
             return []
-        return [entry for entry in self._past() if entry["id"] in self._marked]
+        return [entry for entry in self._everything() if entry["id"] in self._marked]
 
     def marked_and_hidden(self, now: datetime) -> int:
         shown = {entry["id"] for entry in self._shown(now)}
@@ -120,15 +120,13 @@ class HistoryTab(Tab):
         return f"and {left} older ones, which a filter finds, or: interventions history QUERY"
 
     def _nothing(self) -> tuple[str, str, str]:
-        if self._past():
-            return self._nothing_matches()
         return ("No history", "nothing was closed yet", "")
 
     def entries(self, key: str) -> Sequence[Entry]:
         found = self._shown_now.get(key)
         return [found.entry] if found is not None else []
 
-    def _past(self) -> Sequence[Entry]:
+    def _everything(self) -> Sequence[Entry]:
         return self.feed.history if self.feed else ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -44,18 +45,19 @@ class LogTab(Tab):
 
     def rows(self, now: datetime) -> list[Row]:
         """A line never changes, so its row is made once."""
-        query, found = self.model.view.query, self.feed.log if self.feed else ()
+        query, found = self.model.view.query, self._everything()
         shown = [(key, record) for key, record in found if matches(record, query, now)]
         self._rows = {key: self._rows.get(key) or row(key, record) for key, record in shown}
         return list(self._rows.values())
 
+    def _everything(self) -> Sequence[tuple[str, dict[str, Any]]]:
+        return self.feed.log if self.feed else ()
+
     def _nothing(self) -> tuple[str, str, str]:
-        if self.feed and self.feed.log:
-            return self._nothing_matches()
         return ("Nothing failed today", "every failure is a line here", "")
 
     def text(self, key: str) -> Content:
-        found = self.feed.log if self.feed else ()
+        found = self._everything()
         return next((text(record) for own, record in found if own == key), Content(""))
 
 

@@ -35,12 +35,19 @@ class Tab:
             return told("Reading", "", "")
         if self.feed.problem:
             return Content(self.feed.problem)
+        if self._everything():
+            return told("Nothing matches", self.model.view.query.text, "esc clears the filter")
         trouble = self.model.snapshot.trouble
         if trouble is not None:
             return told(str(trouble.kind), trouble.what, trouble.todo)
         return told(*self._nothing())
 
+    def _everything(self) -> Sequence[object]:
+        """What there is without a filter."""
+        raise NotImplementedError
+
     def _nothing(self) -> tuple[str, str, str]:
+        """What is told where there is nothing."""
         raise NotImplementedError
 
     def entries(self, key: str) -> Sequence[Entry]:
@@ -76,6 +83,3 @@ class Tab:
     def remark(self) -> str:
         """How much is in it, and how much of that is marked."""
         return ""
-
-    def _nothing_matches(self) -> tuple[str, str, str]:
-        return ("Nothing matches", self.model.view.query.text, "esc clears the filter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from textual.content import Content
@@ -39,16 +40,17 @@ class TurnsTab(Tab):
         return f"the latest {MOST_TURNS}; all: unified-flow turns list" if full else ""
 
     def rows(self, now: datetime) -> list[Row]:
-        query, found = self.model.view.query, self.feed.turns if self.feed else ()
-        return [row(turn, now) for turn in found if matches(turn, query, now)]
+        query = self.model.view.query
+        return [row(turn, now) for turn in self._everything() if matches(turn, query, now)]
+
+    def _everything(self) -> Sequence[LiveTurn]:
+        return self.feed.turns if self.feed else ()
 
     def _nothing(self) -> tuple[str, str, str]:
-        if self.feed and self.feed.turns:
-            return self._nothing_matches()
         return ("No turns yet", "a turn appears here when it begins", "unified-flow ask QUESTION")
 
     def text(self, key: str) -> Content:
-        found = self.feed.turns if self.feed else ()
+        found = self._everything()
         return next((text(turn) for turn in found if _key(turn) == key), Content(""))
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -167,14 +168,19 @@ class Terminal:
     def press(self, keys: bytes) -> None:
         os.write(self._end, keys)
 
+    def end(self) -> None:
+        self._process.terminate()
+
     def code(self) -> int:
         # What it draws last has to be taken, or it could not end.
         while True:
             try:
-                if not os.read(self._end, 65536):
-                    break
+                last = os.read(self._end, 65536)
             except OSError:
                 break
+            if not last:
+                break
+            self.seen += last
         os.close(self._end)
         return self._process.wait(timeout=20)
 
@@ -269,3 +275,12 @@ def test_who_leaves_while_a_turn_runs_is_told_and_may_end_it(hanging: Path) -> N
     terminal.press(b"\x03")
     assert terminal.code() == 130
     assert b"Traceback" not in terminal.seen
+
+
+def test_who_is_ended_gives_the_terminal_back(queue: InterventionQueue) -> None:
+    put(queue, error_message="look at me")
+    terminal = Terminal(queue.home)
+    terminal.read_until(b"look at me")
+    terminal.end()
+    assert terminal.code() == 128 + signal.SIGTERM
+    assert b"\x1b[?1049l" in terminal.seen[terminal.seen.index(b"look at me") :]

@@ -77,12 +77,7 @@ async def test_the_phases_are_seen_as_they_run_and_the_rest_can_be_left(
     queue: InterventionQueue, monitor: Make, failed: ModelServer
 ) -> None:
     go_on = threading.Event()
-
-    def slow(connection: Connection) -> None:
-        go_on.wait(30)
-        answer(script()["synthesis"])(connection)
-
-    failed.script = script(synthesis=slow, planner=COMPLETE)
+    failed.script = script(synthesis=_after(go_on), planner=COMPLETE)
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("f", "t")
         await until(pilot, lambda: "one is tried first" in text(pilot))
@@ -92,11 +87,36 @@ async def test_the_phases_are_seen_as_they_run_and_the_rest_can_be_left(
         await pilot.press("escape")
         assert top(pilot) == "RetryForm"
         go_on.set()
-        await until(pilot, lambda: "stopped: the others wait as before" in problem(pilot))
-        assert "passed 1, failed 0, skipped 0" in problem(pilot)
+        await until(pilot, lambda: "passed 1, failed 0, skipped 3" in problem(pilot))
+        assert "3 skipped: it was interrupted" in problem(pilot)
         await pilot.press("escape")
         await until(pilot, lambda: "retried and resolved 1" in told(pilot))
         assert sum(map(is_open, queue.entries())) == TURNS - 1
+
+
+async def test_what_runs_when_one_stops_is_told_as_it_ends(
+    queue: InterventionQueue, monitor: Make, failed: ModelServer
+) -> None:
+    """All but the first run at once: none of them is given up, and none is told as waiting."""
+    go_on, good = threading.Event(), answer(script()["synthesis"])
+    failed.script = script(synthesis=[good, *[_after(go_on)] * TURNS], planner=COMPLETE)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("f", "t")
+        await until(pilot, lambda: "one is tried first" in text(pilot))
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: text(pilot).count("▸ · ·  synthesis") == TURNS - 1)
+        await pilot.press("escape")
+        go_on.set()
+        await until(pilot, lambda: f"retried and resolved {TURNS}" in told(pilot))
+    assert not any(map(is_open, queue.entries()))
+
+
+def _after(go_on: threading.Event) -> Callable[[Connection], None]:
+    def slow(connection: Connection) -> None:
+        go_on.wait(30)
+        answer(script()["synthesis"])(connection)
+
+    return slow
 
 
 async def test_what_nobody_needs_any_more_says_so(
@@ -108,3 +128,15 @@ async def test_what_nobody_needs_any_more_says_so(
         assert text(pilot).count("SUPERSEDED") == 1
         await pilot.press("G")
         await until(pilot, lambda: "superseded: turn 1 was abandoned by ada" in text(pilot))
+
+
+async def test_what_came_of_it_is_in_sight_on_a_small_terminal(
+    queue: InterventionQueue, monitor: Make, failed: ModelServer
+) -> None:
+    failed.script = script(synthesis=status(418), planner=COMPLETE)
+    async with monitor().run_test(size=(60, 20)) as pilot:
+        await pilot.press("t", "enter")
+        await until(pilot, lambda: "418" in text(pilot).partition("failed again")[2])
+        assert "Cancel" in text(pilot)
+        await pilot.press("pageup")
+        await until(pilot, lambda: "Retry 4 interventions" in text(pilot))

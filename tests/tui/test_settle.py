@@ -13,7 +13,7 @@ from monitor.app import Monitor
 from tests.integration.test_tools import Asked
 from tests.servers.model_server import ModelServer
 from tests.tui.scene import put, until
-from tests.tui.seen import problem, text, told, top
+from tests.tui.seen import problem, rows, text, told, top
 
 pytestmark = pytest.mark.anyio
 SIZE = (140, 40)
@@ -101,6 +101,7 @@ async def test_what_a_retry_came_to_is_what_is_shown_and_asked(
     )
     async with monitor().run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "now: ToolDeniedError: nobody has allowed it" in text(pilot))
+        assert any("ToolDeniedError" in cell.text for cell in rows(pilot).rows[0].cells)
         await pilot.press("t")
         await until(pilot, lambda: top(pilot) == "RetryForm")
         assert "note.write was refused" in text(pilot)

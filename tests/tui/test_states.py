@@ -52,6 +52,20 @@ async def test_corrupt_keeps_what_was_last_read(queue: InterventionQueue, monito
         await until(pilot, lambda: "does not parse" not in text(pilot))
 
 
+async def test_a_filter_that_fits_nothing_says_so_before_anything_ever_failed(
+    monitor: Make, home: Path
+) -> None:
+    put(InterventionQueue(home))
+    queue_file(home).unlink()
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: "accepted" in text(pilot))
+        assert "no failure was ever put" not in text(pilot)
+        await pilot.press("slash", *"nosuch", "enter")
+        await until(pilot, lambda: "NOTHING MATCHES" in text(pilot))
+        assert "FIRST RUN" not in text(pilot)
+
+
 async def test_what_to_do_about_it_is_whole_on_a_small_terminal(
     queue: InterventionQueue, monitor: Make
 ) -> None:
