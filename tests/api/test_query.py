@@ -103,6 +103,8 @@ REFUSED: dict[str, tuple[Any, int, str | None]] = {
     "unknown field": ({"question": "x", "temperature": 1}, 422, "temperature"),
     "unknown channel": ({"question": "x", "channel": "sms"}, 400, "channel"),
     "empty session": ({"question": "x", "session_id": ""}, 400, "session_id"),
+    "a word for true": ({"question": "x", "stream": "yes"}, 422, "stream"),
+    "a number for true": ({"question": "x", "trace": 1}, 422, "trace"),
     "a list": ([1], 422, None),
 }
 

@@ -24,6 +24,7 @@ class Query(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
+        strict=True,  # "yes" is no true
         json_schema_extra={"example": {"question": "What is a topic?", "session_id": "s1"}},
     )
 
