@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +49,21 @@ def test_doctor_names_a_file_of_memories_that_cannot_be_read(home: Path) -> None
     assert not found["ok"]
     assert "anna.jsonl" in found["message"]
     assert found["hint"]
+
+
+def test_what_is_remembered_answers_a_question_about_the_person(home: Path, docs: Path) -> None:
+    def ask(question: str) -> str:
+        command = [sys.executable, "-m", "unified_flow", "ask", question, "--docs", str(docs)]
+        done = forked.run(
+            [*command, "--home", str(home)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"UNIFIED_FLOW_MIX": "measured"},
+        )
+        return str(done.stdout)
+
+    ask("Remember that I use ROS 2 Humble.")
+    assert "I use ROS 2 Humble." in ask("Do I use ROS 2 Humble?")
+    assert "I use ROS 2 Humble." in ask("What ROS do I use?")
+    assert "Humble" not in ask("What is a topic?")

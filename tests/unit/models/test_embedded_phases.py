@@ -277,6 +277,13 @@ def test_a_turn_away_and_a_named_thing_are_told_apart() -> None:
         ("How do nodes find each other?", "", "Why?", "Why: How do nodes find each other?"),
         ("When did Clara Voss publish the plans?", "", "Where was she born?",
          "Where was Clara Voss born?"),
+        ("What is a domain ID?", "", "What is the default of it?",
+         "What is the default of a domain ID?"),
+        ("What is the default of a domain ID?", "", "and the maximum?",
+         "What is the maximum of a domain ID?"),
+        ("What is a callback group?", "", "Which types of it are there?",
+         "Which types of a callback group are there?"),
+        ("What is a callback group?", "", "Explain that again", "Explain a callback group again"),
     ],
 )  # fmt: skip
 def test_references_are_replaced_by_what_they_stand_for(
@@ -306,6 +313,7 @@ def test_a_chain_of_follow_ups_keeps_the_first_topic() -> None:
         "Is it possible to set a parameter?",
         "What is the city that never sleeps?",
         "Which country lost its king in 1848?",
+        "What does the planner do with the results of it?",
         "Comment les nœuds parlent-ils ?",
         "Finns det en standard för noder?",
     ],

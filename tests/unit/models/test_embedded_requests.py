@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from unified_flow.models.embedded.requests import asked_of_pages, pages_to_read, to_remember
+from unified_flow.models.embedded.requests import (
+    asked_of_pages,
+    asks_of_the_asker,
+    pages_to_read,
+    to_remember,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,3 +59,17 @@ def test_pages_that_are_to_be_read(query: str, urls: list[str] | None) -> None:
 )
 def test_what_is_asked_of_the_pages(query: str, asked: str) -> None:
     assert asked_of_pages(query) == asked
+
+
+@pytest.mark.parametrize(
+    ("query", "of_the_asker"),
+    [
+        ("Do I use ROS 2 Humble?", True),
+        ("What is my editor?", True),
+        ("Vilken version har jag?", True),
+        ("How do I install ROS 2?", False),
+        ("What is a topic?", False),
+    ],
+)
+def test_what_is_asked_about_the_person_who_asks(query: str, of_the_asker: bool) -> None:
+    assert asks_of_the_asker(query) is of_the_asker

@@ -57,6 +57,7 @@ class Lexicon:
 
     # Referring back to earlier turns.
     pronouns: frozenset[str] = frozenset()
+    belonging: frozenset[str] = frozenset()  # "of": before a pronoun that a noun belongs to
     possessives: frozenset[str] = frozenset()  # "its", "their": replaced with a genitive
     demonstratives: re.Pattern[str] | None = None  # group `reference`; "that" standing alone
     # A pronoun after these is not one ("it is raining"); found in the whole question.

@@ -119,12 +119,14 @@ LEXICON = Lexicon(
         r"|the\s+(?:latter|former)|there|here|however)\b"
     ),
     pronouns=word_set("it they them he him she her his its their theirs itself themselves"),
+    belonging=word_set("of for"),
     possessives=word_set("its their his theirs"),
     demonstratives=pattern(
         r"(?:^|\b(?:about|of|is|was|does|do|did|like|by|with|for|in|on|to|from|than|use|uses"
         r"|using|mean|means|explain|define|call)\s+)"
         r"(?P<reference>this|that|these|those|(?:this|that)\s+one)"
-        r"(?=\s*(?:[?.!,]|$)|\s+(?:is|are|was|were|mean|means|work|works|do|does|happen|happens"
+        r"(?=\s*(?:[?.!,]|$)|\s+(?:again|further|better|more|once|in\s+(?:more|other|simple\w*)"
+        r"|is|are|was|were|mean|means|work|works|do|does|happen|happens"
         r"|so|possible|different|important|needed|used|called|stand|come)\b)"
     ),
     expletives=pattern(

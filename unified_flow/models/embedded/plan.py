@@ -13,6 +13,7 @@ from unified_flow.models.embedded.passages import SEARCH
 from unified_flow.models.embedded.requests import (
     REMEMBER,
     RESEARCH,
+    asks_of_the_asker,
     pages_to_read,
     to_remember,
 )
@@ -20,9 +21,11 @@ from unified_flow.models.embedded.tool_calls import tool_call
 from unified_flow.results import Goal, Plan, ToolRequest, ToolResult
 from unified_flow.sections import Sections
 from unified_flow.text import language_of, terms, words
+from unified_flow.tool_names import MEMORY_QUERY
 from unified_flow.tools.calculate import NAME as CALCULATE
 
 _LIMIT = 8
+_BEARS = 0.5  # the share of the question's terms that a memory holds
 _BROAD_LIMIT = 24
 _MOST_GOALS = 3
 _MOST_CHARACTERS = 2_000
@@ -44,6 +47,8 @@ def plan(query: str, sections: Sections) -> Plan:
     parts = [asked] if call is not None else questions_in(asked)
     goals = [Goal(id=f"g{n}", description=part) for n, part in enumerate(parts, 1)]
     requests = [r for goal in goals if (r := call or _request(goal, tools)) is not None]
+    if call is None and _is_remembered(asked, sections) and MEMORY_QUERY in tools:
+        requests.insert(0, ToolRequest(tool=MEMORY_QUERY, args={"query": asked}, goal_id="g1"))
     verdict = sections.validation
     if verdict is not None and verdict.decision == "RETRY" and SEARCH in tools:
         requests += _broader(asked, verdict.hints)
@@ -99,6 +104,14 @@ def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:
         return None
     args = {"query": search_query(goal.description), "limit": _LIMIT}
     return ToolRequest(tool=SEARCH, args=args, goal_id=goal.id)
+
+
+def _is_remembered(asked: str, sections: Sections) -> bool:
+    """Whether it is about the person who asks, and something that is remembered bears on it."""
+    gathered = sections.context_gatherer
+    memories = gathered.memories if gathered is not None else []
+    bears = any(memory.score >= _BEARS for memory in memories)
+    return bears and asks_of_the_asker(asked)
 
 
 def _in_plain_words(query: str, tools: set[str]) -> ToolRequest | None:

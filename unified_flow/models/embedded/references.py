@@ -18,6 +18,7 @@ _TOKEN = re.compile(r"\w+")
 _JOINT = re.compile(r"-(?:t-)?\Z")  # "parle-t-il"
 _SOURCE = re.compile(r"\s*\([^()]*:\d+\)\Z")
 _JOINING = re.compile(r".*\b(?:of|for|av|för|de|du|des)\s+|.*\bd['’]", re.IGNORECASE)  # noqa: RUF001
+_LAST_WORD = re.compile(r"\s+\S+\s*\Z")
 _UNSPACED = re.compile(rf"[{UNSPACED}]")
 _ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+(.+?)\s*$", re.MULTILINE)
 _ALTERNATIVES = re.compile(
@@ -80,10 +81,17 @@ def _asks_instead(
     earlier = _standing_alone(history)
     replaced = topic_of(earlier, lexicon, language)
     if replaced and (joined := _JOINING.match(replaced)):
-        # "the reliability of a publisher": what about a subscription's?
-        replaced = replaced[joined.end() :] or replaced
+        # "the reliability of a publisher": what about a subscription's? And the durability?
+        whole, part = replaced[: joined.end()], replaced[joined.end() :]
+        of_whole = _opening(topic) == _opening(whole) != _opening(part)
+        replaced = _LAST_WORD.sub("", whole) if of_whole else part or replaced
     asked = earlier.replace(replaced, topic, 1) if replaced else f"{earlier} {topic}"
     return Resolution("resolved", asked, (query.strip(),), asked)
+
+
+def _opening(phrase: str) -> str:
+    """Its first word, mostly an article."""
+    return phrase.strip().partition(" ")[0].casefold()
 
 
 def _counts(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resolution | None:
@@ -165,9 +173,22 @@ def _pronouns(query: str, lexicon: Lexicon, language: str) -> list[tuple[int, in
         if token.group().casefold() not in lexicon.pronouns:
             continue
         inside = any(start <= token.start() < end for start, end in expletive)
-        if not inside and not _has_antecedent(tokens[:place], lexicon, language):
+        before = _without_what_it_belongs_to(tokens[:place], lexicon, language)
+        if not inside and not _has_antecedent(before, lexicon, language):
             found_spans.append(token.span())
     return found_spans
+
+
+def _without_what_it_belongs_to(
+    before: list[re.Match[str]], lexicon: Lexicon, language: str
+) -> list[re.Match[str]]:
+    """ "The default of it": not the default, but what it is a default of."""
+    if not before or before[-1].group().casefold() not in lexicon.belonging:
+        return before
+    end = len(before) - 1
+    while end and _is_content(before[end - 1].group(), lexicon, language):
+        end -= 1
+    return before[:end]
 
 
 def _is_content(word: str, lexicon: Lexicon, language: str) -> bool:

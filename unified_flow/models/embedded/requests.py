@@ -25,6 +25,12 @@ _LEFT_OVER = re.compile(
     re.IGNORECASE,
 )
 _ENDS = ".,;:!?"
+_ASKER = re.compile(
+    r"\b(?:do|did|am|was|have)\s+I\b|\b(?:my|mine|about\s+me)\b|\b(?:har|är|var)\s+jag\b"
+    r"|\b(?:min|mitt|mina)\b|\b(?:ai|suis)-je\b|\b(?:mon|ma|mes)\b",
+    re.IGNORECASE,
+)
+_HOW = re.compile(r"\W*(?:how|hur|comment)\b", re.IGNORECASE)
 
 
 def pages_to_read(question: str) -> tuple[list[str], str] | None:
@@ -37,10 +43,22 @@ def pages_to_read(question: str) -> tuple[list[str], str] | None:
     return list(dict.fromkeys(urls))[:MAX_URLS], asked
 
 
+def asks_of_the_asker(question: str) -> bool:
+    """Whether it is about the person who asks; "how do I …" is about the thing."""
+    return bool(_ASKER.search(question)) and not _HOW.match(question)
+
+
 def asked_of_pages(question: str) -> str:
     """The question as it is put to the pages that it names, else as it is."""
     found = pages_to_read(question)
     return found[1] if found is not None and found[1] else question
 
 
-__all__ = ["REMEMBER", "RESEARCH", "asked_of_pages", "pages_to_read", "to_remember"]
+__all__ = [
+    "REMEMBER",
+    "RESEARCH",
+    "asked_of_pages",
+    "asks_of_the_asker",
+    "pages_to_read",
+    "to_remember",
+]
