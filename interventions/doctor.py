@@ -32,6 +32,7 @@ from interventions.resumers import find_resumer
 from interventions.retention import make_room
 from interventions.timestamps import to_text, utc_now
 from interventions.transitions import Actor
+from interventions.writable import obstacle
 
 _MEND_MODES = "mend its permissions; the queue's files belong to the user who runs the flow"
 
@@ -73,10 +74,10 @@ def _folders(home: Path) -> Iterator[Finding]:
             existing = existing.parent
         if not existing.is_dir():
             yield Finding(f"{existing} is no folder", fine=False, todo="move it out of the way")
-        elif not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
-            yield Finding(
-                f"{existing} cannot be written", fine=False, todo=f"chmod u+rwx {existing}"
-            )
+        elif not os.access(existing, os.R_OK | os.X_OK):
+            yield Finding(f"{existing} cannot be read", fine=False, todo=f"chmod u+rwx {existing}")
+        elif (found := obstacle(existing)) is not None:
+            yield Finding(found.what, fine=False, todo=found.todo)
 
 
 def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:

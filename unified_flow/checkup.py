@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
+from interventions.writable import obstacle
 from unified_flow.config import EMBEDDED
 from unified_flow.documents import AS_IT_IS, index_folder
 from unified_flow.errors import (
@@ -61,11 +61,12 @@ def _folders(home: Path) -> Iterator[Finding]:
     for folder in (state_folder(home), home / "logs"):
         try:
             make_private_folder(folder)
-            with tempfile.TemporaryFile(dir=folder):
-                pass
         except OSError as exc:
             hint = f"make it writable, or name another home with --home (now {home})"
             yield Finding(folder.name, False, f"{folder}: {exc.strerror}", hint)
+            continue
+        if (found := obstacle(folder)) is not None:
+            yield Finding(folder.name, False, found.what, found.todo)
         else:
             yield Finding(folder.name, True, f"{folder} can be written")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from interventions.writable import has_no_room
 from unified_flow.errors import RetrievalError
 
 _LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
@@ -29,7 +30,9 @@ def failures(path: Path, what: str, *, broken: str) -> Iterator[None]:
             ) from exc
         if _name(exc).startswith(_CLOSED):
             raise _closed(path, what, str(exc)) from exc
-        if _name(exc).startswith(_FULL):
+        # SQLite says no more than "disk I/O error" where it has no room for its shared memory.
+        full = _name(exc).startswith(_UNREADABLE) and has_no_room(path.parent)
+        if full or _name(exc).startswith(_FULL):
             raise RetrievalError(
                 f"There is no room on the disk for {what[0].lower()}{what[1:]} {path}",
                 hint="Free some space, then try again; what it held is untouched.",

@@ -1,0 +1,59 @@
+"""Whether a folder takes what is written to it: tried, since modes and free inodes tell little."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_BYTES = 64 * 1024
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What keeps a folder from being written to, and what to do about it."""
+
+    what: str
+    todo: str
+
+
+def obstacle(folder: Path) -> Obstacle | None:
+    """None if a file was written there, and removed."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".room_")
+    except OSError as error:
+        return _obstacle(folder, error)
+    try:
+        os.write(descriptor, bytes(_BYTES))
+        os.fsync(descriptor)
+    except OSError as error:
+        return _obstacle(folder, error)
+    finally:
+        os.close(descriptor)
+        with suppress(OSError):
+            Path(name).unlink()
+    return None
+
+
+def has_no_room(folder: Path) -> bool:
+    """Whether its disk is full, without writing to it."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _BYTES
+
+
+def _obstacle(folder: Path, error: OSError) -> Obstacle:
+    if error.errno in _NO_ROOM:
+        return Obstacle(f"there is no space left for {folder}", "make room on its disk")
+    if error.errno == errno.EROFS:
+        todo = "mount it for writing, or name another home with --home"
+        return Obstacle(f"{folder} is on a read-only file system", todo)
+    return Obstacle(
+        f"{folder} cannot be written: {error.strerror or error}", f"chmod u+rwx {folder}"
+    )
