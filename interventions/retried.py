@@ -126,7 +126,7 @@ def how_it_went(entry: Entry, result: Mapping[str, Any]) -> list[str]:
     elif status := result.get("status"):
         lines.append(f"{turn} went on from {result.get('from', entry['phase'])} and is {status}")
     if trouble := result.get("trouble"):
-        closes = f"interventions retry {name} closes it"
+        closes = f"the next interventions retry {name} does"
         lines.append(f"warning: it could not be resolved ({closes}): {trouble}")
     return [one_line(redact_text(line)) for line in lines]
 

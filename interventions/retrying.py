@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from interventions.entry import Entry, is_open
+from interventions.entry import Entry, is_open, short_id
 from interventions.errors import NoResumerError, QueueError
 from interventions.resumers import RetryFailedError, retry
 
@@ -30,13 +30,14 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`what` is the turn's state if it passed the phase, else the reason; `error` is what kept it
-    from being resumed."""
+    """`what` is the turn's state if it passed, else the reason: it failed, in whatever phase.
+    `error` is what kept it from being resumed; `untold`: its failure found no way to a person."""
 
     turn_id: int
     came: Came
     what: str
     error: QueueError | None = None
+    untold: bool = False
 
 
 Progress = Callable[[Outcome, int, int], None]
@@ -75,7 +76,7 @@ def retry_all(
     stop: Callable[[], bool] = lambda: False,
     **options: Any,
 ) -> tuple[list[Outcome], bool]:
-    """Retry one turn; if it gets past its phase, the others, `jobs` at a time. Gives what came of
+    """Retry one turn; if it comes to a good end, the others, `jobs` at a time. Gives what came of
     each, and whether it was interrupted.
 
     A turn that has nothing left to do, or that somebody else is resuming, is skipped, so that an
@@ -143,7 +144,9 @@ def _one(turn: Waiting, home: Path, stop: Callable[[], bool], options: dict[str,
         raise
     except QueueError as error:
         return Outcome(turn.turn_id, "skipped", str(error), error)
-    status = str(result.get("status") or "done")
-    if status == "failed":
-        status = f"failed later, in {result.get('phase')}: {result.get('intervention_id')}"
-    return Outcome(turn.turn_id, "passed", status)
+    if result.get("status") == "failed":
+        again = result.get("intervention_id")
+        where = f"intervention {short_id(str(again))}" if again else "nobody was told"
+        said = f"it got past its phase, then failed in {result.get('phase')} ({where})"
+        return Outcome(turn.turn_id, "failed", said, untold=again is None)
+    return Outcome(turn.turn_id, "passed", str(result.get("status") or "done"))

@@ -28,12 +28,13 @@ def obstacle(folder: Path) -> Obstacle | None:
     except OSError as error:
         return _obstacle(folder, error)
     try:
-        os.write(descriptor, bytes(_BYTES))
-        os.fsync(descriptor)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(bytes(_BYTES))
+            file.flush()
+            os.fsync(descriptor)
     except OSError as error:
         return _obstacle(folder, error)
     finally:
-        os.close(descriptor)
         with suppress(OSError):
             Path(name).unlink()
     return None

@@ -137,12 +137,14 @@ def _retry_one(
         else:
             _say_open(entry, retried)
     if result.get("status") == "failed":
-        raise typer.Exit(Code.FAILED)
+        told = result.get("intervention_id") is not None
+        raise typer.Exit(Code.FAILED if told else Code.QUEUE)
 
 
 def _say_open(entry: Entry, retried: Retried) -> None:
     name = short_id(entry["id"])
-    said = f"turn {entry['turn_id']} went on and is done; {name} stays open: {retried.why_open}"
+    ended = retried.result.get("status") or "done"
+    said = f"turn {entry['turn_id']} went on and is {ended}; {name} stays open: {retried.why_open}"
     say(one_line(redact_text(said)))
     if retried.result.get("waiting") is not None:
         note(f"next: interventions retry {name} --all")
@@ -155,7 +157,7 @@ def _say_open(entry: Entry, retried: Retried) -> None:
 def _retry_all(
     queue: InterventionQueue, entry: Entry, options: dict[str, Any], *, jobs: int, as_json: bool
 ) -> None:
-    """Exits with 1 if a turn failed again; what passed is resolved, verified."""
+    """Exits with 1 if a turn failed, in whatever phase; what was got past is resolved, verified."""
     from interventions.retrying import retry_all, waiting
 
     find_resumer()
@@ -192,6 +194,8 @@ def _retry_all(
 def _code_of_all(outcomes: Sequence[Outcome]) -> Code:
     """A turn that was skipped is no failure where others passed, but for a queue in trouble."""
     refused = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if any(outcome.untold for outcome in outcomes):
+        return Code.QUEUE
     if any(outcome.came == "failed" for outcome in outcomes):
         return Code.FAILED
     if any(isinstance(error, StorageError) for error in refused):

@@ -89,6 +89,11 @@ def test_one_first_and_if_it_fails_no_other(
     assert model_server.phases[asked:] == ["synthesis"]
     assert [turn["turn_id"] for turn in told["failed"]] == [1]
     assert len(told["skipped"]) == TURNS - 1
+    # Nor if it gets past its phase and fails in a later one, on which the others would fail too.
+    model_server.script = script(validation=status(500))
+    (told_later,) = retry(home, failed, 1)["failed"]
+    assert "then failed in validation (intervention " in told_later["what"]
+    assert model_server.phases[asked:] == ["synthesis", "synthesis", "validation"]
     assert statuses(home) == ["failed"] * TURNS
 
 
