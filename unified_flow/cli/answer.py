@@ -9,7 +9,7 @@ from interventions.cli.screen import note, say
 from interventions.entry import short_id
 from interventions.plaintext import clean, one_line
 from interventions.redaction import redact_text
-from unified_flow.cli.screen import on_terminal
+from unified_flow.cli.screen import on_terminal, wrapped
 from unified_flow.errors import PhaseError
 from unified_flow.shown import shown
 from unified_flow.turn import Turn
@@ -34,7 +34,7 @@ def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> Non
     response = shown(turn.response or "")
     if on_terminal():
         print()
-    say(clean(response))
+    say(wrapped(clean(response)))
     show_sources(turn, response)
     if turn.failure is not None:
         waits = turn.failure.intervention_id
@@ -51,4 +51,4 @@ def show_sources(turn: Turn, response: str = "") -> None:
     say("\nSources:")
     for citation in rest:
         quote = shown(" ".join(citation.quote.split()))
-        say(clean(f"  {one_line(citation.source)}  “{quote}”"))
+        say(wrapped(clean(f"  {one_line(citation.source)}  “{quote}”")))

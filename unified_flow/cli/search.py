@@ -50,6 +50,7 @@ def search(
     with exits():
         from unified_flow.cli.running import bring_up_to_date
         from unified_flow.documents import open_documents
+        from unified_flow.errors import InputError
         from unified_flow.question import checked_question
 
         question = checked_question(query)
@@ -59,6 +60,12 @@ def search(
             found = documents.explain(question, limit, why)
         finally:
             documents.close()
+        if not found.chunks:
+            raise InputError(
+                "there is nothing in the index to search",
+                field="docs",
+                hint="unified-flow index FOLDER; unified-flow index --stats says what was skipped",
+            )
         if as_json:
             say(json.dumps(of_explanation(question, found), ensure_ascii=False))
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any, TypeVar, get_type_hints, overload
 
 from pydantic import BaseModel, Field, create_model
 from pydantic.errors import PydanticUserError
+from pydantic.json_schema import PydanticJsonSchemaWarning
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from unified_flow.errors import ConfigError, ToolError
@@ -76,6 +78,10 @@ def from_function(function: Callable[..., Any], *, source: str = "function") -> 
 
     Raises ConfigError for a parameter without a type, or of a kind or type that has no schema.
     """
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise ConfigError(
+            f"{function.__name__} yields, and a tool returns", hint="Return a list of it all."
+        )
     declared: Declared = getattr(function, MARK, Declared())
     name = declared.name or function.__name__
     documented = _documented(function)
@@ -200,7 +206,14 @@ def _arguments(
         fields[f"arg{number}"] = (hints[own], info)
     try:
         made = create_model(f"{name}_arguments", __base__=Arguments, **fields)
-        made.model_json_schema()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PydanticJsonSchemaWarning)
+            made.model_json_schema()
+    except PydanticJsonSchemaWarning as exc:
+        raise ConfigError(
+            f"{name}: a default of its parameters is no JSON: {exc}",
+            hint="Use text, numbers, lists, dicts or None as defaults.",
+        ) from exc
     except PydanticUserError as exc:
         raise ConfigError(
             f"{name}: there is no JSON schema for its parameters: {exc.message}",

@@ -145,12 +145,21 @@ def test_what_cannot_be_a_tool_says_why() -> None:
     def starred(*a: int) -> None: ...
     def positional(a: int, /) -> None: ...
     def strange(a: asyncio.AbstractEventLoop) -> None: ...
+    def odd(a: Any = object()) -> None: ...  # noqa: B008
+    def yields() -> Any:
+        yield 1
+
+    async def yields_later() -> Any:
+        yield 1
 
     for function, said in (
         (untyped, "a has no type"),
         (starred, "cannot be given by name"),
         (positional, "cannot be given by name"),
         (strange, "no JSON schema"),
+        (odd, "is no JSON"),
+        (yields, "yields, and a tool returns"),
+        (yields_later, "yields_later yields"),
     ):
         with pytest.raises(ConfigError, match=said):
             from_function(function)

@@ -39,9 +39,9 @@ async def run_command(chat: Conversation, line: str) -> None:
     name, _, words = line[1:].strip().partition(" ")
     command = COMMANDS.get(name)
     if command is None:
-        close = get_close_matches(name, COMMANDS, n=2, cutoff=0.5)
-        guess = " or ".join(f"/{each}" for each in close) or "/help"
-        note(f"there is no /{one_line(name)}; try {guess}")
+        close = get_close_matches(name, COMMANDS, n=2, cutoff=0.6)
+        guess = f"; did you mean {' or '.join(f'/{each}' for each in close)}?" if close else ""
+        note(f"there is no /{one_line(name)}{guess} /help lists the commands")
         return
     await command.run(chat, words.strip())
 
