@@ -12,11 +12,17 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Self
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
-from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private
+from interventions.home import (
+    PRIVATE_FILE_MODE,
+    make_private_folder,
+    replace_private,
+    state_folder,
+)
 from interventions.secret_forms import scrub
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.results import Memory
@@ -46,6 +52,10 @@ class MemoryStore:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+
+    @classmethod
+    def of(cls, home: Path) -> Self:
+        return cls(state_folder(home) / "memory")
 
     def path(self, user_id: str) -> Path:
         """The user's file. Any id makes a safe name: a digest stands for what is not plain.

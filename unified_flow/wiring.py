@@ -93,9 +93,9 @@ def wire(
     private = [state_folder(root), root / "logs"]
     roots = roots_of(settings, named, chosen=flags.get("collection"))
     documents = documents_of(root, settings, roots)
-    sessions = SessionStore(state_folder(root) / "sessions.sqlite3")
+    sessions = SessionStore.of(root)
     queue = queue_at(root)
-    memory = MemoryStore(state_folder(root) / "memory")
+    memory = MemoryStore.of(root)
     given_modules = [located(each, Path.cwd()) for each in tool_modules or ()]
     servers = _servers(settings, root) if tools is None else []
     if tools is None:

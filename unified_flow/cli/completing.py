@@ -36,11 +36,10 @@ def granted_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def memory_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    from interventions.home import state_folder
     from unified_flow.errors import UnifiedFlowError
     from unified_flow.memory import MemoryStore
 
-    store = MemoryStore(state_folder(_home(ctx)) / "memory")
+    store = MemoryStore.of(_home(ctx))
     try:
         records = store.all(ctx.params.get("user") or "default")
     except UnifiedFlowError:

@@ -100,10 +100,10 @@ def delete(
 
 
 def _store(home: Path | None) -> MemoryStore:
-    from interventions.home import find_home, state_folder
+    from interventions.home import find_home
     from unified_flow.memory import MemoryStore
 
-    return MemoryStore(state_folder(find_home(home)) / "memory")
+    return MemoryStore.of(find_home(home))
 
 
 def _row(record: Record) -> dict[str, object]:

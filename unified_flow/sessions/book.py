@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from interventions.home import state_folder
 from unified_flow.results import Citation
-from unified_flow.sessions.database import Database
+from unified_flow.sessions.database import Database, file_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class SessionBook:
 
     @classmethod
     def of(cls, home: Path) -> Self:
-        return cls(state_folder(home) / "sessions.sqlite3")
+        return cls(file_of(home))
 
     def close(self) -> None:
         self._database.close()

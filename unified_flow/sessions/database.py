@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from interventions.home import open_private
+from interventions.home import open_private, state_folder
 from unified_flow.sqlite_file import failures
 
 SCHEMA = """
@@ -30,6 +30,10 @@ CREATE VIRTUAL TABLE IF NOT EXISTS turn_terms USING fts5 (terms, session_id UNIN
 """
 BUSY_TIMEOUT_S = 5.0
 BEGIN_ANEW = "Restore it from a copy, or move the file aside to begin anew."
+
+
+def file_of(home: Path) -> Path:
+    return state_folder(home) / "sessions.sqlite3"
 
 
 class Database:

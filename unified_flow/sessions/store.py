@@ -11,11 +11,12 @@ import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from unified_flow.errors import RetrievalError
 from unified_flow.events import stamp
 from unified_flow.results import PriorTurn, Saved
-from unified_flow.sessions.database import Database
+from unified_flow.sessions.database import Database, file_of
 from unified_flow.sessions.spoken import asked_in, message_id, told_in
 from unified_flow.text import terms
 from unified_flow.turn import Turn
@@ -27,6 +28,10 @@ class SessionStore:
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
+
+    @classmethod
+    def of(cls, home: Path) -> Self:
+        return cls(file_of(home))
 
     @property
     def path(self) -> Path:
