@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
-from interventions.entry import Entry
+from interventions.entry import Entry, is_open, is_snoozed, state_of
 
 SEVERITY_WORDS: dict[str, str] = {"critical": "crit", "high": "high", "medium": "med"}
 
@@ -37,3 +38,19 @@ def grouped(entries: Iterable[Entry]) -> list[Group]:
 def single(entries: Iterable[Entry]) -> list[Group]:
     """Each by itself."""
     return [Group(entry["id"], (entry,)) for entry in entries]
+
+
+def marks(group: Group, now: datetime) -> list[str]:
+    """What a person must see at once: of any of them that it came back; of all of them that they
+    sleep or are needed by nobody; and of the first what became of it."""
+    found = []
+    if any(entry.get("regression_of") for entry in group.entries):
+        found.append("REGRESSION")
+    if all(is_snoozed(entry, now) for entry in group.entries):
+        found.append("SNOOZED")
+    if all(entry.get("superseded") and is_open(entry) for entry in group.entries):
+        found.append("SUPERSEDED")
+    state = state_of(group.first, now)
+    if state in ("resolved", "dismissed"):
+        found.append(state.upper())
+    return found

@@ -10,14 +10,12 @@ from enum import StrEnum
 from interventions.durations import short_duration
 from interventions.entry import (
     Entry,
-    is_open,
-    is_snoozed,
     severity_rank,
     short_id,
     state_of,
     worst_first,
 )
-from interventions.grouping import SEVERITY_WORDS, Group, grouped, single
+from interventions.grouping import SEVERITY_WORDS, Group, grouped, marks, single
 from interventions.occurrences import stands_at
 from interventions.plaintext import one_line
 from interventions.query import Query
@@ -51,6 +49,7 @@ class Sort(StrEnum):
     COUNT = "count"
 
 
+_MARK_STYLE = {"REGRESSION": "regression", "RESOLVED": "good", "DISMISSED": "good"}
 SORT_COLUMN = {Sort.SEVERITY: "SEV", Sort.AGE: "AGE", Sort.COUNT: "N"}
 
 
@@ -122,18 +121,9 @@ def short_number(number: int) -> str:
 
 
 def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[str, str], ...]:
-    found = []
-    if any(entry.get("regression_of") for entry in group.entries):
-        found.append(("REGRESSION", "regression"))
+    found = [(mark, _MARK_STYLE.get(mark, "snoozed")) for mark in marks(group, now)]
     if any(entry["id"] in new for entry in group.entries):
-        found.append(("NEW", "new"))
-    if all(is_snoozed(entry, now) for entry in group.entries):
-        found.append(("SNOOZED", "snoozed"))
-    if all(entry.get("superseded") and is_open(entry) for entry in group.entries):
-        found.append(("SUPERSEDED", "snoozed"))
-    state = state_of(group.first, now)
-    if state in ("resolved", "dismissed"):
-        found.append((state.upper(), "good"))
+        found.insert(1 if found and found[0][0] == "REGRESSION" else 0, ("NEW", "new"))
     if len(group.entries) > 1:
         found.append((f"[{len(group.entries)} alike]", "dim"))
     if owner := group.first.get("owner"):

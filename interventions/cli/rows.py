@@ -8,8 +8,9 @@ from datetime import datetime
 
 from interventions.cli.screen import paint
 from interventions.durations import short_duration
-from interventions.entry import Entry, closed_at, is_snoozed, short_id
-from interventions.grouping import SEVERITY_WORDS, Group
+from interventions.entry import Entry, closed_at, is_open, short_id
+from interventions.grouping import SEVERITY_WORDS, Group, marks
+from interventions.occurrences import stands_at
 from interventions.plaintext import cells, fit, one_line
 from interventions.timestamps import from_text
 
@@ -49,29 +50,15 @@ def table(groups: list[Group], width: int, now: datetime) -> list[str]:
     return lines
 
 
-def marks(entry: Entry, now: datetime) -> list[str]:
-    found = []
-    if entry.get("regression_of"):
-        found.append("REGRESSION")
-    if is_snoozed(entry, now):
-        found.append("SNOOZED")
-    if entry.get("superseded") and not closed_at(entry):
-        found.append("SUPERSEDED")
-    if entry.get("resolved_at"):
-        found.append("RESOLVED")
-    if entry.get("dismissed_at"):
-        found.append("DISMISSED")
-    return found
-
-
 def _error(group: Group, now: datetime) -> str:
     entry = group.first
     others = group.entries[1:]
-    superseded = sum("SUPERSEDED" in marks(other, now) for other in others)
+    superseded = sum(bool(other.get("superseded")) and is_open(other) for other in others)
     given_up = f", {superseded} superseded" if superseded else ""
     more = [f"[+{len(others)} alike{given_up}]"] if others else []
-    text = f"{entry['error_type']}: {entry['error_message']}"
-    return " ".join([*marks(entry, now), *more, one_line(text)])
+    now_at = stands_at(entry)
+    text = f"{now_at.get('error_type')}: {now_at.get('error_message')}"
+    return " ".join([*marks(group, now), *more, one_line(text)])
 
 
 def _remarks(group: Group) -> list[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from monitor.screens.triage import TriageScreen
 
 # A key that is held down moves the cursor only; the detail comes when it rests.
-_SHOW_S = 0.03
+_SHOW_S = 0.06
 _READ_S = 0.15
 
 

@@ -15,10 +15,16 @@ from textual.widgets import Input, Static
 from monitor.keys import key
 
 
+class _Query(Input):
+    # Its own keys, because an input has others for them already.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("enter,down", "submit", "To the list", "Keep the filter", id="filter.done", show=True),
+    ]
+
+
 class FilterBar(Horizontal):
     BINDINGS: ClassVar[list[BindingType]] = [
         key("escape", "clear", "Clear", "No filter", id="filter.clear", show=True),
-        key("down,enter", "done", "To the list", "Keep the filter", id="filter.done", show=True),
     ]
 
     @dataclass
@@ -35,7 +41,7 @@ class FilterBar(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("/", id="filter-slash", markup=False)
-        yield Input(
+        yield _Query(
             placeholder="sev:critical phase:planner type:captcha is:snoozed age:>1h text",
             id="filter-text",
             compact=True,

@@ -13,7 +13,7 @@ from textual import events
 from textual.binding import ActiveBinding
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from monitor.keys import ALWAYS, BAR
 
@@ -92,6 +92,7 @@ class KeyBar(Static):
             # Of several keys the letter, as in `j,down`.
             if known is None or len(active.binding.key) < len(known.binding.key):
                 by_id[own_id] = active
+        typing = isinstance(self.screen.focused, Input)  # then letters are letters
         listed = {one for ids, _ in (*BAR, *ALWAYS) for one in ids.split()}
         own = [(one, "") for one, a in by_id.items() if a.binding.show and one not in listed]
         told = [
@@ -100,7 +101,7 @@ class KeyBar(Static):
                 for ids, label in rows
                 if any(one in by_id for one in ids.split())
             ]
-            for rows in ([*own, *BAR], ALWAYS)
+            for rows in ([*own, *(() if typing else BAR)], ALWAYS)
         ]
         return told[0], told[1]
 

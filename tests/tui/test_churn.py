@@ -20,7 +20,7 @@ from interventions.home import archive_file, transitions_file
 from monitor.app import Monitor
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, until
-from tests.tui.seen import rows
+from tests.tui.seen import current, rows, triage
 
 pytestmark = pytest.mark.anyio
 SOAK = bool(os.environ.get("SOAK"))
@@ -71,21 +71,26 @@ async def test_twenty_changes_a_second(
     async with monitor().run_test(size=(130, 40)) as pilot:
         await pilot.press(tab)
         await until(pilot, lambda: len(rows(pilot).rows) >= (20 if tab == "1" else 500))
+        # What is read once, whole: the past of the first entry that is shown.
+        await until(pilot, lambda: triage(pilot).detail.has_background_of(current(pilot)))
         churning = asyncio.create_task(asyncio.to_thread(other.churn, home, SECONDS, 20))
-        waits, memory, key = [], [], "j"
+        waits, needed, memory, key = [], [], [], "j"
         while not churning.done():
+            before = time.process_time()
             waits.append(await _key_to_paint_s(pilot, key))
+            needed.append(time.process_time() - before)
             key = "k" if key == "j" else "j"
             memory.append(_resident_bytes())
             await asyncio.sleep(0.05)
         assert await churning >= SECONDS * 15
         half = len(memory) // 2
         growth = (median(memory[half:]) - median(memory[:half])) / 1e6
-        ms = sorted(wait * 1000 for wait in waits)
-        high = ms[int(len(ms) * 0.99)]
+        ms, own_ms = (sorted(each * 1000 for each in found) for found in (waits, needed))
+        high, own_high = (found[int(len(found) * 0.99)] for found in (ms, own_ms))
         print(f"tab {tab}, {archived} archived: {median(ms):.0f} ms median, ", end="")
-        print(f"{high:.0f} in 99 of 100, {ms[-1]:.0f} at worst")
+        print(f"{high:.0f} in 99 of 100, {ms[-1]:.0f} at worst; ", end="")
+        print(f"of the processor {median(own_ms):.0f}, {own_high:.0f}, {own_ms[-1]:.0f}")
         print(f"{growth:.1f} MB more in the second half")
-        # Other tests run beside the short form, so that only a slow median is the monitor's fault.
-        assert (high if SOAK else median(ms)) < 100
+        # Other tests run beside the short form: what the monitor itself needed is its fault.
+        assert (high if SOAK else median(own_ms)) < 100
         assert growth < 8

@@ -195,6 +195,8 @@ async def test_filter(queue: InterventionQueue, monitor: Make) -> None:
     fill(queue, 12)
     async with monitor().run_test(size=NARROW) as pilot:
         await pilot.press("slash", "s")
+        await until(pilot, lambda: "To the list" in _bottom(pilot))
+        assert "/ Filter" not in _bottom(pilot)
         await paste(pilot, "ev:med")
         await until(pilot, lambda: len(rows(pilot).rows) == 2)
         await pilot.press("enter")

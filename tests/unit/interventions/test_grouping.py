@@ -1,0 +1,41 @@
+"""What stands before a row of several failures that are alike, in the list and in the monitor."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from interventions.cli.rows import table
+from interventions.entry import Entry, complete
+from interventions.grouping import Group, marks
+from monitor.listing import open_row
+
+NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
+CREATED = "2026-03-14T15:00:00Z"
+SLEEPS = {"snoozed_until": "2026-03-15T00:00:00Z"}
+
+
+def _entry(number: int, **fields: Any) -> Entry:
+    return complete({"id": f"int_1_{number:06x}", "created_at": CREATED, **fields})
+
+
+@pytest.mark.parametrize(
+    ("members", "shown"),
+    [
+        (({}, {"regression_of": "int_1_b"}), ["REGRESSION"]),
+        ((SLEEPS, {}), []),
+        ((SLEEPS, SLEEPS), ["SNOOZED"]),
+        (({"superseded": "x"}, {}), []),
+        (({"superseded": "x"}, {"superseded": "x"}), ["SUPERSEDED"]),
+        (({"resolved_at": CREATED},), ["RESOLVED"]),
+        (({"dismissed_at": CREATED, "regression_of": "b"},), ["REGRESSION", "DISMISSED"]),
+    ],
+)
+def test_both_faces_say_the_same(members: tuple[dict[str, Any], ...], shown: list[str]) -> None:
+    group = Group("key", tuple(_entry(n, **fields) for n, fields in enumerate(members)))
+    assert marks(group, NOW) == shown
+    badges = [word for cell in open_row(group, NOW).cells for word, _ in cell.badges]
+    assert [word for word in badges if word.isupper()] == shown
+    assert all(word in table([group], 200, NOW)[1] for word in shown)
