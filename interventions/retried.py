@@ -59,15 +59,8 @@ def retry_entry(
     again; ConflictError if somebody dismissed the entry meanwhile; another QueueError if the turn
     cannot be resumed.
     """
-    before = queue.find(entry["id"])
+    before = to_be_retried(queue, entry["id"], expected_version)
     name = short_id(before["id"])
-    if not is_open(before):
-        raise ConflictError(f"{before['id']} is closed", hint=f"interventions reopen {name}")
-    if expected_version is not None and before["version"] != expected_version:
-        raise ConflictError(
-            f"{before['id']} is version {before['version']}, not {expected_version}",
-            hint=f"somebody changed it: interventions show {name}",
-        )
     try:
         result = retry(before, queue.home, note=note, by=by, via=via, **options)
     except QueueError:
@@ -85,6 +78,23 @@ def retry_entry(
             hint=f"interventions show {name}",
         )
     return Retried(now, result, _why_open(result))
+
+
+def to_be_retried(
+    queue: InterventionQueue, intervention_id: str, expected_version: int | None = None
+) -> Entry:
+    """The entry, if a retry of it may begin. Raises NotFoundError; ConflictError for one that is
+    closed or is not `expected_version`."""
+    entry = queue.find(intervention_id)
+    name = short_id(entry["id"])
+    if not is_open(entry):
+        raise ConflictError(f"{entry['id']} is closed", hint=f"interventions reopen {name}")
+    if expected_version is not None and entry["version"] != expected_version:
+        raise ConflictError(
+            f"{entry['id']} is version {entry['version']}, not {expected_version}",
+            hint=f"somebody changed it: interventions show {name}",
+        )
+    return entry
 
 
 def retry_and_resolve(

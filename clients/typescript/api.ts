@@ -243,7 +243,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Turn
-         * @description Let its turn go on from the phase that failed. 409 if it fails again.
+         * @description Let its turn go on from the phase that failed. 409 if it fails again, or is closed.
          */
         post: operations["retry_turn_interventions__intervention_id__retry_post"];
         delete?: never;
@@ -1243,6 +1243,8 @@ export interface components {
              * @description who does it
              */
             by?: string | null;
+            /** Expected Version */
+            expected_version?: number | null;
             /**
              * Note
              * @description what was mended; it closes the intervention if that helps, and is the answer to a question that the turn had stopped at

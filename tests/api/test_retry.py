@@ -85,12 +85,15 @@ def test_why_it_is_refused_is_said(failed: Service, model: ModelServer) -> None:
     model.script = script()
     (waiting,) = failed.triage("GET", "/interventions").json()["interventions"]
     path = f"/interventions/{waiting['id']}/retry"
-    assert failed.triage("POST", path, json={"note": "mended"}).json()["status"] == "answered"
+    stale = {"expected_version": waiting["version"] + 1}
+    assert failed.triage("POST", path, json=stale).status_code == 409, "not what was looked at"
+    mended = {"note": "mended", "by": "ada", "expected_version": waiting["version"]}
+    assert failed.triage("POST", path, json=mended).json()["status"] == "answered"
+    last = failed.triage("GET", f"/interventions/{waiting['id']}").json()["resolutions"][-1]
+    assert (last["by"], last["verified"]) == ("ada", True)
+    asked = len(model.requests)
     over = failed.triage("POST", path, json={})
-    assert (over.status_code, over.json()["message"]) == (
-        409,
-        "There is no turn that could go on.",
-    )
+    assert (over.status_code, len(model.requests)) == (409, asked), "nobody opened it again"
     assert failed.triage("POST", "/interventions/nothing/retry", json={}).status_code == 404
 
 

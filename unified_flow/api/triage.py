@@ -22,6 +22,7 @@ from interventions.errors import (
 from interventions.query import parse
 from interventions.queue import InterventionQueue
 from interventions.redaction import redact
+from interventions.retried import to_be_retried
 from interventions.timestamps import utc_now
 from unified_flow.api import problem as problems
 from unified_flow.api.context import Served, Serving, for_triage
@@ -73,16 +74,13 @@ class Assigning(Action):
     owner: str | None = Field(max_length=100, description="null: nobody")
 
 
-class Retrying(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Retrying(Action):
     note: str | None = Field(
         default=None,
         max_length=2000,
         description="what was mended; it closes the intervention if that helps, and is the answer"
         " to a question that the turn had stopped at",
     )
-    by: str | None = Field(default=None, min_length=1, max_length=100, description="who does it")
 
 
 class Listed(BaseModel):
@@ -178,8 +176,12 @@ async def retry_turn(
     intervention_id: Id,
     action: Annotated[Retrying, Body()],
 ) -> Any:
-    """Let its turn go on from the phase that failed. 409 if it fails again."""
-    entry = await asyncio.to_thread(_told, serving, lambda queue: queue.find(intervention_id))
+    """Let its turn go on from the phase that failed. 409 if it fails again, or is closed."""
+
+    def look(queue: InterventionQueue) -> Any:
+        return to_be_retried(queue, intervention_id, action.expected_version)
+
+    entry = await asyncio.to_thread(_told, serving, look)
     work = retried(serving, entry, note=action.note, by=action.by, via=VIA)
     return await serving.running.while_connected(work, request.receive)
 
