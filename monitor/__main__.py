@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from monitor.app import Monitor
 
 
+# What these can do is write a line: no cursor goes anywhere, and Textual asks them for ever.
+_NONE = ("dumb", "unknown")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
     if options.version:
@@ -97,6 +101,8 @@ def _serve(options: Namespace) -> None:
 def _is_terminal() -> bool:
     """A textual-serve session is none, but it draws in a browser."""
     served = os.environ.get("TEXTUAL_DRIVER", "").startswith("textual.drivers.web_driver")
+    if os.environ.get("TERM") in _NONE:
+        return served
     # Textual draws on stderr.
     return served or all(s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 

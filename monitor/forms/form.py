@@ -133,8 +133,6 @@ class Form(ModalScreen[Outcome | None]):
     def on_resize(self) -> None:
         self.tell_which()
 
-    # -- doing it --------------------------------------------------------------------------------
-
     def action_submit(self) -> None:
         if self._working:
             return

@@ -99,8 +99,6 @@ class RetryForm(Form):
             return bool(self._alike) or None
         return super().check_action(action, parameters)
 
-    # -- the chosen ones -------------------------------------------------------------------------
-
     def change(self) -> Change:
         note, grant = self._note(), self._grant()
 
@@ -147,8 +145,6 @@ class RetryForm(Form):
                 raise InputError(f"{word!r} allows nothing: {', '.join(GRANTS)}, or leave it empty")
             return {"grant": meant[0]} if meant else {}
         return {}
-
-    # -- all alike -------------------------------------------------------------------------------
 
     @work(thread=True, group="alike")
     def _look_for_alike(self) -> None:
@@ -238,8 +234,6 @@ class RetryForm(Form):
             self.action_cancel()
             return
         self.say("\n".join(told))
-
-    # -- as they run -----------------------------------------------------------------------------
 
     def _watch(
         self, ids: Sequence[int], over: threading.Event, tried: Sequence[Tried] = ()

@@ -63,8 +63,6 @@ class ActingScreen(Screen[None]):
     def patched(self, entries: Sequence[Entry]) -> None:
         """Entries that were just changed from here, before the file is read again."""
 
-    # -- what applies ----------------------------------------------------------------------------
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in _FOR_OPEN:
             return (self._may_change() and any(map(is_open, self.targets()))) or None
@@ -89,8 +87,6 @@ class ActingScreen(Screen[None]):
         if applicable != self._applicable:
             self._applicable = applicable
             self.refresh_bindings()
-
-    # -- changes ---------------------------------------------------------------------------------
 
     def action_resolve(self) -> None:
         self._open(ResolveForm, want_open=True)
@@ -176,8 +172,6 @@ class ActingScreen(Screen[None]):
             self.patched(outcome.done)
             self.tell(outcome.told())
 
-    # -- copy and edit ---------------------------------------------------------------------------
-
     def action_copy_id(self) -> None:
         targets = self.targets()
         ids = "\n".join(entry["id"] for entry in targets)
@@ -232,8 +226,6 @@ class ActingScreen(Screen[None]):
         if problem:
             self.tell(problem, severity="error")
         self.refresh(layout=True)
-
-    # -- the rest --------------------------------------------------------------------------------
 
     def tell(self, text: str, severity: SeverityLevel = "information") -> None:
         told = "\n".join(map(one_line, text.split("\n")))

@@ -66,8 +66,6 @@ class TriageScreen(ReadingScreen):
         self.watch_queue()
         self.set_interval(1.0, self.show)
 
-    # -- what the workers read -------------------------------------------------------------------
-
     def on_queue_read(self, message: QueueRead) -> None:
         before = self.current()
         self.model.take(message.snapshot)
@@ -98,8 +96,6 @@ class TriageScreen(ReadingScreen):
         self.model.patch(entries)
         self.show()
 
-    # -- showing ---------------------------------------------------------------------------------
-
     @property
     def rows(self) -> RowList:
         return self.query_one(f"#{self.tab.name}-list", RowList)
@@ -127,8 +123,6 @@ class TriageScreen(ReadingScreen):
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.details.show)
-
-    # -- the cursor and what is under it ---------------------------------------------------------
 
     def current(self) -> Entry | None:
         under = self.tab.entries(self.rows.cursor_key or "")
@@ -172,8 +166,6 @@ class TriageScreen(ReadingScreen):
         if entry is not None:
             self.read_background(entry["id"])
         return entry
-
-    # -- keys ------------------------------------------------------------------------------------
 
     def action_next_match(self, steps: int) -> None:
         self.step(steps)

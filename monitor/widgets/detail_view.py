@@ -38,8 +38,6 @@ class DetailView(Lines):
         self._lines: list[Content] = []
         self._painted: dict[tuple[int, int, int], Strip] = {}
 
-    # -- what is shown ---------------------------------------------------------------------------
-
     def show(self, entry: Entry | None, others: Sequence[Entry], now: datetime) -> None:
         """The same entry in a newer version keeps the place that was scrolled to."""
         entry_id = entry["id"] if entry else ""
@@ -88,8 +86,6 @@ class DetailView(Lines):
     def on_resize(self) -> None:
         self._arrange()
 
-    # -- keys ------------------------------------------------------------------------------------
-
     def action_scroll_half(self, direction: int) -> None:
         self.scroll_relative(y=direction * self.size.height // 2, animate=False)
 
@@ -99,8 +95,6 @@ class DetailView(Lines):
     def action_wrap(self) -> None:
         self._whole_lines = not self._whole_lines
         self._arrange()
-
-    # -- painting --------------------------------------------------------------------------------
 
     def notify_style_update(self) -> None:
         super().notify_style_update()

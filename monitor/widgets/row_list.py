@@ -78,8 +78,6 @@ class RowList(Lines):
         self._laid_out_for = 0
         self._hover = -1
 
-    # -- what is shown ---------------------------------------------------------------------------
-
     def show(self, rows: Sequence[Row], sorted_title: str = "") -> None:
         """Replace the rows; the cursor stays on its item, or goes to the one now in its place."""
         if list(rows) == self.rows and sorted_title == self.sorted_title:
@@ -119,8 +117,6 @@ class RowList(Lines):
         self._arrange()
         self._reveal()
         self.refresh()
-
-    # -- the cursor ------------------------------------------------------------------------------
 
     @property
     def cursor(self) -> int:
@@ -176,8 +172,6 @@ class RowList(Lines):
         if self.cursor_key is not None:
             self.post_message(self.Chosen(self.cursor_key))
 
-    # -- the mouse -------------------------------------------------------------------------------
-
     def on_click(self, event: events.Click) -> None:
         if event.y < _HEAD:
             self._click_head(event.x)
@@ -210,8 +204,6 @@ class RowList(Lines):
             self._refresh_row(self._hover)
             self._hover = place
             self._refresh_row(place)
-
-    # -- painting --------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width

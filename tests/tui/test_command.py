@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -284,3 +285,19 @@ def test_who_is_ended_gives_the_terminal_back(queue: InterventionQueue) -> None:
     terminal.end()
     assert terminal.code() == 128 + signal.SIGTERM
     assert b"\x1b[?1049l" in terminal.seen[terminal.seen.index(b"look at me") :]
+
+
+def test_a_terminal_that_can_only_write_lines_is_none(home: Path) -> None:
+    terminal = Terminal(home, TERM="dumb")
+    terminal.read_until(b"interventions list, or monitor --once")
+    assert terminal.code() == 2
+
+
+def test_without_colours_the_cursor_is_seen(queue: InterventionQueue) -> None:
+    put(queue, error_message="look at me")
+    terminal = Terminal(queue.home, NO_COLOR="1", COLORTERM="")
+    terminal.read_until(b"look at me")
+    reverse = rb"\x1b\[1;7m|\x1b\[7m|\x1b\[[0-9;]*;7[;m]"
+    assert re.search(reverse, terminal.seen)
+    terminal.press(b"q")
+    assert terminal.code() == 0
