@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
