@@ -50,6 +50,7 @@ class MonitorServer(Server):
         app = web.Application(middlewares=[self._guarded()])
         app.router.add_get("/", self.handle_index)
         app.router.add_get("/ws/{token}", self.handle_websocket)
+        app.router.add_get("/static/monitor/page.js", _script)
         app.router.add_static("/static", self.statics_path)
         return app
 
@@ -93,7 +94,12 @@ def serve(arguments: Sequence[str], port: int) -> None:
         server = MonitorServer(command, listener.getsockname()[1], secrets.token_urlsafe(24))
         print(server.address, flush=True)
         print("ctrl+c ends it; whoever has this address can triage", file=sys.stderr)
-        web.run_app(server._make_app(), sock=listener, print=None)
+        # A page that is open would otherwise be waited for.
+        web.run_app(server._make_app(), sock=listener, print=None, shutdown_timeout=1)
+
+
+async def _script(request: web.Request) -> web.FileResponse:
+    return web.FileResponse(Path(__file__).parent / "page.js")
 
 
 def _refused(why: str) -> web.Response:

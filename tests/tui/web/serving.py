@@ -25,4 +25,4 @@ def serving(home: Path) -> Iterator[str]:
         yield line_of(process, 60).strip()
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=10)
