@@ -53,8 +53,10 @@ def table(groups: list[Group], width: int, now: datetime) -> list[str]:
 def _error(group: Group, now: datetime) -> str:
     entry = group.first
     others = group.entries[1:]
-    superseded = sum(bool(other.get("superseded")) and is_open(other) for other in others)
-    given_up = f", {superseded} superseded" if superseded else ""
+    superseded = sum(bool(each.get("superseded")) and is_open(each) for each in group.entries)
+    # Of all of them it is a mark of the row.
+    some = 0 < superseded < len(group.entries)
+    given_up = f", {superseded} superseded" if some else ""
     more = [f"[+{len(others)} alike{given_up}]"] if others else []
     now_at = stands_at(entry)
     text = f"{now_at.get('error_type')}: {now_at.get('error_message')}"

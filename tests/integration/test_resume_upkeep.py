@@ -220,6 +220,18 @@ def test_what_other_turns_wait_for_is_not_given_up_with_one_of_them(home: Path, 
         assert superseded() is given_up
 
 
+def test_a_turn_that_cannot_be_read_can_be_given_up(home: Path, docs: Path) -> None:
+    ask(home, docs, synthesis=DOWN)
+    path = TurnArchive.of(home).folders.path(1) / NAME
+    path.write_bytes(path.read_bytes().replace(b"reflection", b"reflectiom"))
+    refused = cli(home, "unified_flow", "resume", "1", code=2)
+    assert "its checksum differs" in refused.stderr
+    cli(home, "unified_flow", "turns", "abandon", "1")
+    (entry,) = open_entries(home)
+    assert "turn 1 was abandoned" in entry["superseded"]
+    cli(home, "unified_flow", "turns", "abandon", "1", code=1)
+
+
 def test_a_turn_that_runs_says_who_runs_it(home: Path, docs: Path) -> None:
     ask(home, docs, synthesis=DOWN)
     folder = TurnArchive.of(home).folders.path(1)

@@ -49,10 +49,9 @@ async def retried(
         raise ProblemError(problems.invalid("retry_impossible", CONFLICT)) from exc
     except QueueError as exc:
         raise ProblemError(problems.unavailable()) from exc
-    if (resumed.error or resumed.turn.failure) and not resumed.passed:
+    if resumed.failed and not resumed.passed:
         raise ProblemError(problems.invalid("retry_failed", CONFLICT))
-    failed = resumed.error or resumed.turn.failure
-    return {"status": "failed" if failed else resumed.turn.status, "turn_id": turn.turn_id}
+    return {"status": resumed.status, "turn_id": turn.turn_id}
 
 
 @asynccontextmanager

@@ -51,7 +51,7 @@ def where_to_go_on(
     if not rerun_tools:
         rewound = from_phase is not None
         writes = _writes_at_stake(turn, start, rewound=rewound)
-        _must_not_write_twice(turn, writes, tools_done=tools_done and not rewound)
+        _must_not_write_twice(turn, writes, tools_done=tools_done, rewound=rewound)
     return start
 
 
@@ -87,8 +87,10 @@ def _writes_at_stake(turn: Turn, start: str, *, rewound: bool) -> list[Write]:
     return [write for write in turn.writes if not write.done]
 
 
-def _must_not_write_twice(turn: Turn, writes: list[Write], *, tools_done: bool) -> None:
-    if not writes or tools_done:
+def _must_not_write_twice(
+    turn: Turn, writes: list[Write], *, tools_done: bool, rewound: bool
+) -> None:
+    if not writes or (tools_done and not rewound):
         return
     begun = [write for write in writes if not write.done]
     names = ", ".join(dict.fromkeys(write.tool for write in begun or writes))
@@ -97,7 +99,9 @@ def _must_not_write_twice(turn: Turn, writes: list[Write], *, tools_done: bool) 
         if begun
         else f"{names} has written in turn {turn.turn_id}, and would be asked to again"
     )
-    otherwise = ", --tools-done counts it as done" if begun else ""
+    # Who goes back has the call made anew, so that there is nothing to count as done.
+    counted = "without --from, --tools-done" if rewound else "--tools-done"
+    otherwise = f"; {counted} counts it as done" if begun else ""
     raise NotResumableError(
         said,
         hint=f"see whether the effect is there: --rerun-tools lets the call run again{otherwise}",

@@ -38,6 +38,8 @@ class FlowResumer:
         """`status` is how the turn ended, or `failed` if a phase failed; `passed` says whether
         the phase that had failed has completed. Raises QueueError for a turn that cannot be
         resumed (busy, nothing left to do, no such turn)."""
+        if unknown := sorted(options.keys() - {*OPTIONS, "ask", "edit", "started"}):
+            raise TypeError(f"there is no option {', '.join(unknown)}")
         wanted = Resumption(**{key: options[key] for key in OPTIONS if key in options})
         try:
             turn = load(home, turn_id)
@@ -67,11 +69,11 @@ def _told(resumed: Resumed) -> dict[str, Any]:
     turn, failure, error = resumed.turn, resumed.turn.failure, resumed.error
     return {
         "turn_id": turn.turn_id,
-        "status": "failed" if error or failure else turn.status,
+        "status": resumed.status,
         "passed": resumed.passed,
         "from": resumed.went_on.phase,
         "changed": resumed.went_on.changed,
-        "response": turn.response if failure is None and error is None else None,
+        "response": None if resumed.failed else turn.response,
         "phase": failure.phase if failure else error and error.phase,
         "intervention_id": failure.intervention_id if failure else error and error.intervention_id,
         "message": f"{failure.error_type}: {failure.error_message}" if failure else _said(error),

@@ -14,7 +14,7 @@ from interventions.errors import QueueError
 from interventions.home import find_home
 from interventions.redaction import redact_text
 from unified_flow.archive import TurnArchive
-from unified_flow.errors import PhaseError
+from unified_flow.errors import PhaseError, RetrievalError
 from unified_flow.events import TurnResumed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.journal import digest
@@ -38,6 +38,8 @@ from unified_flow.turn import Failure, Turn, Write
 from unified_flow.wiring import wire
 
 logger = logging.getLogger("unified_flow")
+
+UNREADABLE = "mend its folder or restore it from a copy; unified-flow turns abandon gives it up"
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,27 @@ class Resumed:
     trouble: str | None = None
 
     @property
+    def failed(self) -> bool:
+        """A phase failed, the one that had failed or a later one."""
+        return self.error is not None or self.turn.failure is not None
+
+    @property
+    def status(self) -> str:
+        """How the turn ended; `failed` also where the journal had no room for the failure."""
+        return "failed" if self.failed else self.turn.status
+
+    @property
     def difference(self) -> list[str]:
         """In what the failure now differs from the one before; empty without two."""
         return difference(self.before, self.turn.failure)
 
 
 def load(home: Path, turn_id: int) -> Turn:
-    """Raises NoSuchTurnError, and RetrievalError for a damaged journal."""
-    return TurnArchive.of(home).require(turn_id)
+    """Raises NoSuchTurnError, and NotResumableError for a journal that cannot be read."""
+    try:
+        return TurnArchive.of(home).require(turn_id)
+    except RetrievalError as exc:
+        raise NotResumableError(str(exc), hint=exc.hint or UNREADABLE) from exc
 
 
 def flow_of(turn: Turn, home: Path, **given: Any) -> UnifiedFlow:

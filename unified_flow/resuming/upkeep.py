@@ -30,17 +30,27 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
     """Give the turn up; how many of its interventions are marked as superseded: those for which
     no other turn waits.
 
-    Of one that was given up before, whatever is not marked yet is. Raises NoSuchTurnError,
-    TurnBusyError, NotResumableError for a finished turn, StorageError.
+    Of one that was given up before, whatever is not marked yet is, and of one whose journal cannot
+    be read, which can take no more. Raises NoSuchTurnError, TurnBusyError, NotResumableError for a
+    finished turn, StorageError, and RetrievalError for one that is unreadable and in no
+    intervention.
     """
     by = this_process().user
     why = f"turn {turn_id} was abandoned by {by}" + (f": {reason}" if reason else "")
-    turn = TurnArchive(folders).require(turn_id)
+    unreadable: RetrievalError | None = None
+    try:
+        turn = TurnArchive(folders).require(turn_id)
+    except RetrievalError as exc:
+        turn, unreadable = Turn(turn_id=turn_id), exc
 
     def mark() -> int:
         keep = needed_by_others(turn, queue, TurnArchive(folders))
         return len(queue.supersede(turn_id, why, keep=keep, via="cli"))
 
+    if unreadable is not None:
+        if not (marked := mark()):
+            raise unreadable
+        return marked
     if turn.status == "abandoned":
         # The queue may have been locked, or the process killed, before they could be marked.
         others = needed_by_others(turn, queue, TurnArchive(folders))
