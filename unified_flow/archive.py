@@ -93,11 +93,21 @@ class TurnArchive:
                 damaged.append(str(exc))
                 continue
             # A folder without a journal is a turn that is just being begun, or never was.
+            if turn is None and self._was_emptied(turn_id):
+                damaged.append(str(self.no_such_turn(turn_id)))
             if turn is None or session not in (None, turn.session_id):
                 continue
             if turn.status == "interrupted" or not interrupted:
                 turns.append(turn)
         return turns, damaged
+
+    def _was_emptied(self, turn_id: int) -> bool:
+        """By a power cut, or a hand: a journal without its first line that nobody writes."""
+        journal = self.folders.path(turn_id) / NAME
+        try:
+            return journal.stat().st_size == 0 and not is_held(journal)
+        except OSError:
+            return False
 
     def page(self, turn_id: int) -> str:
         """The turn for reading, from its journal: `context.md`, also of a turn that was killed,

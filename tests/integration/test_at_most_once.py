@@ -106,21 +106,21 @@ def test_a_write_that_raised_anything_may_have_written(
 
 
 @pytest.fixture
-def little_room() -> Iterator[Callable[[], None]]:
-    """From the call on, no file of this process gets longer than 100 kB: a disk that is full."""
+def little_room() -> Iterator[Callable[[int], None]]:
+    """From the call on, no file of this process gets longer than that: a disk that is full."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_write_whose_result_finds_no_room_has_still_written(
-    little_room: Callable[[], None], home: Path, tmp_path: Path
+    little_room: Callable[[int], None], home: Path, tmp_path: Path
 ) -> None:
     written = tmp_path / "written"
 
     async def run(args: Text) -> ToolOutput:
         written.write_text(args.text)
-        little_room()
+        little_room(100_000)
         return ToolOutput("x" * 200_000)
 
     tool = Tool("note.write", "writes", Text, frozenset({Access.WRITES}), run)
@@ -206,3 +206,22 @@ def test_what_a_person_says_was_done_is_done_wherever_it_is_asked_for(
     first, second = resumed.turn.sections.coordinator
     assert first.result == "seen"
     assert str(second.result).startswith("done, as ")
+
+
+def test_a_leave_is_kept_only_if_the_turn_goes_on(
+    little_room: Callable[[int], None], home: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "written"
+
+    def gated() -> UnifiedFlow:
+        return make(home, None, planner=WRITE, tools=[writer(written)], allow_tools=[])
+
+    assert isinstance(ask(gated()), errors.CoordinatorError)
+    journal = home / "shared_state/turns/turn_000001/journal.jsonl"
+    before = journal.read_bytes()
+    little_room(len(before))
+    with pytest.raises(NotResumableError, match="cannot be written") as refused:
+        resume(gated(), grant="always")
+    assert "nothing has happened" in refused.value.hint
+    assert journal.read_bytes() == before
+    assert not (home / "shared_state/grants.json").exists()

@@ -46,7 +46,7 @@ BROKEN = RuntimeError("the model is down")
 
 def make(home: Path, docs: Path | None, **over: Any) -> UnifiedFlow:
     """A flow with a script and settings; `tools` and `limits` go to the wiring."""
-    wired = {key: over.pop(key) for key in ("tools", "limits") if key in over}
+    wired = {key: over.pop(key) for key in ("tools", "limits", "allow_tools") if key in over}
     model = ScriptedModel(script(**over))
     folders = [docs] if docs else None
     return UnifiedFlow(
@@ -55,8 +55,7 @@ def make(home: Path, docs: Path | None, **over: Any) -> UnifiedFlow:
             docs=folders,
             extra_models={"scripted": model},
             model="scripted",
-            allow_tools=["*"],
-            **wired,
+            **{"allow_tools": ["*"], **wired},
         )
     )
 

@@ -14,7 +14,7 @@ from interventions.errors import QueueError
 from interventions.home import find_home
 from interventions.redaction import redact_text
 from unified_flow.archive import TurnArchive
-from unified_flow.errors import PhaseError, RetrievalError
+from unified_flow.errors import InputError, PhaseError, RetrievalError
 from unified_flow.events import TurnResumed
 from unified_flow.flow import UnifiedFlow
 from unified_flow.journal import digest
@@ -110,7 +110,14 @@ def load(home: Path, turn_id: int) -> Turn:
 def flow_of(turn: Turn, home: Path, **given: Any) -> UnifiedFlow:
     """A flow with today's settings, those that came with the question, and `given` over both."""
     asked = turn.asked_with | {key: value for key, value in given.items() if value is not None}
-    return UnifiedFlow(wire(find_home(home), docs=asked.pop("docs", None), **asked))
+    docs = asked.pop("docs", None)
+    try:
+        return UnifiedFlow(wire(find_home(home), docs=docs, **asked))
+    except InputError as exc:
+        if docs is None or given.get("docs") is not None:
+            raise
+        where = f"name where they are now: unified-flow resume {turn.turn_id} --docs FOLDER"
+        raise InputError(f"{exc}, which turn {turn.turn_id} was asked with", hint=where) from exc
 
 
 async def resume_turn(
