@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.models.test_embedded import Desk, ask
 from unified_flow.models.embedded.arithmetic import arithmetic
-from unified_flow.models.embedded.tool_calls import tool_call
+from unified_flow.models.embedded.tool_calls import call_language, tool_call
 from unified_flow.sections import Sections, ToolDescription
 from unified_flow.tools.calculate import CALCULATE
 from unified_flow.tools.functions import from_function
@@ -117,3 +117,17 @@ def test_what_a_tool_says_is_the_answer(box: Toolbox) -> None:
     assert said == "From say:\nAnyone may call it."
     said = response(ask(Desk(box), 'use say {"text": "{\\"a\\": 1}"}'))
     assert said.endswith('{"a": 1}')
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("use bad.echo t=hi", "en"),
+        ("använd bad.echo t=hi", "sv"),
+        ("utilisez bad.image", "fr"),
+        ("use topics for streams", None),
+        ("What is a topic?", None),
+    ],
+)
+def test_the_language_of_a_call_is_that_of_its_verb(question: str, language: str | None) -> None:
+    assert call_language(question) == language

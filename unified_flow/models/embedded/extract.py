@@ -11,6 +11,7 @@ from unified_flow.models.embedded.phrases import Phrases, phrases_of
 from unified_flow.models.embedded.plan import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, Found, quotes_for, shown
 from unified_flow.models.embedded.requests import RESEARCH, asked_of_pages
+from unified_flow.models.embedded.tool_calls import call_language
 from unified_flow.results import Citation, Draft, ToolResult
 from unified_flow.retrieval import source_of
 from unified_flow.sections import Sections
@@ -22,7 +23,7 @@ _LISTED = 20
 
 
 def extract(query: str, sections: Sections) -> Draft:
-    phrases = phrases_of(language_of(query))
+    phrases = phrases_of(call_language(query) or language_of(query))
     talk = talk_of(query)
     if talk == "recall":
         return _recalled(sections, phrases)

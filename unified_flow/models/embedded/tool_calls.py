@@ -12,10 +12,14 @@ from unified_flow.sections import ToolDescription
 from unified_flow.tools.given import from_json, from_pairs
 
 _CALL = re.compile(
-    r"^\W{0,3}(?:please\s+)?(?:use|call|run|använd|kör|utilise[rz]?|appelle[rz]?)\s+"
+    r"^\W{0,3}(?:please\s+)?(?P<verb>use|call|run|använd|kör|utilise[rz]?|appelle[rz]?)\s+"
     r"(?:the\s+tool\s+)?(?P<tool>[\w-]+(?:\.[\w-]+)*)(?:\s+(?:with\s+|med\s+|avec\s+)?(?P<rest>\S.*?))?[\s.!?]*$",
     re.IGNORECASE | re.DOTALL,
 )
+_VERBS = (
+    ("use", "en"), ("call", "en"), ("run", "en"), ("använd", "sv"), ("kör", "sv"),
+    ("utilise", "fr"), ("appelle", "fr"),
+)  # fmt: skip
 
 
 def tool_call(query: str, tools: Iterable[ToolDescription]) -> ToolRequest | None:
@@ -31,6 +35,15 @@ def tool_call(query: str, tools: Iterable[ToolDescription]) -> ToolRequest | Non
     except ValueError:
         return None
     return ToolRequest(tool=tool.name, args=args, goal_id="g1")
+
+
+def call_language(query: str) -> str | None:
+    """Of a question that names a tool: its one word tells, and the tool's name and arguments would
+    mislead. None for any other question."""
+    match = _CALL.match(query)
+    if match is None or "." not in match["tool"]:
+        return None
+    return next((language for verb, language in _VERBS if match["verb"].lower().startswith(verb)))
 
 
 def _arguments(rest: str, tool: ToolDescription) -> dict[str, Any]:
