@@ -67,10 +67,16 @@ class LiveSource:
 
     def mark(self) -> object:
         """By inode too: the queue file is replaced whole, so a watch on the file itself is lost."""
-        today = self._clock().date()
-        paths = (queue_file(self.home), archive_file(self.home), emergency_log(self.home, today))
+        now = self._clock()
+        paths = (
+            queue_file(self.home),
+            archive_file(self.home),
+            emergency_log(self.home, now.date()),
+        )
         folder = _is_folder(state_folder(self.home))
-        return (*map(_stamp, paths), folder, self._read_only(), self._lock.held_by())
+        # By the minute too: what is snoozed wakes and grows older in a file that stands still.
+        minute = now.replace(second=0, microsecond=0)
+        return (*map(_stamp, paths), minute, folder, self._read_only(), self._lock.held_by())
 
     def read(self) -> Snapshot:
         return replace(self._read(), read_only=self._read_only(), locked=self._lock.held_by())
