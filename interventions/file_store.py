@@ -21,6 +21,7 @@ from interventions.home import (
     archive_file,
     lock_file,
     queue_file,
+    sync_folder,
     transitions_file,
 )
 from interventions.journal_file import JournalFile
@@ -202,14 +203,6 @@ def sweep(folder: Path) -> list[Path]:
         with suppress(OSError):
             path.unlink()
     return left
-
-
-def sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 @dataclass

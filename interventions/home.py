@@ -92,6 +92,15 @@ def replace_private(path: Path, text: str) -> None:
     new.replace(path)
 
 
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` durable. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def open_private(path: Path, flags: int) -> int:
     """A file descriptor for `path`, created with mode 0600, its folder created when missing."""
     flags |= os.O_CREAT | os.O_CLOEXEC

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from interventions.home import open_private
+from interventions.home import open_private, sync_folder
 
 NAME = re.compile(r"[0-9a-f]{64}")
 UNFINISHED = ".tmp"
@@ -54,15 +54,6 @@ def sweep(folder: Path) -> None:
     for left in folder.glob(f"*{UNFINISHED}"):
         with suppress(OSError):
             left.unlink()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

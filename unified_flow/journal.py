@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from interventions.home import open_private
+from interventions.home import open_private, sync_folder
 from unified_flow import blobs, turn_lock
 from unified_flow.errors import RetrievalError
 from unified_flow.events import (
@@ -153,8 +153,8 @@ class Journal:
     def _make_names_durable(self) -> None:
         """A tool that writes is about to start: on any file system this turn will be found."""
         if not self._names_durable:
-            blobs.sync_folder(self.folder)
-            blobs.sync_folder(self.folder.parent)
+            sync_folder(self.folder)
+            sync_folder(self.folder.parent)
             self._names_durable = True
 
     def _shorten(self, event: AnyEvent) -> dict[str, Any]:
