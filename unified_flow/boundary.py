@@ -22,6 +22,7 @@ from unified_flow.kit import Kit
 from unified_flow.ledger import Ledger
 from unified_flow.phases import BY_NAME
 from unified_flow.policies import Action, Failure, Retry, Stop
+from unified_flow.policies.kinds import kind_of
 from unified_flow.policies.tries import Again, go_on, retry_after_s
 from unified_flow.report import Told, redacted_message, tell, untold
 from unified_flow.retrieval import Passage
@@ -157,6 +158,7 @@ class _Visit:
                 error_message=redacted_message(failure.error),
                 category=failure.meaning.category,
                 code=failure.meaning.code,
+                kind=kind_of(failure.error),
                 tool=failure.tool,
                 intervention_id=told.intervention_id if told else None,
                 admission=told.admission if told else None,

@@ -198,7 +198,8 @@ class PhaseCompleted(Event):
 
 class PhaseFailed(Event):
     """`error_message` is redacted, as everything that a person reads. `environment` is what the
-    phase ran on (commit, versions, digests), to be compared when the turn is resumed.
+    phase ran on (commit, versions, digests), to be compared when the turn is resumed. `kind` says
+    whether it may pass (policies/kinds.py).
     """
 
     event: Literal["phase_failed"] = "phase_failed"
@@ -209,6 +210,7 @@ class PhaseFailed(Event):
     error_message: str
     category: str
     code: str | None = None
+    kind: str | None = None
     tool: str | None
     intervention_id: str | None
     admission: str | None

@@ -119,6 +119,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 environment=event.environment,
                 action=event.action,
                 code=event.code,
+                kind=event.kind,
             )
             visits = _ended(turn, event, "failed")
             # Whatever a tool that writes has raised, it may have had its effect before; so may

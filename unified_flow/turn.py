@@ -85,6 +85,7 @@ class Failure:
     environment: dict[str, Any] = field(default_factory=dict, repr=False)
     action: str = "halt"
     code: str | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,15 @@ def test_the_trace_of_an_error_shows_all_five_agents(broken: Service) -> None:
         assert inner not in answer.text
 
 
+def test_the_trace_of_a_wrong_key_asks_nobody_to_try_again(folder: Path, docs: Path) -> None:
+    with (
+        ModelServer(script(synthesis=status(401, "no"))) as model,
+        serving(folder, *model_flags(model.url), docs=docs) as service,
+    ):
+        agents = service.ask(trace=True).json()["details"]["trace"]["agents"]
+    assert agents[-1]["error_details"]["retry_able"] is False
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_trace_of_a_question_that_is_refused(stream: bool, broken: Service) -> None:
     details = broken.ask(" ", trace=True, stream=stream).json()["details"]

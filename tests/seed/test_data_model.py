@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid1
 
+import httpx
 import pytest
 from pydantic import BaseModel, ValidationError
 
@@ -306,6 +307,17 @@ class TestErrorContext:
         meaning = classify(TimeoutError("slow"), "llm")
         made = error_context(TimeoutError("slow"), meaning, "Slow.", request_id="r")
         assert (made.error_type, made.retry_able) == (ErrorType.LLM_ERROR, True)
+
+    @pytest.mark.parametrize(
+        ("code", "retry_able"), [(401, False), (404, False), (429, True), (503, True)]
+    )
+    def test_a_wrong_key_or_a_model_that_is_not_there_cannot_be_retried(
+        self, code: int, retry_able: bool
+    ) -> None:
+        request = httpx.Request("POST", "http://m/v1")
+        error = httpx.HTTPStatusError("no", request=request, response=httpx.Response(code))
+        made = error_context(error, classify(error, "llm"), "No.", request_id="r")
+        assert made.retry_able is retry_able
 
     @pytest.mark.parametrize("missing", ["timestamp", "request_id"])
     def test_log_details_hold_timestamp_and_request_id(self, missing: str) -> None:

@@ -111,14 +111,15 @@ KINDS = [
     (failure(refusal(401)), "permanent"),
     (failure(refusal(404)), "permanent"),
     (failure(GONE, "retriever"), "permanent"),
-    (failure(errors.CircuitOpenError("open", retry_after_s=1.0)), "permanent"),
-    (failure(UP), "permanent"),
+    (failure(errors.CircuitOpenError("open", retry_after_s=1.0)), "recoverable"),
+    (failure(UP), "transient"),
+    (failure(errors.QueueFullError("full")), "recoverable"),
 ]
 
 
 @pytest.mark.parametrize(("what", "kind"), KINDS, ids=lambda x: getattr(x, "error", x).__repr__())
 def test_three_kinds_of_errors(what: Failure, kind: str) -> None:
-    assert kind_of(what) == kind
+    assert kind_of(what.error) == kind
 
 
 def test_a_failure_that_may_pass_is_tried_again_each_time_after_twice_the_wait() -> None:
@@ -135,6 +136,12 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_server_says() -> None:
 def test_nothing_is_tried_again_that_would_come_too_late() -> None:
     policy = Graceful(GracefulSettings(retries=3, backoff_s=5.0))
     assert policy.decide(failure(TIMEOUT)) == Stop("degrade")
+
+
+def test_what_may_pass_but_not_within_the_turn_is_not_tried_again() -> None:
+    policy = Graceful(GracefulSettings(retries=3, backoff_s=0.2))
+    for later in (UP, errors.CircuitOpenError("open", retry_after_s=0.5)):
+        assert isinstance(policy.decide(failure(later)), Stop)
 
 
 def test_a_permanent_failure_is_not_tried_again() -> None:

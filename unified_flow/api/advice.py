@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api.problem import CODES, Code, Kind
 from unified_flow.messages import MESSAGES
+from unified_flow.policies.kinds import kind_of_status
 
 Show = Literal["near_field", "neutral", "wait", "general"]
 
@@ -45,7 +47,6 @@ REFUSALS: dict[Code, list[int]] = {
     "VALIDATION_ERROR": [401, 403, 404, 405, 408, 409, 413, 415, 422],
     "INTERNAL_ERROR": [503],
 }
-RETRY_STATUSES = (408, 429, 502, 503)
 
 
 def _advice(code: Code, show: Show, graceful: list[int], admin: list[str], **more: bool) -> Advice:
@@ -68,13 +69,18 @@ def _advice(code: Code, show: Show, graceful: list[int], admin: list[str], **mor
         code=code,
         types=types,
         statuses={"fail_fast": halted, "graceful": degraded},
-        retry_statuses=[s for s in sorted({*halted, *degraded}) if s in RETRY_STATUSES],
+        retry_statuses=[s for s in sorted({*halted, *degraded}) if _may_pass(s)],
         show_to_user=True,
         show=show,
         admin=admin,
         message={"en": MESSAGES["en"][f"ui_{code}"], "sv": MESSAGES["sv"][f"ui_{code}"]},
         **(flags | more),
     )
+
+
+def _may_pass(status: int) -> bool:
+    """Of a status of this service, whose own 500 is a mistake that waits for a person."""
+    return status != HTTPStatus.INTERNAL_SERVER_ERROR and kind_of_status(status) != "permanent"
 
 
 ADVICE = Advices(

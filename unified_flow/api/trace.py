@@ -23,7 +23,7 @@ from unified_flow.sessions.spoken import asked_in, told_in
 from unified_flow.shown import shown
 from unified_flow.turn import Turn
 from unified_flow.wire.agents import AgentResponse, agent_responses
-from unified_flow.wire.failure import ErrorContext, ErrorType, error_context, is_transient
+from unified_flow.wire.failure import ErrorContext, ErrorType, error_context, may_pass
 from unified_flow.wire.message import MAX_CONTENT_CHARS, Message
 from unified_flow.wire.retrieved import QueryResult
 
@@ -82,11 +82,12 @@ def _error_of(turn: Turn, language: Language) -> ErrorContext | None:
         return None
     code = failure.code or "INTERNAL_ERROR"
     told = failure.intervention_id is not None or failure.admission == "pending"
+    error_type = ErrorType(ERROR_TYPES.get(failure.category, "unknown"))
     return ErrorContext(
-        error_type=ErrorType(ERROR_TYPES.get(failure.category, "unknown")),
+        error_type=error_type,
         original_error=f"{failure.error_type}: {failure.error_message}",
         user_safe_message=safe_message(code, told=told, language=language),
-        retry_able=is_transient(failure.category, code),
+        retry_able=may_pass(error_type, failure.kind),
         log_details={
             "timestamp": stamp(now()),
             "request_id": turn.request_id,

@@ -5,6 +5,8 @@
 | transient | a network, a store or a server that was away or slow for a moment | trying again |
 | recoverable | a limit, or a reply that is of no use | trying again later, else a fallback |
 | permanent | a wrong key, a model that does not exist, a broken file | a person |
+
+The one answer to whether asking again may help: the policies try again by it, clients are told it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Literal
 import httpx
 
 from unified_flow import errors
-from unified_flow.policies import Failure
+from unified_flow.policies import TIMEOUTS
 from unified_flow.sqlite_file import is_locked
 
 Kind = Literal["transient", "recoverable", "permanent"]
@@ -26,20 +28,23 @@ _UNUSABLE = (
     errors.NotJSONError,
     errors.SchemaMismatchError,
 )
+# What is full or paused now has room again later.
+_LIMITS = (errors.CircuitOpenError, errors.QueueFullError, errors.NoTurnError)
 
 
-def kind_of(failure: Failure) -> Kind:
-    error = failure.error
-    if isinstance(error, errors.PipelineTimeoutError | errors.CircuitOpenError):
-        return "permanent"  # there is no time left, or it is known beforehand
+def kind_of(error: BaseException) -> Kind:
     if isinstance(error, httpx.HTTPStatusError):
-        status = error.response.status_code
-        if status == httpx.codes.TOO_MANY_REQUESTS:
-            return "recoverable"
-        return "transient" if status in _PASSING_STATUS else "permanent"
-    if failure.timed_out or isinstance(error, httpx.TransportError) or _is_locked(error):
+        return kind_of_status(error.response.status_code)
+    if isinstance(error, (*TIMEOUTS, httpx.TransportError)) or _is_locked(error):
         return "transient"
-    return "recoverable" if isinstance(error, _UNUSABLE) else "permanent"
+    return "recoverable" if isinstance(error, (*_UNUSABLE, *_LIMITS)) else "permanent"
+
+
+def kind_of_status(status: int) -> Kind:
+    """Of an HTTP status that says no."""
+    if status == httpx.codes.TOO_MANY_REQUESTS:
+        return "recoverable"
+    return "transient" if status in _PASSING_STATUS else "permanent"
 
 
 def _is_locked(error: BaseException) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from unified_flow.errors import CircuitOpenError
+from unified_flow.errors import CircuitOpenError, PipelineTimeoutError
 from unified_flow.policies import Failure
 from unified_flow.policies.kinds import kind_of
 
@@ -41,7 +41,9 @@ def again_after_s(failure: Failure, *, attempts: int, first_s: float) -> float |
     """Seconds until the next of `attempts` tries in all: `first_s`, then twice as long each time,
     and never less than the server asks for. None if no try is left, or none would help, or it
     would come too late."""
-    if kind_of(failure) == "permanent":
+    # Both may pass later, but not within this turn, which has no time left or knows it beforehand.
+    hopeless = isinstance(failure.error, PipelineTimeoutError | CircuitOpenError)
+    if hopeless or kind_of(failure.error) == "permanent":
         return None
     from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt, wait_exponential
 

@@ -16,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from interventions.redaction import redact_text
 from interventions.secret_keys import Name, read_name
-from unified_flow.classify import ERROR_TYPES, Classification
+from unified_flow.classify import Classification
 from unified_flow.events import now, stamp
+from unified_flow.policies.kinds import kind_of
 
 SHORTEST_SECRET = 8  # a shorter value of a variable would be found in ordinary words
 _TRACE = re.compile(r"Traceback|File \"|^\s+at .{1,200}:\d+", re.MULTILINE)
@@ -108,22 +109,20 @@ def error_context(
     **more: Any,
 ) -> ErrorContext:
     """What is known of a failure. `more` goes to the log."""
+    error_type = ErrorType(meaning.error_type)
     return ErrorContext(
-        error_type=ErrorType(meaning.error_type),
+        error_type=error_type,
         original_error=redact_text(f"{type(error).__name__}: {error}"),
         user_safe_message=safe_message,
-        retry_able=is_transient(meaning.category, meaning.code),
+        retry_able=may_pass(error_type, kind_of(error)),
         log_details={"timestamp": stamp(now()), "request_id": request_id, **more},
     )
 
 
-def is_transient(category: str, code: str) -> bool:
-    """Whether asking again may help: a network, a model that was down or slow, a limit."""
-    return (
-        ERROR_TYPES.get(category) in ("network", "database")
-        or category in ("llm_error", "tool_timeout", "http_error")
-        or code == "RATE_LIMITED"
-    )
+def may_pass(error_type: ErrorType, kind: str | None) -> bool:
+    """Whether asking again may help. The document takes whatever the network does for transient;
+    what nobody has sorted (None) counts for no more than that."""
+    return error_type is ErrorType.NETWORK_ERROR or kind in ("transient", "recoverable")
 
 
 def _holds_a_secret(text: str, environ: Mapping[str, str]) -> bool:
