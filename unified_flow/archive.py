@@ -35,10 +35,12 @@ class TurnArchive:
         """
         folder = self.folders.path(turn_id)
         try:
+            size = (folder / NAME).stat().st_size
             turn = _read_back(folder)
             if turn.status == "running" and turn.turn_id and not is_held(folder / NAME):
                 # It may have come to its end between the look at the journal and at its lock.
-                turn = _read_back(folder)
+                if (folder / NAME).stat().st_size != size:
+                    turn = _read_back(folder)
                 if turn.status == "running":
                     turn = turn.interrupted()
         except FileNotFoundError:
