@@ -54,6 +54,9 @@ def offered(home: Path, line: str) -> str:
         ("resume 1", "1"),
         ("replay 1", "1"),
         ("turns abandon 1", "1"),
+        ("resume 1 --from p", "planner"),
+        ("serve --policy g", "graceful"),
+        ("ask x --allow-tool m", "memory.create"),
     ],
 )
 def test_names_are_completed(used: Path, line: str, expected: str) -> None:
@@ -69,3 +72,15 @@ def test_nothing_is_offered_and_nothing_said_where_nothing_can_be_read(home: Pat
     (home / "unified_flow.toml").write_text("model = \n")
     assert offered(home, "ask --model l").split() == []
     assert offered(home, "memory delete m").split() == []
+
+
+@pytest.mark.parametrize("line", ["index d", "ask x --docs d", "serve --docs d"])
+def test_files_are_left_to_bash_and_offered_to_fish(home: Path, docs: Path, line: str) -> None:
+    assert offered(home, line).split() == [], "so that complete -o default offers files"
+    env = os.environ | {
+        "_UNIFIED_FLOW_COMPLETE": "complete_fish",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TYPER_COMPLETE_ARGS": f"unified-flow {line}",
+    }
+    given = {"env": env, "cwd": docs.parent, "capture_output": True, "text": True}
+    assert forked.run([BIN], **given, check=False).stdout.split() == ["docs/"]

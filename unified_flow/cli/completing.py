@@ -3,6 +3,7 @@ server asked, no tool's module imported; where something cannot be read, nothing
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -87,6 +88,31 @@ def collection_names(ctx: typer.Context, incomplete: str) -> list[str]:
     from unified_flow.retrieval.collections import names
 
     return _fitting(names(index_folder(_home(ctx))), incomplete)
+
+
+def paths(incomplete: str) -> list[str]:
+    """Files and folders. bash and zsh know them themselves, where nothing is offered, and know
+    better when a word is to be closed; fish does not."""
+    if os.environ.get("_UNIFIED_FLOW_COMPLETE") != "complete_fish":
+        return []
+    typed = Path(incomplete).expanduser()
+    folder = typed if incomplete.endswith("/") else typed.parent
+    shown = incomplete[: incomplete.rfind("/") + 1]
+    try:
+        found = [f"{shown}{each.name}{'/' * each.is_dir()}" for each in folder.iterdir()]
+    except OSError:
+        return []
+    return _fitting(found, incomplete)[:MOST]
+
+
+def policies(incomplete: str) -> list[str]:
+    return _fitting(("fail_fast", "graceful", "silent"), incomplete)
+
+
+def phase_names(incomplete: str) -> list[str]:
+    from unified_flow.phases import NAMES
+
+    return [name for name in NAMES if name.startswith(incomplete)]
 
 
 def _home(ctx: typer.Context) -> Path:

@@ -11,7 +11,7 @@ import typer
 
 from interventions.cli.screen import note, say
 from interventions.plaintext import clean
-from unified_flow.cli import options
+from unified_flow.cli import completing, options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import counted
 
@@ -29,6 +29,7 @@ def index(
         typer.Argument(
             help="Files, folders and web pages [default: as configured].",
             click_type=click.Path(path_type=str),
+            autocompletion=completing.paths,
         ),
     ] = None,
     collection: options.CollectionName = None,

@@ -9,7 +9,7 @@ import click
 import typer
 
 from interventions.cli.options import AsJson, AsJsonl, Grant, Home
-from unified_flow.cli.completing import collection_names, model_names
+from unified_flow.cli.completing import collection_names, model_names, paths, tool_names
 
 __all__ = [
     "AllowTools",
@@ -32,8 +32,9 @@ Docs = Annotated[
     typer.Option(
         help="File, folder or web page to answer from; may be given again.",
         show_default=False,
-        # As text: a path would swallow a slash of an address. The shell completes paths still.
+        # As text: a path would swallow a slash of an address.
         click_type=click.Path(path_type=str),
+        autocompletion=paths,
     ),
 ]
 CollectionName = Annotated[
@@ -78,6 +79,7 @@ AllowTools = Annotated[
         "--allow-tool",
         metavar="PATTERN",
         help="A tool that may write or use the network, such as 'time.*'; may be given again.",
+        autocompletion=tool_names,
         show_default=False,
     ),
 ]

@@ -13,7 +13,7 @@ from interventions.cli.screen import note, say
 from interventions.entry import short_id
 from interventions.plaintext import one_line
 from unified_flow.cli import options
-from unified_flow.cli.completing import turn_numbers
+from unified_flow.cli.completing import phase_names, turn_numbers
 from unified_flow.cli.exits import exits, refused_as_json
 from unified_flow.cli.screen import on_terminal
 
@@ -38,6 +38,7 @@ def resume(
         typer.Option(
             "--from",
             metavar="PHASE",
+            autocompletion=phase_names,
             help="Go back: drop what this phase and those after it had found.",
         ),
     ] = None,

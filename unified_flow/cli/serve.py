@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from unified_flow.cli import options
+from unified_flow.cli.completing import policies
 from unified_flow.cli.exits import exits
 
 
@@ -25,7 +26,11 @@ def serve(
     api_key_env: options.ApiKeyEnv = None,
     api_key_file: options.ApiKeyFile = None,
     policy: Annotated[
-        str | None, typer.Option(help="What a failure does: fail_fast, or graceful for end users.")
+        str | None,
+        typer.Option(
+            help="What a failure does: fail_fast, or graceful for end users.",
+            autocompletion=policies,
+        ),
     ] = None,
     tool_modules: options.ToolModules = None,
     allow_tools: options.AllowTools = None,
