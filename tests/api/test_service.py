@@ -294,6 +294,20 @@ def test_a_turn_is_retried_from_the_phase_that_failed(failing: Service) -> None:
     assert failing.triage("GET", "/turns/99").status_code == 404
 
 
+def test_a_damaged_journal_is_unavailable_however_often_somebody_looks(failing: Service) -> None:
+    (waiting,) = failing.triage("GET", "/interventions").json()["interventions"]
+    (journal,) = (failing.home / "shared_state/turns").rglob("journal.jsonl")
+    journal.write_bytes(b'{"no": "event"}\n' + journal.read_bytes())
+    for _ in range(2):
+        answer = failing.triage("GET", f"/turns/{waiting['turn_id']}")
+        assert (answer.status_code, answer.json()["code"]) == (503, "INTERNAL_ERROR")
+        assert str(failing.home) not in answer.text
+    again = failing.triage("POST", f"/interventions/{waiting['id']}/retry", json={})
+    assert (again.status_code, again.json()["code"]) == (409, "VALIDATION_ERROR")
+    left = failing.triage("GET", "/interventions").json()["interventions"]
+    assert [entry["id"] for entry in left] == [waiting["id"]], "and nobody hears of it anew"
+
+
 def test_bad_transitions_are_refused(failing: Service) -> None:
     (waiting,) = failing.triage("GET", "/interventions").json()["interventions"]
     path = f"/interventions/{waiting['id']}"
@@ -301,6 +315,8 @@ def test_bad_transitions_are_refused(failing: Service) -> None:
         ("resolve", {"note": ""}),
         ("snooze", {}),
         ("snooze", {"duration": "soon"}),
+        ("snooze", {"duration": "9999999d"}),
+        ("resolve", {"note": " "}),
         ("resolve", {"note": "x", "colour": "red"}),
     ):
         answer = failing.triage("POST", f"{path}/{action}", json=body)

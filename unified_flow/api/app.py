@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -23,6 +24,7 @@ from unified_flow.api import completions, guardrails, query, triage, turns, upke
 from unified_flow.api import problem as problems
 from unified_flow.api.context import Serving, one_too_many
 from unified_flow.api.cors import Cors
+from unified_flow.api.exceptions import PROBLEMS, of_exception
 from unified_flow.api.facts import Facts, RequestLog, facts_of
 from unified_flow.api.gate import LOOPBACK_NAMES, OPEN_PATHS, Gate, facts_in, write_line
 from unified_flow.api.metrics import Metrics
@@ -37,6 +39,8 @@ from unified_flow.config_tables import ServeSettings
 from unified_flow.errors import ConfigError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.services import Services
+
+logger = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _FORM = ("missing", "extra_forbidden", "model_attributes_type")
@@ -75,6 +79,8 @@ def make_app(services: Services) -> FastAPI:
     app.add_exception_handler(ProblemError, _refused)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _wrong)
+    for known in PROBLEMS:
+        app.add_exception_handler(known, _known)
     # The last one added stands outermost.
     app.add_middleware(
         Gate,
@@ -169,6 +175,14 @@ async def _refused(request: Request, exc: Exception) -> Response:
     if exc.headers:
         response.headers.update(exc.headers)  # Allow, of a method that is not
     return response
+
+
+async def _known(request: Request, exc: Exception) -> Response:
+    problem, facts = of_exception(exc), request.state.facts
+    if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        said = one_line(redact_text(f"{type(exc).__name__}: {exc}"))
+        logger.warning("request %s: %s", facts.request_id, said)
+    return response_of(problem, facts)
 
 
 async def _wrong(request: Request, exc: Exception) -> Response:

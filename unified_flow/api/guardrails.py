@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -15,7 +13,6 @@ from unified_flow.api import problem as problems
 from unified_flow.api.context import Served, Serving, for_triage
 from unified_flow.api.rendering import ProblemError
 from unified_flow.api.schemas import errors
-from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.guardrails.decision import of_rules
 from unified_flow.guardrails.editing import merged, missing, without, written
 from unified_flow.guardrails.opening import decision_object
@@ -35,8 +32,7 @@ MOST_RULES = 100_000
 
 def whose(user_id: Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARS)]) -> str:
     """The user as the flow knows them."""
-    with _told():
-        return checked_user(user_id)
+    return checked_user(user_id)
 
 
 UserId = Annotated[str, Depends(whose)]
@@ -88,78 +84,68 @@ class TriedMessage(BaseModel):
 
 @router.get("/rules", response_model=dict[str, Any])
 def all_rules(serving: Served) -> Any:
-    with _told():
-        return {
-            "rules": [
-                each.as_row() for each in serving.flow.services.guardrails.store().all_rules()
-            ]
-        }
+    return {
+        "rules": [each.as_row() for each in serving.flow.services.guardrails.store().all_rules()]
+    }
 
 
 @router.get("/rules/{user_id}", response_model=dict[str, Any])
 def rules_of(serving: Served, user_id: UserId) -> Any:
-    with _told():
-        return _existing(serving, user_id).as_row()
+    return _existing(serving, user_id).as_row()
 
 
 @router.put("/rules/{user_id}", response_model=dict[str, Any])
 def replace_rules(serving: Served, user_id: UserId, given: Annotated[Rules, Body()]) -> Any:
     """In the place of those that there were; they hold from the next message on."""
-    with _told():
-        wanted = UserRules(user_id=user_id, **given.model_dump())
-        kept = serving.flow.services.guardrails.store().change(
-            user_id, lambda before: wanted.model_copy(update={"version": before.version})
-        )
-        return kept.as_row()
+    wanted = UserRules(user_id=user_id, **given.model_dump())
+    kept = serving.flow.services.guardrails.store().change(
+        user_id, lambda before: wanted.model_copy(update={"version": before.version})
+    )
+    return kept.as_row()
 
 
 @router.post("/rules/import", response_model=dict[str, Any])
 def import_rules(serving: Served, given: Annotated[ImportedRules, Body()]) -> Any:
     """Add what `GET /rules` gave to the rules that are there; a switch that is left out stays."""
-    with _told():
-        rows = [each.model_dump(exclude_unset=True) for each in given.rules]
-        wanted = [UserRules(**row | {"user_id": checked_user(row["user_id"])}) for row in rows]
-        store = serving.flow.services.guardrails.store()
-        kept = [store.change(more.user_id, partial(merged, more=more)) for more in wanted]
-        return {"rules": [each.as_row() for each in kept]}
+    rows = [each.model_dump(exclude_unset=True) for each in given.rules]
+    wanted = [UserRules(**row | {"user_id": checked_user(row["user_id"])}) for row in rows]
+    store = serving.flow.services.guardrails.store()
+    kept = [store.change(more.user_id, partial(merged, more=more)) for more in wanted]
+    return {"rules": [each.as_row() for each in kept]}
 
 
 @router.post("/rules/{user_id}/add", response_model=dict[str, Any])
 def add_rules(serving: Served, user_id: UserId, given: Annotated[AddedRules, Body()]) -> Any:
     """Words are keywords, several words a phrase. They hold from the next message on."""
-    with _told():
-        more = written(user_id, given.rules, escalates=given.escalate)
-        store = serving.flow.services.guardrails.store()
-        return store.change(user_id, partial(merged, more=more)).as_row()
+    more = written(user_id, given.rules, escalates=given.escalate)
+    store = serving.flow.services.guardrails.store()
+    return store.change(user_id, partial(merged, more=more)).as_row()
 
 
 @router.post("/rules/{user_id}/remove", response_model=dict[str, Any])
 def remove_rules(serving: Served, user_id: UserId, given: Annotated[UnwantedRules, Body()]) -> Any:
     """However they are written: SPAM is spam. All of them, or none if the user lacks one (404)."""
-    with _told():
-        if missing(_existing(serving, user_id), given.rules):
-            raise ProblemError(problems.of_status(404))
-        store = serving.flow.services.guardrails.store()
-        return store.change(user_id, partial(without, unwanted=given.rules)).as_row()
+    if missing(_existing(serving, user_id), given.rules):
+        raise ProblemError(problems.of_status(404))
+    store = serving.flow.services.guardrails.store()
+    return store.change(user_id, partial(without, unwanted=given.rules)).as_row()
 
 
 @router.delete("/rules/{user_id}", response_model=dict[str, Any])
 def forget_rules(serving: Served, user_id: UserId) -> Any:
     """The user has no rules any more; what was decided stays."""
-    with _told():
-        if not serving.flow.services.guardrails.store().forget(user_id):
-            raise ProblemError(problems.of_status(404))
+    if not serving.flow.services.guardrails.store().forget(user_id):
+        raise ProblemError(problems.of_status(404))
     return {"user_id": user_id}
 
 
 @router.post("/rules/{user_id}/test", response_model=dict[str, Any])
 def try_rules(serving: Served, user_id: UserId, message: Annotated[TriedMessage, Body()]) -> Any:
     """What the rules make of a message. Moderation is not asked, nothing is recorded."""
-    with _told():
-        ready = Rulebook(serving.flow.services.guardrails.store()).of(user_id)
-        if ready is None:
-            raise ProblemError(problems.of_status(404))
-        result = of_rules(ready.rules, ready.matcher, message.channel, message.text)
+    ready = Rulebook(serving.flow.services.guardrails.store()).of(user_id)
+    if ready is None:
+        raise ProblemError(problems.of_status(404))
+    result = of_rules(ready.rules, ready.matcher, message.channel, message.text)
     return result.as_state() | {"matched_rule": result.matched_rule}
 
 
@@ -171,29 +157,17 @@ def decisions(
     decision: Choice | None = None,
 ) -> Any:
     """The latest, newest first; redacted."""
-    with _told():
-        user_id = checked_user(user_id) if user_id is not None else None
-        found = serving.flow.services.guardrails.store().decisions(
-            limit=limit, user_id=user_id, decision=decision
-        )
+    user_id = checked_user(user_id) if user_id is not None else None
+    found = serving.flow.services.guardrails.store().decisions(
+        limit=limit, user_id=user_id, decision=decision
+    )
     return {"decisions": [decision_object(each) for each in found]}
 
 
 @router.get("/guardrails/stats", response_model=dict[str, Any])
 def stats(serving: Served, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Any:
     """Blocks a day by rule, how often a model was asked again, silent failures."""
-    with _told():
-        return asdict(summed(serving.flow.services.guardrails.store().by_day(days), days))
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except InputError as exc:
-        raise ProblemError(problems.invalid("field_wrong", 400, exc.field)) from exc
-    except (RetrievalError, ConfigError) as exc:
-        raise ProblemError(problems.unavailable()) from exc
+    return asdict(summed(serving.flow.services.guardrails.store().by_day(days), days))
 
 
 def _existing(serving: Serving, user_id: str) -> UserRules:

@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from interventions.entry import Entry
-from interventions.errors import NotFoundError, QueueError
+from interventions.errors import NotFoundError
 from unified_flow.api import problem as problems
 from unified_flow.api.context import Serving
 from unified_flow.api.rendering import ProblemError
 from unified_flow.api.running import unless_cancelled
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.resuming.errors import NotResumableError, TurnBusyError
+from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.run import Resumption, flow_of, load, resume_turn
 from unified_flow.turn import Turn
 
@@ -27,7 +27,8 @@ async def retried(
     serving: Serving, entry: Entry, *, note: str | None, by: str | None, via: str
 ) -> dict[str, Any]:
     """How its turn ended, whose intervention is closed if it got past that phase, as it is by the
-    command. Raises ProblemError if it failed again or cannot go on."""
+    command. Raises ProblemError if it failed again, and what `exceptions.py` knows if it cannot go
+    on."""
     if not entry["turn_id"]:
         raise ProblemError(problems.invalid("retry_impossible", CONFLICT))
     wanted = Resumption(
@@ -43,12 +44,8 @@ async def retried(
         async with _flow_for(turn, flow) as suited:
             resuming = resume_turn(suited, turn.turn_id, wanted, observer=serving.metrics.observe)
             resumed = await unless_cancelled(resuming)
-    except TurnBusyError as exc:
-        raise ProblemError(problems.invalid("retry_busy", CONFLICT)) from exc
-    except (NotResumableError, NotFoundError, ConfigError, InputError, RetrievalError) as exc:
-        raise ProblemError(problems.invalid("retry_impossible", CONFLICT)) from exc
-    except QueueError as exc:
-        raise ProblemError(problems.unavailable()) from exc
+    except (NotFoundError, ConfigError, InputError, RetrievalError) as exc:
+        raise NotResumableError(str(exc)) from exc  # the turn is what is wrong, not the request
     if resumed.failed and not resumed.passed:
         raise ProblemError(problems.invalid("retry_failed", CONFLICT))
     return {"status": resumed.status, "turn_id": turn.turn_id}

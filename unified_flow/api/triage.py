@@ -12,13 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from interventions.cli.view import entry_view
 from interventions.durations import parse_duration
 from interventions.entry import Entry, worst_first
-from interventions.errors import (
-    AmbiguousIdError,
-    ConflictError,
-    NotFoundError,
-    QueryError,
-    QueueError,
-)
 from interventions.query import parse
 from interventions.queue import InterventionQueue
 from interventions.redaction import redact
@@ -95,44 +88,39 @@ def list_interventions(
 ) -> Any:
     """What waits, the worst and newest first; with `is:any` or `is:resolved` others, too."""
 
-    def look(queue: InterventionQueue) -> Any:
-        now = utc_now()
-        found = parse(query).select(list(queue.entries()), now)
-        shown = worst_first(found)[:limit]
-        return {"interventions": [redact(entry_view(entry, now)) for entry in shown]}
-
-    return _told(serving, look)
+    now = utc_now()
+    found = parse(query).select(list(serving.flow.services.queue.entries()), now)
+    shown = worst_first(found)[:limit]
+    return {"interventions": [redact(entry_view(entry, now)) for entry in shown]}
 
 
 @router.get("/health", response_model=dict[str, Any])
 def queue_health(serving: Served) -> Any:
     """As `interventions health --json`."""
-    return _told(serving, lambda queue: queue.health())
+    return serving.flow.services.queue.health()
 
 
 @router.get("/{intervention_id}", response_model=dict[str, Any])
 def show(serving: Served, intervention_id: Id) -> Any:
     """One, with its traceback, context and evidence."""
-    return _told(serving, lambda queue: _view(queue.find(intervention_id)))
+    return _view(serving.flow.services.queue.find(intervention_id))
 
 
 @router.get("/{intervention_id}/journal", response_model=list[dict[str, Any]])
 def journal(serving: Served, intervention_id: Id) -> Any:
     """Who did what when, oldest first."""
-    return _told(serving, lambda queue: queue.journal(queue.find(intervention_id)["id"]))
+    queue = serving.flow.services.queue
+    return queue.journal(queue.find(intervention_id)["id"])
 
 
 @router.post("/{intervention_id}/resolve", response_model=dict[str, Any])
 def resolve(serving: Served, intervention_id: Id, action: Annotated[Resolving, Body()]) -> Any:
-    return _told(
-        serving,
-        lambda q: _view(q.resolve(intervention_id, action.note, **_who(action))),
-    )
+    return _changed(serving, lambda q: q.resolve(intervention_id, action.note, **_who(action)))
 
 
 @router.post("/{intervention_id}/dismiss", response_model=dict[str, Any])
 def dismiss(serving: Served, intervention_id: Id, action: Annotated[Dismissing, Body()]) -> Any:
-    return _told(serving, lambda q: _view(q.dismiss(intervention_id, action.note, **_who(action))))
+    return _changed(serving, lambda q: q.dismiss(intervention_id, action.note, **_who(action)))
 
 
 @router.post("/{intervention_id}/snooze", response_model=dict[str, Any])
@@ -140,33 +128,28 @@ def snooze(serving: Served, intervention_id: Id, action: Annotated[Snoozing, Bod
     duration = parse_duration(action.duration) if action.duration is not None else None
     if action.duration is not None and duration is None:
         raise ProblemError(problems.invalid("field_wrong", field_name="duration"))
-    return _told(
+    return _changed(
         serving,
-        lambda q: _view(
-            q.snooze(
-                intervention_id,
-                duration=duration,
-                until_n_more=action.until_n_more,
-                **_who(action),
-            )
+        lambda q: q.snooze(
+            intervention_id, duration=duration, until_n_more=action.until_n_more, **_who(action)
         ),
     )
 
 
 @router.post("/{intervention_id}/reopen", response_model=dict[str, Any])
 def reopen(serving: Served, intervention_id: Id, action: Annotated[Action, Body()]) -> Any:
-    return _told(serving, lambda q: _view(q.reopen(intervention_id, **_who(action))))
+    return _changed(serving, lambda q: q.reopen(intervention_id, **_who(action)))
 
 
 @router.post("/{intervention_id}/assign", response_model=dict[str, Any])
 def assign(serving: Served, intervention_id: Id, action: Annotated[Assigning, Body()]) -> Any:
-    return _told(serving, lambda q: _view(q.assign(intervention_id, action.owner, **_who(action))))
+    return _changed(serving, lambda q: q.assign(intervention_id, action.owner, **_who(action)))
 
 
 @router.post("/{intervention_id}/undo", response_model=dict[str, Any])
 def undo(serving: Served, intervention_id: Id, action: Annotated[Action, Body()]) -> Any:
     """Take back the last transition."""
-    return _told(serving, lambda q: _view(q.undo(intervention_id, **_who(action))[1]))
+    return _changed(serving, lambda q: q.undo(intervention_id, **_who(action))[1])
 
 
 @router.post("/{intervention_id}/retry", response_model=dict[str, Any], responses=errors(429))
@@ -177,11 +160,8 @@ async def retry_turn(
     action: Annotated[Retrying, Body()],
 ) -> Any:
     """Let its turn go on from the phase that failed. 409 if it fails again, or is closed."""
-
-    def look(queue: InterventionQueue) -> Any:
-        return to_be_retried(queue, intervention_id, action.expected_version)
-
-    entry = await asyncio.to_thread(_told, serving, look)
+    queue = serving.flow.services.queue
+    entry = await asyncio.to_thread(to_be_retried, queue, intervention_id, action.expected_version)
     work = retried(serving, entry, note=action.note, by=action.by, via=VIA)
     return await serving.running.while_connected(work, request.receive)
 
@@ -194,19 +174,10 @@ def _who(action: Action) -> dict[str, Any]:
     return {"by": action.by, "via": VIA, "expected_version": action.expected_version}
 
 
-def _told(serving: Serving, work: Callable[[InterventionQueue], Any]) -> Any:
-    """What the queue said, or the problem that it is to the client."""
+def _changed(serving: Serving, change: Callable[[InterventionQueue], Entry]) -> Any:
+    """How it stands after a transition. Raises ProblemError for one that cannot be meant, such as a
+    snooze beyond the last year."""
     try:
-        return work(serving.flow.services.queue)
-    except AmbiguousIdError as exc:
-        raise ProblemError(problems.invalid("status_409", 409)) from exc
-    except NotFoundError as exc:
-        raise ProblemError(problems.of_status(404)) from exc
-    except ConflictError as exc:
-        raise ProblemError(problems.of_status(409)) from exc
-    except QueryError as exc:
-        raise ProblemError(problems.invalid("field_wrong", field_name="query")) from exc
+        return _view(change(serving.flow.services.queue))
     except ValueError as exc:
-        raise ProblemError(problems.invalid("status_400")) from exc
-    except QueueError as exc:
-        raise ProblemError(problems.unavailable()) from exc
+        raise ProblemError(problems.of_status(400)) from exc
