@@ -29,6 +29,7 @@ from unified_flow.retrieval import Passage
 from unified_flow.routing import Step
 from unified_flow.sections import written
 from unified_flow.services import Services
+from unified_flow.settling import ended
 from unified_flow.where import Where
 
 logger = logging.getLogger(__name__)
@@ -144,7 +145,9 @@ class _Visit:
         try:
             self._told = await _told_in_time(telling, failure, ledger, services)
         except asyncio.CancelledError:
-            self._told = await _whatever_happens(telling)
+            with suppress(asyncio.CancelledError):
+                await ended(telling)
+            self._told = telling.result()
             raise
         return self._told
 
@@ -200,14 +203,6 @@ async def _told_in_time(
     bounded = services.policy.bounds.pipeline_s is not None
     done, _ = await asyncio.wait({telling}, timeout=TELL_S if bounded else None)
     return telling.result() if done else untold(failure, ledger.turn, services)
-
-
-async def _whatever_happens(telling: asyncio.Task[Told]) -> Told:
-    """Its result, however often whoever waits for it is cancelled meanwhile."""
-    while not telling.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait({telling})
-    return telling.result()
 
 
 def _flush(ledger: Ledger) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from unified_flow.api.running import unless_cancelled
+from unified_flow.api.running import Running, cancelled, unless_cancelled
 
 
 async def _on_a_cancelled_future() -> None:
@@ -29,3 +29,32 @@ def test_who_is_cancelled_is_cancelled() -> None:
         return task.cancelled()
 
     assert asyncio.run(run())
+
+
+async def _slow_to_end(release: asyncio.Event, done: list[str]) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await release.wait()
+        done.append("journalled")
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["one turn", "the service"])
+def test_who_ends_a_turn_and_is_cancelled_goes_when_it_has_ended(whole: bool) -> None:
+    async def run() -> tuple[bool, list[str]]:
+        release, done, running = asyncio.Event(), list[str](), Running(2)
+        turns = [running.start(_slow_to_end(release, done)) for _ in range(1 + whole)]
+        await asyncio.sleep(0)
+        ending = asyncio.create_task(running.end() if whole else cancelled(turns[0]))
+        for _ in range(3):
+            await asyncio.sleep(0)
+            ending.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not ending.done(), "the turn has not ended"
+        release.set()
+        await asyncio.wait({ending})
+        assert all(turn.done() for turn in turns)
+        return ending.cancelled(), done
+
+    assert asyncio.run(run()) == (True, ["journalled"] * (1 + whole))

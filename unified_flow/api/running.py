@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ from starlette.types import Receive
 from unified_flow.api import problem as problems
 from unified_flow.api.problem import CLIENT_CLOSED
 from unified_flow.api.rendering import ProblemError
+from unified_flow.settling import ended
 
 T = TypeVar("T")
 
@@ -72,15 +72,15 @@ class Running:
     async def end(self) -> None:
         """Stop: nothing runs any more when this returns."""
         self.stopping = True
-        while self._tasks:
-            await asyncio.gather(*map(cancelled, list(self._tasks)))
+        self.cancel_all()
+        await ended(*self._tasks)
 
 
 async def cancelled(task: asyncio.Task[Any]) -> None:
-    """Cancel it and wait until it has ended; how it ended is told where it was begun."""
+    """Cancel it and wait until it has ended; how it ended is told where it was begun. Raises
+    CancelledError after that, if who waits was cancelled too."""
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await asyncio.wait({task})
+    await ended(task)
 
 
 async def unless_cancelled(work: Awaitable[T]) -> T:
