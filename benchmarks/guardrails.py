@@ -23,7 +23,7 @@ from unified_flow.guardrails.matching import Matcher, Rule
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.store import store_of
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 ENGLISH = "The quick brown fox jumps over the lazy dog, and then it takes a rest by the river. "

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from unified_flow.config import EMBEDDED
+from unified_flow.config.settings import EMBEDDED
 from unified_flow.errors import ModelError
 from unified_flow.evaluation.corpus import corpus_of
 from unified_flow.evaluation.datasets import Question, draw, read_dataset
@@ -37,7 +37,9 @@ from unified_flow.models.embedded.passages import passages_of
 from unified_flow.models.embedded.plan import plan
 from unified_flow.models.embedded.reflect import reflect
 from unified_flow.models.reply import parse_reply
-from unified_flow.results import (
+from unified_flow.services import Services
+from unified_flow.text import sentences
+from unified_flow.turns.results import (
     Draft,
     Plan,
     QueryAnalysis,
@@ -46,9 +48,7 @@ from unified_flow.results import (
     ToolResult,
     Verdict,
 )
-from unified_flow.sections import Sections
-from unified_flow.services import Services
-from unified_flow.text import sentences
+from unified_flow.turns.sections import Sections
 from unified_flow.wiring import wire
 
 T = TypeVar("T", bound=BaseModel)

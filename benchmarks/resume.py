@@ -14,9 +14,9 @@ from time import perf_counter
 
 from turn import NOTHING, beginning
 
-from unified_flow.events import AnyEvent, ModelCalled, PhaseCompleted, PhaseStarted
-from unified_flow.ledger import Ledger
 from unified_flow.resuming.run import Resumption, flow_of, load, resume_turn
+from unified_flow.turns.events import AnyEvent, ModelCalled, PhaseCompleted, PhaseStarted
+from unified_flow.turns.ledger import Ledger
 from unified_flow.wiring import wire
 
 BYTES = 1_000_000

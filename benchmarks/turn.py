@@ -20,10 +20,11 @@ from typing import Any
 
 from floor import Syncs, floor
 
-from unified_flow import phases, results
-from unified_flow.events import TurnStarted
+from unified_flow import phases
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases import NAMES
+from unified_flow.turns import results
+from unified_flow.turns.events import TurnStarted
 from unified_flow.wiring import wire
 
 CHECKS = {

@@ -35,9 +35,9 @@ from statistics import fmean, median
 from time import perf_counter
 from typing import Any
 
-from unified_flow.documents import Documents, open_documents
 from unified_flow.evaluation.statistics import bootstrap, interval
 from unified_flow.retrieval import Passage
+from unified_flow.retrieval.documents import Documents, open_documents
 from unified_flow.text import terms
 
 LIMIT = 8

@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from interventions.admission import Admission, AdmissionKind, Limits
     from interventions.api import (
         check_queue_health,
         create_intervention_request,
@@ -30,14 +29,15 @@ if TYPE_CHECKING:
         StorageError,
     )
     from interventions.home import find_home
-    from interventions.memory_store import MemoryStore
+    from interventions.putting.admission import Admission, AdmissionKind, Limits
     from interventions.queue import InterventionQueue
-    from interventions.redaction import redact, redact_text
     from interventions.request import InterventionRequest, InterventionType, Severity
+    from interventions.secrets.redaction import redact, redact_text
+    from interventions.storage.memory_store import MemoryStore
 
 _HOME_OF = {
-    "Admission": "admission",
-    "AdmissionKind": "admission",
+    "Admission": "putting.admission",
+    "AdmissionKind": "putting.admission",
     "AmbiguousIdError": "errors",
     "ConflictError": "errors",
     "CorruptQueueError": "errors",
@@ -45,9 +45,9 @@ _HOME_OF = {
     "InterventionRequest": "request",
     "InterventionType": "request",
     "LimitError": "errors",
-    "Limits": "admission",
+    "Limits": "putting.admission",
     "LockTimeoutError": "errors",
-    "MemoryStore": "memory_store",
+    "MemoryStore": "storage.memory_store",
     "NoResumerError": "errors",
     "NotFoundError": "errors",
     "QueryError": "errors",
@@ -58,8 +58,8 @@ _HOME_OF = {
     "create_intervention_request": "api",
     "find_home": "home",
     "intervene": "boundary",
-    "redact": "redaction",
-    "redact_text": "redaction",
+    "redact": "secrets.redaction",
+    "redact_text": "secrets.redaction",
     "resolve_intervention": "api",
 }
 

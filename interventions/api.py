@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interventions.health import Health
 from interventions.queue import InterventionQueue
+from interventions.upkeep.health import Health
 
 if TYPE_CHECKING:
     from interventions.request import InterventionRequest
@@ -55,7 +55,7 @@ def _queue(home: Path | str | None) -> InterventionQueue:
 
 
 def _request(fields: dict[str, Any], home: Path) -> InterventionRequest:
-    from interventions.capture import capture
+    from interventions.putting.capture import capture
     from interventions.request import InterventionRequest
 
     given = {"session_id": "unknown", "turn_id": 0, "error_message": "", **fields}

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from interventions.admission import Admission, AdmissionKind
-from interventions.errorlog import log_emergency
 from interventions.errors import SettingsError
-from interventions.prepare import FOREIGN, Prepared, prepare_anything
+from interventions.putting.admission import Admission, AdmissionKind
+from interventions.putting.errorlog import log_emergency
+from interventions.putting.prepare import FOREIGN, Prepared, prepare_anything
 from interventions.queue import InterventionQueue
 from interventions.settings import queue_at
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from interventions.plaintext import one_line
 from interventions.timestamps import from_text
+from interventions.view.plaintext import one_line
 
 Entry = dict[str, Any]
 

@@ -11,21 +11,21 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interventions import transitions
-from interventions.admission import Admission, Limits
-from interventions.admitting import admit_again
-from interventions.changing import Changes
+from interventions.closing import transitions
+from interventions.closing.changing import Changes
+from interventions.closing.transitions import Actor
 from interventions.entry import Entry
-from interventions.errorlog import log_emergency, log_failure
 from interventions.errors import StorageError
 from interventions.home import find_home
-from interventions.notifications import notify
-from interventions.prepare import FOREIGN, MAX_MESSAGE, Prepared, prepare, prepare_anything
-from interventions.putlog import log_admission
+from interventions.putting.admission import Admission, Limits
+from interventions.putting.admitting import admit_again
+from interventions.putting.errorlog import log_emergency, log_failure
+from interventions.putting.notifications import notify
+from interventions.putting.prepare import FOREIGN, MAX_MESSAGE, Prepared, prepare, prepare_anything
+from interventions.putting.putlog import log_admission
 from interventions.queue_reader import QueueReader
-from interventions.redaction import redact_text
-from interventions.store import Outcome, Store, Transition
-from interventions.transitions import Actor
+from interventions.secrets.redaction import redact_text
+from interventions.storage.store import Outcome, Store, Transition
 
 if TYPE_CHECKING:
     from interventions.request import InterventionRequest
@@ -235,7 +235,7 @@ class InterventionQueue(QueueReader):
 
 
 def _file_store(home: Path) -> Store:
-    from interventions.file_store import FileStore
+    from interventions.storage.file_store import FileStore
 
     return FileStore(home)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interventions import lookup, transitions
-from interventions.admission import Limits
+from interventions.closing import lookup, transitions
 from interventions.entry import Entry, fingerprints, is_open
-from interventions.errorlog import Dropped
-from interventions.health import Health, health, past
-from interventions.store import Store, Transition
+from interventions.putting.admission import Limits
+from interventions.putting.errorlog import Dropped
+from interventions.storage.store import Store, Transition
 from interventions.timestamps import utc_now
+from interventions.upkeep.health import Health, health, past
 
 if TYPE_CHECKING:
     from interventions.request import InterventionRequest

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
-from interventions.capture import capture
-from interventions.environment import environment
-from interventions.fingerprint import FP_VERSION, fingerprint
 from interventions.ids import new_id
-from interventions.redaction import redact_text
+from interventions.putting.capture import capture
+from interventions.putting.environment import environment
+from interventions.putting.fingerprint import FP_VERSION, fingerprint
+from interventions.secrets.redaction import redact_text
 from interventions.timestamps import utc_now
 
 

@@ -18,9 +18,9 @@ from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from interventions.plaintext import clean
-from interventions.redaction import redact_text
+from interventions.secrets.redaction import redact_text
 from interventions.timestamps import utc_now
+from interventions.view.plaintext import clean
 from monitor.changes import Outcome
 from monitor.keys import key
 from monitor.screens.triage import TriageScreen

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interventions.archive import latest
 from interventions.entry import Entry
-from interventions.health import Past, past
-from interventions.jsonl import Tail, parse_line
+from interventions.storage.archive import latest
+from interventions.storage.jsonl import Tail, parse_line
+from interventions.upkeep.health import Past, past
 
 
 class Archived:

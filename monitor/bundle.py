@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from interventions.closing.lookup import similar
 from interventions.entry import Entry, complete, is_open
 from interventions.errors import QueueError
-from interventions.lookup import similar
 from interventions.queue import InterventionQueue
-from interventions.queue_format import decode
+from interventions.storage.queue_format import decode
 from monitor.snapshot import Background, Snapshot
 from monitor.source import Clock
 

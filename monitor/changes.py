@@ -8,10 +8,10 @@ from datetime import datetime
 
 from interventions.entry import Entry, is_open, names, state_of
 from interventions.errors import ConflictError, QueueError, StorageError
-from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
-from interventions.redaction import redact_text
-from interventions.resumers import RetryFailedError
+from interventions.retry.resumers import RetryFailedError
+from interventions.secrets.redaction import redact_text
+from interventions.view.plaintext import one_line
 
 VIA = "monitor"
 Change = Callable[[Entry], Entry]

@@ -1,7 +1,7 @@
 """Everything about one entry as styled text. Never markup: what failed may contain any brackets.
 
-What is said comes from `interventions.describe`, as in `interventions show`; the turn's ribbon,
-input and evidence are laid out here.
+What is said comes from `interventions.view.describe`, as in `interventions show`; the turn's
+ribbon, input and evidence are laid out here.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 from textual.content import Content
 
-from interventions.describe import Section, describe
 from interventions.entry import Entry, short_id
-from interventions.occurrences import stands_at
-from interventions.plaintext import clean, one_line
+from interventions.putting.occurrences import stands_at
+from interventions.view.describe import Section, describe
+from interventions.view.plaintext import clean, one_line
 from monitor import ribbon
 from monitor.snapshot import Background
 

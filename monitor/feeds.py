@@ -9,9 +9,9 @@ from typing import Any
 
 from interventions.entry import Entry
 from interventions.errors import NoResumerError, QueueError
-from interventions.plaintext import one_line
-from interventions.redaction import redact_text
-from interventions.turns import LiveTurn, TurnReader, find_turn_reader
+from interventions.retry.turns import LiveTurn, TurnReader, find_turn_reader
+from interventions.secrets.redaction import redact_text
+from interventions.view.plaintext import one_line
 from monitor.logtail import LogTail
 from monitor.source import Clock, Source
 

@@ -15,11 +15,11 @@ from interventions.entry import (
     state_of,
     worst_first,
 )
-from interventions.grouping import SEVERITY_WORDS, Group, grouped, marks, single
-from interventions.occurrences import stands_at
-from interventions.plaintext import one_line
-from interventions.query import Query
+from interventions.putting.occurrences import stands_at
 from interventions.timestamps import from_text
+from interventions.view.grouping import SEVERITY_WORDS, Group, grouped, marks, single
+from interventions.view.plaintext import one_line
+from interventions.view.query import Query
 from monitor.widgets.rows import Cell, Column, Row
 
 OPEN_COLUMNS = (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from interventions.home import lock_file
-from interventions.lock_holder import holders
+from interventions.storage.lock_holder import holders
 
 # A change takes milliseconds, and between two of them the lock is free.
 _LONG_S = 2.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from interventions.home import error_log
-from interventions.jsonl import Tail, parse_line
+from interventions.storage.jsonl import Tail, parse_line
 from monitor.source import Clock
 
 MOST_LINES = 500

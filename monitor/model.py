@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from interventions.entry import Entry, is_open
 from interventions.errors import QueryError
-from interventions.grouping import Group
-from interventions.query import parse
 from interventions.timestamps import from_text
+from interventions.view.grouping import Group
+from interventions.view.query import parse
 from monitor.listing import Sort, View, select
 from monitor.snapshot import Snapshot
 

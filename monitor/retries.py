@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from interventions.plaintext import one_line
-from interventions.redaction import redact_text
-from interventions.retrying import Outcome
-from interventions.turns import LiveTurn
+from interventions.retry.retrying import Outcome
+from interventions.retry.turns import LiveTurn
+from interventions.secrets.redaction import redact_text
+from interventions.view.plaintext import one_line
 from monitor import ribbon
 
 _MOST_TOLD = 6

@@ -8,7 +8,7 @@ from typing import Any
 
 from textual.content import Content
 
-from interventions.plaintext import one_line
+from interventions.view.plaintext import one_line
 
 _SHOWN = {
     "completed": ("✓", "$text-success"),

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from interventions.entry import Entry, is_open
-from interventions.health import Health
+from interventions.upkeep.health import Health
 
 
 class Kind(StrEnum):

@@ -13,15 +13,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from interventions.closing.lookup import closed_ones
 from interventions.entry import Entry
-from interventions.errorlog import Dropped
 from interventions.errors import CorruptQueueError, QueueError, StorageError
-from interventions.health import health
-from interventions.hints import for_home
 from interventions.home import archive_file, emergency_log, queue_file, state_folder
-from interventions.lookup import closed_ones
+from interventions.putting.errorlog import Dropped
 from interventions.queue import InterventionQueue
 from interventions.timestamps import utc_now
+from interventions.upkeep.health import health
+from interventions.view.hints import for_home
 from monitor.archived import Archived
 from monitor.locked import LockWatch
 from monitor.snapshot import Background, Kind, Snapshot, Trouble

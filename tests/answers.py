@@ -10,7 +10,7 @@ from typing import Any
 from interventions import InterventionQueue
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
-from unified_flow.results import (
+from unified_flow.turns.results import (
     Checks,
     Citation,
     Draft,

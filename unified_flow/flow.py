@@ -12,16 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from unified_flow.course import Course
 from unified_flow.errors import (
     NoTurnError,
     PhaseError,
     QueueFullError,
     RetrievalError,
 )
-from unified_flow.events import HistoryRead, TurnStarted
 from unified_flow.handler import handle
-from unified_flow.ledger import Ledger, Observer
 from unified_flow.question import (
     checked_channel,
     checked_id,
@@ -29,15 +26,18 @@ from unified_flow.question import (
     checked_user,
     new_request_id,
 )
-from unified_flow.results import PriorTurn
 from unified_flow.resuming import changes
-from unified_flow.runner import this_process
+from unified_flow.resuming.unkept import Unkept
+from unified_flow.running.course import Course
+from unified_flow.running.walk import log_request, run_turn
 from unified_flow.services import Services
 from unified_flow.sessions.delivered import Deliveries, answered_before
 from unified_flow.tools.threads import FewThreads
-from unified_flow.turn import Turn
-from unified_flow.unkept import Unkept
-from unified_flow.walk import log_request, run_turn
+from unified_flow.turns.events import HistoryRead, TurnStarted
+from unified_flow.turns.ledger import Ledger, Observer
+from unified_flow.turns.results import PriorTurn
+from unified_flow.turns.runner import this_process
+from unified_flow.turns.turn import Turn
 
 logging.getLogger("unified_flow").addHandler(logging.NullHandler())
 

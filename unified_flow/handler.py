@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from interventions.redaction import redact_text
+from interventions.secrets.redaction import redact_text
 from unified_flow.errors import (
     InputError,
     PhaseError,
     QueueFullError,
     wire_name,
 )
-from unified_flow.messages import safe_message
+from unified_flow.failures.messages import safe_message
+from unified_flow.failures.report import tell_outside_a_phase
 from unified_flow.policies.silent import silences
 from unified_flow.question import new_request_id
-from unified_flow.report import tell_outside_a_phase
 from unified_flow.services import Services
 from unified_flow.shown import shown
 

@@ -23,11 +23,11 @@ from interventions.home import (
     replace_private,
     state_folder,
 )
-from interventions.secret_forms import scrub
+from interventions.secrets.forms import scrub
 from unified_flow.errors import InputError, RetrievalError
-from unified_flow.results import Memory
 from unified_flow.secret_said import says_a_secret
 from unified_flow.text import terms
+from unified_flow.turns.results import Memory
 
 MAX_TEXT = 2_000
 MAX_RECORDS = 5_000

@@ -7,7 +7,7 @@ import unicodedata
 from typing import Literal, get_args
 
 from unified_flow.errors import InputError
-from unified_flow.events import now
+from unified_flow.turns.events import now
 
 MAX_QUESTION_CHARS = 2000
 MAX_ID_CHARS = 200

@@ -18,8 +18,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from unified_flow import sections
 from unified_flow.errors import RecipeError
+from unified_flow.turns import sections
 
 PACKAGED = Path(__file__).with_name("recipes")
 FENCE = "+++"

@@ -11,19 +11,19 @@ from typing import Any
 
 from interventions import InterventionQueue
 from unified_flow import recipe
-from unified_flow.config import Settings
-from unified_flow.documents import Documents
+from unified_flow.config.settings import Settings
 from unified_flow.errors import RecipeError
 from unified_flow.guardrails.checks import Guardrails
 from unified_flow.memory import MemoryStore
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import Policy
-from unified_flow.querylog import QueryLog
 from unified_flow.recipe import Recipe
+from unified_flow.retrieval.documents import Documents
 from unified_flow.sessions import SessionStore
-from unified_flow.tools.permission import Gate
+from unified_flow.telemetry.querylog import QueryLog
+from unified_flow.tools.permission.gate import Gate
 from unified_flow.tools.toolbox import Toolbox
-from unified_flow.turn_folders import TurnFolders
+from unified_flow.turns.turn_folders import TurnFolders
 
 
 @dataclass(frozen=True)

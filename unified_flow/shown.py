@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from interventions.redaction import redact_text
-from unified_flow.results import Citation
+from interventions.secrets.redaction import redact_text
+from unified_flow.turns.results import Citation
 
 MAX_CHARS = 4_000_000
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from interventions.writable import has_no_room
+from interventions.storage.writable import has_no_room
 from unified_flow.errors import RetrievalError
 
 _LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")

@@ -12,8 +12,7 @@ from typing import Any
 from interventions import InterventionQueue
 from interventions.home import find_home, state_folder
 from interventions.settings import queue_at, queue_settings
-from unified_flow.config import EMBEDDED, Settings, load
-from unified_flow.documents import documents_of, roots_of
+from unified_flow.config.settings import EMBEDDED, Settings, load
 from unified_flow.guardrails.checks import Guardrails
 from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import Recorder
@@ -24,29 +23,30 @@ from unified_flow.policies import Policy
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.policies.graceful import Graceful
 from unified_flow.policies.silent import Silent
-from unified_flow.querylog import QueryLog
 from unified_flow.retrieval import Retriever
+from unified_flow.retrieval.documents import documents_of, roots_of
 from unified_flow.retrieval.roots import (
     Root,
     absolute,
     folders_of,
     resolved,
 )
-from unified_flow.runner import this_process
 from unified_flow.services import Services
 from unified_flow.sessions import SessionStore
+from unified_flow.telemetry.querylog import QueryLog
 from unified_flow.tools import Tool
-from unified_flow.tools.calculate import CALCULATE
-from unified_flow.tools.doc_search import doc_search
-from unified_flow.tools.files import file_tools
-from unified_flow.tools.grants import grants_of
-from unified_flow.tools.human_ask import HUMAN_ASK
-from unified_flow.tools.internet_research import internet_research
+from unified_flow.tools.builtin.calculate import CALCULATE
+from unified_flow.tools.builtin.doc_search import doc_search
+from unified_flow.tools.builtin.files import file_tools
+from unified_flow.tools.builtin.human_ask import HUMAN_ASK
+from unified_flow.tools.builtin.internet_research import internet_research
+from unified_flow.tools.builtin.memory_tools import memory_tools
 from unified_flow.tools.loading import installed_tools, located, named_tools
-from unified_flow.tools.memory_tools import memory_tools
-from unified_flow.tools.permission import Asker, Gate
+from unified_flow.tools.permission.gate import Asker, Gate
+from unified_flow.tools.permission.grants import grants_of
 from unified_flow.tools.toolbox import Toolbox, ToolServer
-from unified_flow.turn_folders import TurnFolders
+from unified_flow.turns.runner import this_process
+from unified_flow.turns.turn_folders import TurnFolders
 from unified_flow.web.pages import policy_of
 
 GIVEN = (
@@ -182,7 +182,7 @@ def _guardrails(
 def _servers(settings: Settings, home: Path) -> list[ToolServer]:
     if not settings.mcp:
         return []
-    from unified_flow.tools.mcp import servers_of
+    from unified_flow.tools.mcp.tools import servers_of
 
     return list(servers_of(settings.mcp, home))
 

@@ -14,7 +14,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.prepare import prepare
+from interventions.putting.prepare import prepare
 
 PROCESSES = 8
 

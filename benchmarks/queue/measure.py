@@ -27,9 +27,9 @@ import contention
 import peers
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.archive import ArchiveFile
 from interventions.home import archive_file, queue_file
-from interventions.prepare import prepare
+from interventions.putting.prepare import prepare
+from interventions.storage.archive import ArchiveFile
 
 ENTRIES = 50
 NO_CAP = 10**9

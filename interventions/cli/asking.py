@@ -8,9 +8,9 @@ import termios
 from collections.abc import Callable
 
 from interventions.cli.screen import note
-from interventions.plaintext import one_line
-from interventions.redaction import redact
-from interventions.resumers import BegunCall, Settled
+from interventions.retry.resumers import BegunCall, Settled
+from interventions.secrets.redaction import redact
+from interventions.view.plaintext import one_line
 
 ARGS_SHOWN = 400
 

@@ -14,11 +14,11 @@ from interventions.cli.screen import note, say, say_json
 from interventions.cli.view import entry_view
 from interventions.entry import Entry, names, worst_first
 from interventions.errors import QueueError
-from interventions.plaintext import clean
-from interventions.query import parse
-from interventions.resumers import RetryFailedError
-from interventions.retried import StillOpenError
+from interventions.retry.resumers import RetryFailedError
+from interventions.retry.retried import StillOpenError
 from interventions.timestamps import utc_now
+from interventions.view.plaintext import clean
+from interventions.view.query import parse
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue

@@ -16,10 +16,10 @@ from interventions.cli.screen import say, say_json
 from interventions.cli.view import entry_view
 from interventions.durations import parse_duration
 from interventions.entry import Entry
-from interventions.plaintext import one_line
-from interventions.resumers import find_resumer
-from interventions.retried import retry_and_resolve
+from interventions.retry.resumers import find_resumer
+from interventions.retry.retried import retry_and_resolve
 from interventions.timestamps import from_text, utc_now
+from interventions.view.plaintext import one_line
 
 if TYPE_CHECKING:
     pass

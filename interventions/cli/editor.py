@@ -11,7 +11,7 @@ from pathlib import Path
 
 from interventions.cli.exits import UsageError
 from interventions.cli.screen import note
-from interventions.kept import keep, where
+from interventions.storage.kept import keep, where
 
 
 def edit(name: str, text: str) -> str:

@@ -20,7 +20,7 @@ from interventions.errors import (
     SettingsError,
     StorageError,
 )
-from interventions.retried import StillOpenError
+from interventions.retry.retried import StillOpenError
 
 
 class Code(IntEnum):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from interventions.hints import for_home, home_flag
+from interventions.view.hints import for_home, home_flag
 
 __all__ = ["home_flag", "with_home"]
 

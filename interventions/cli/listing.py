@@ -21,9 +21,9 @@ from interventions.cli.rows import table
 from interventions.cli.screen import note, say_json, say_painted, width
 from interventions.cli.view import entry_view
 from interventions.entry import Entry, is_open, worst_first
-from interventions.grouping import grouped, single
-from interventions.query import parse
 from interventions.timestamps import utc_now
+from interventions.view.grouping import grouped, single
+from interventions.view.query import parse
 
 
 def list_(

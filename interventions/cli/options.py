@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.resumers import Scope
+from interventions.retry.resumers import Scope
 
 if TYPE_CHECKING:
     from interventions.entry import Entry
@@ -47,9 +47,9 @@ def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """For the shell's completion: the short ids of open entries, each with what failed."""
     from interventions.entry import is_open, short_id, worst_first
     from interventions.errors import QueueError
-    from interventions.file_read import read_state
     from interventions.home import find_home, queue_file
-    from interventions.plaintext import one_line
+    from interventions.storage.file_read import read_state
+    from interventions.view.plaintext import one_line
 
     try:
         state = read_state(queue_file(find_home(ctx.params.get("home"))))
@@ -90,7 +90,7 @@ def the_queue(home: Path | None) -> InterventionQueue:
 
 def read_entries(home: Path | None) -> list[Entry]:
     """What is in the file now, loading nothing that writing needs."""
-    from interventions.file_read import read_state
     from interventions.home import find_home, queue_file
+    from interventions.storage.file_read import read_state
 
     return list(read_state(queue_file(find_home(home))).entries)

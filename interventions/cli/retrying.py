@@ -16,14 +16,14 @@ from interventions.cli.options import AsJson, By, Grant, Home, Id, the_queue
 from interventions.cli.screen import note, say, say_json
 from interventions.entry import Entry, short_id
 from interventions.errors import QueueError, StorageError
-from interventions.plaintext import one_line
-from interventions.redaction import redact_text
-from interventions.resumers import RetryFailedError, find_resumer
-from interventions.retried import Retried, how_it_went, retry_entry
+from interventions.retry.resumers import RetryFailedError, find_resumer
+from interventions.retry.retried import Retried, how_it_went, retry_entry
+from interventions.secrets.redaction import redact_text
+from interventions.view.plaintext import one_line
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
-    from interventions.retrying import Outcome
+    from interventions.retry.retrying import Outcome
 
 
 def retry(
@@ -158,7 +158,7 @@ def _retry_all(
     queue: InterventionQueue, entry: Entry, options: dict[str, Any], *, jobs: int, as_json: bool
 ) -> None:
     """Exits with 1 if a turn failed, in whatever phase; what was got past is resolved, verified."""
-    from interventions.retrying import retry_all, waiting
+    from interventions.retry.retrying import retry_all, waiting
 
     find_resumer()
     turns = waiting(entry, queue.entries())
@@ -210,7 +210,7 @@ def _again(entry: Entry) -> str:
 
 
 def _say_interrupted(running: int) -> None:
-    from interventions.retrying import PATIENCE_S
+    from interventions.retry.retrying import PATIENCE_S
 
     if running:
         patience = f"for {running} turns that run, {PATIENCE_S:.0f} s at most"

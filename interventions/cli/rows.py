@@ -9,10 +9,10 @@ from datetime import datetime
 from interventions.cli.screen import paint
 from interventions.durations import short_duration
 from interventions.entry import Entry, closed_at, is_open, short_id
-from interventions.grouping import SEVERITY_WORDS, Group, marks
-from interventions.occurrences import stands_at
-from interventions.plaintext import cells, fit, one_line
+from interventions.putting.occurrences import stands_at
 from interventions.timestamps import from_text
+from interventions.view.grouping import SEVERITY_WORDS, Group, marks
+from interventions.view.plaintext import cells, fit, one_line
 
 
 @dataclass(frozen=True)

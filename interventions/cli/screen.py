@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from interventions.cli.hints import with_home
-from interventions.plaintext import clean
+from interventions.view.plaintext import clean
 
 _COLOURS = {"critical": "31;1", "high": "33", "medium": "36", "dim": "2", "bold": "1", "bad": "31"}
 

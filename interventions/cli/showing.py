@@ -13,14 +13,14 @@ from interventions.cli.hints import home_flag
 from interventions.cli.options import AsJson, Home, Id, the_queue
 from interventions.cli.screen import note, paint, say, say_json, say_painted
 from interventions.cli.view import entry_view
-from interventions.plaintext import clean
 from interventions.timestamps import utc_now
+from interventions.view.plaintext import clean
 
 
 def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> None:
     """Everything about one intervention, and the commands to go on."""
-    from interventions.describe import describe
-    from interventions.resumers import has_resumer
+    from interventions.retry.resumers import has_resumer
+    from interventions.view.describe import describe
 
     with exits():
         queue = the_queue(home)
@@ -61,14 +61,14 @@ def export(
     if form not in (None, "json", "markdown", "pytest"):
         raise typer.BadParameter(f"{form!r} is no form: json, markdown or pytest")
     markdown = markdown or form == "markdown"
-    from interventions.export import as_json, as_markdown
     from interventions.home import PRIVATE_FILE_MODE
+    from interventions.view.export import as_json, as_markdown
 
     with exits():
         queue = the_queue(home)
         entry = queue.find(intervention_id)
         if form == "pytest":
-            from interventions.turns import find_turn_reader
+            from interventions.retry.turns import find_turn_reader
 
             text = find_turn_reader().as_pytest(entry, queue.home)
         else:

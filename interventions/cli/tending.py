@@ -15,12 +15,12 @@ from interventions.cli.options import AsJson, AsJsonl, By, Home, QueryWords, the
 from interventions.cli.rows import table
 from interventions.cli.screen import coloured, note, paint, say, say_json, say_painted, width
 from interventions.cli.view import entry_view
-from interventions.grouping import single
-from interventions.health import Health
 from interventions.home import find_home, queue_file
-from interventions.plaintext import clean
-from interventions.query import parse
 from interventions.timestamps import utc_now
+from interventions.upkeep.health import Health
+from interventions.view.grouping import single
+from interventions.view.plaintext import clean
+from interventions.view.query import parse
 
 _POLL_S = 0.25
 _COLOUR = {"healthy": "bold", "warning": "high", "critical": "critical"}
@@ -79,7 +79,7 @@ def health_lines(figures: Health) -> list[str]:
 
 def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:
     """Put emergency entries back while there is room, the oldest critical first."""
-    from interventions.drain import drain as drain_queue
+    from interventions.upkeep.drain import drain as drain_queue
 
     with exits():
         result = drain_queue(the_queue(home), by=by, via="cli")
@@ -99,7 +99,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Find what is wrong with the queue's files, and mend it; rebuild a queue that was damaged."""
-    from interventions.doctor import examine
+    from interventions.upkeep.doctor import examine
 
     with exits():
         place = find_home(home)
@@ -170,6 +170,6 @@ def _changes(path: Path) -> Iterator[None]:
 
 
 def _entries(path: Path) -> list[dict[str, object]]:
-    from interventions.file_read import read_state
+    from interventions.storage.file_read import read_state
 
     return list(read_state(path).entries)

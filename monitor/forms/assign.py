@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.widgets import Input
 
+from interventions.closing.transitions import Actor
 from interventions.entry import Entry
-from interventions.transitions import Actor
 from monitor.changes import VIA, Change
 from monitor.forms.form import Form
 

@@ -20,9 +20,9 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from interventions.entry import Entry, names, short_id, state_of
-from interventions.occurrences import stands_at
-from interventions.plaintext import one_line
+from interventions.putting.occurrences import stands_at
 from interventions.queue import InterventionQueue
+from interventions.view.plaintext import one_line
 from monitor.changes import Change, Outcome, apply, look_again
 from monitor.keys import key
 from monitor.widgets.key_bar import KeyBar

@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from interventions.entry import Entry
-from interventions.plaintext import one_line
+from interventions.view.plaintext import one_line
 from monitor.changes import VIA, Change
 from monitor.forms.form import Form, InputError
 

@@ -21,14 +21,14 @@ from textual.widgets import Button, Input, Static
 
 from interventions.entry import Entry, is_open
 from interventions.errors import NoResumerError, QueueError
-from interventions.occurrences import stands_at
-from interventions.plaintext import one_line
-from interventions.redaction import redact_text
-from interventions.resumers import Scope
-from interventions.retried import how_it_went, retry_and_resolve, went_well
-from interventions.retrying import Outcome as Tried
-from interventions.retrying import Waiting, retry_all, waiting
-from interventions.turns import LiveTurn, find_turn_reader
+from interventions.putting.occurrences import stands_at
+from interventions.retry.resumers import Scope
+from interventions.retry.retried import how_it_went, retry_and_resolve, went_well
+from interventions.retry.retrying import Outcome as Tried
+from interventions.retry.retrying import Waiting, retry_all, waiting
+from interventions.retry.turns import LiveTurn, find_turn_reader
+from interventions.secrets.redaction import redact_text
+from interventions.view.plaintext import one_line
 from monitor import changes, retries
 from monitor.changes import VIA, Change
 from monitor.feeds import redacted

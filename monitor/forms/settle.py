@@ -13,9 +13,9 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from interventions.plaintext import one_line
-from interventions.redaction import redact
-from interventions.resumers import BegunCall, Settled
+from interventions.retry.resumers import BegunCall, Settled
+from interventions.secrets.redaction import redact
+from interventions.view.plaintext import one_line
 from monitor.keys import key
 from monitor.widgets.key_bar import KeyBar
 

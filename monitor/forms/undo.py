@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from textual.binding import BindingType
 
 from interventions.entry import Entry
-from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
+from interventions.view.plaintext import one_line
 from monitor.changes import VIA, Change
 from monitor.forms.form import Form
 from monitor.keys import key

@@ -10,9 +10,9 @@ from typing import Any
 from textual.content import Content
 
 from interventions.entry import complete, short_id
-from interventions.grouping import SEVERITY_WORDS
-from interventions.plaintext import clean, one_line
-from interventions.query import Query
+from interventions.view.grouping import SEVERITY_WORDS
+from interventions.view.plaintext import clean, one_line
+from interventions.view.query import Query
 from monitor.logtail import MOST_LINES
 from monitor.model import Model
 from monitor.panes.tab import Tab

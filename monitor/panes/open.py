@@ -8,8 +8,8 @@ from datetime import datetime
 from textual.content import Content
 
 from interventions.entry import Entry
-from interventions.grouping import Group
 from interventions.timestamps import from_text
+from interventions.view.grouping import Group
 from monitor import listing
 from monitor.model import Model
 from monitor.panes.made import Made

@@ -9,10 +9,10 @@ from textual.content import Content
 
 from interventions.durations import short_duration
 from interventions.entry import complete
-from interventions.plaintext import clean, one_line
-from interventions.query import Query
+from interventions.retry.turns import LiveTurn
 from interventions.timestamps import from_text, to_text
-from interventions.turns import LiveTurn
+from interventions.view.plaintext import clean, one_line
+from interventions.view.query import Query
 from monitor import ribbon
 from monitor.feeds import MOST_TURNS
 from monitor.panes.tab import Tab

@@ -13,10 +13,10 @@ from textual.screen import Screen
 
 from interventions.entry import Entry, is_open
 from interventions.errors import NoResumerError, QueueError
-from interventions.export import as_markdown
-from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
-from interventions.resumers import find_resumer, has_resumer
+from interventions.retry.resumers import find_resumer, has_resumer
+from interventions.view.export import as_markdown
+from interventions.view.plaintext import one_line
 from monitor import changes, clipboard, editor
 from monitor.changes import Outcome
 from monitor.forms.assign import AssignForm

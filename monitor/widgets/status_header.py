@@ -8,8 +8,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from interventions.durations import short_duration
-from interventions.health import Health
-from interventions.plaintext import one_line
+from interventions.upkeep.health import Health
+from interventions.view.plaintext import one_line
 from monitor.listing import short_number
 from monitor.snapshot import Snapshot
 

@@ -11,7 +11,7 @@ import pytest
 from tests.answers import ANALYSIS, COMPLETE, SEARCH, script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer
-from unified_flow.results import Plan, ToolRequest
+from unified_flow.turns.results import Plan, ToolRequest
 
 SAID = "Remember that my name is Kalle."
 WRITE = Plan(

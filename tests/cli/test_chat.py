@@ -20,9 +20,9 @@ from tests import forked
 from tests.answers import COMPLETE, DRAFT, script
 from tests.servers.model_server import ModelServer, hang, status
 from unified_flow.cli.live import TEXT_LINES, LivePhases, paused
-from unified_flow.events import PhaseCompleted, TextArrived
 from unified_flow.phases import NAMES
-from unified_flow.results import Draft, Plan, ToolRequest
+from unified_flow.turns.events import PhaseCompleted, TextArrived
+from unified_flow.turns.results import Draft, Plan, ToolRequest
 
 CHAT = [sys.executable, "-m", "unified_flow", "chat"]
 TEXT = """# Robots

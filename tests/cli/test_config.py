@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from unified_flow.cli.app import app
-from unified_flow.config import Settings, load
-from unified_flow.configuring.template import template
+from unified_flow.config.settings import Settings, load
+from unified_flow.config.template import template
 from unified_flow.errors import ConfigError
 
 runner = CliRunner()

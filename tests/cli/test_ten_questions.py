@@ -18,7 +18,7 @@ from tests.answers import script
 from tests.office import write_pdf, write_slides, write_word, write_workbook
 from tests.servers import mcp_server
 from tests.servers.model_server import ModelServer, status
-from unified_flow.results import Citation, Draft
+from unified_flow.turns.results import Citation, Draft
 
 FLOW = [sys.executable, "-m", "unified_flow"]
 

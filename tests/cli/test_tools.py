@@ -17,7 +17,7 @@ from tests import forked
 from tests.answers import COMPLETE, open_entries, script
 from tests.servers import mcp_server
 from tests.servers.model_server import ModelServer
-from unified_flow.results import Draft, Plan, ToolRequest
+from unified_flow.turns.results import Draft, Plan, ToolRequest
 
 BIN = Path(sys.executable).parent / "unified-flow"
 MINE = '''

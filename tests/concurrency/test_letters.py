@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.errorlog import error_lines
 from interventions.home import queue_file
-from interventions.letters import FORGOTTEN_AFTER_S
+from interventions.putting.errorlog import error_lines
+from interventions.storage.letters import FORGOTTEN_AFTER_S
 
 
 def request(name: str) -> InterventionRequest:

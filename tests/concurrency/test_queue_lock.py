@@ -17,9 +17,9 @@ from interventions import (
     LockTimeoutError,
     StorageError,
 )
-from interventions import lock as lock_module
 from interventions.home import lock_file
-from interventions.lock import FairLock
+from interventions.storage import lock as lock_module
+from interventions.storage.lock import FairLock
 
 
 @contextmanager

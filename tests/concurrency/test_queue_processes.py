@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.errorlog import error_lines
 from interventions.home import queue_file
+from interventions.putting.errorlog import error_lines
 from tests import forked
 
 SOAK = bool(os.environ.get("SOAK"))

@@ -21,10 +21,10 @@ from tests.integration.test_resume import BROKEN, ask, resume
 from unified_flow import errors
 from unified_flow.flow import UnifiedFlow
 from unified_flow.policies import Action, Bounds, Failure, Retry, Stop
-from unified_flow.results import Plan, ToolRequest
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.turn import Turn
+from unified_flow.turns.results import Plan, ToolRequest
+from unified_flow.turns.turn import Turn
 
 
 def make(home: Path, docs: None, **over: Any) -> UnifiedFlow:

@@ -18,7 +18,7 @@ from tests import forked
 from tests.answers import ANALYSIS, APPROVE, COMPLETE, PROCEED, SEARCH, open_entries
 from tests.servers.model_server import ModelServer, hang, status
 from unified_flow.evaluation.lines import LineFile, read_lines
-from unified_flow.results import Draft
+from unified_flow.turns.results import Draft
 
 TOPIC = "A topic is a named bus over which nodes exchange messages."
 ABSTAINS = Draft(response="The documents do not say.", abstained=True)

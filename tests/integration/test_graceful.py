@@ -20,12 +20,12 @@ from tests.servers.model_server import ModelServer, answer, hang, status
 from unified_flow.errors import LoopLimitError, PhaseError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
-from unified_flow.querylog import QueryLog
 from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.resuming.unkept import EVERY_S, Unkept
 from unified_flow.retrieval import Passage
-from unified_flow.tracing import trace
-from unified_flow.turn import Turn
-from unified_flow.unkept import EVERY_S, Unkept
+from unified_flow.telemetry.querylog import QueryLog
+from unified_flow.telemetry.tracing import trace
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 
@@ -309,7 +309,7 @@ def test_a_thread_that_hangs_does_not_keep_the_process(home: Path) -> None:
 def test_a_queue_that_somebody_holds_does_not_hold_the_answer(
     home: Path, docs: Path, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unified_flow.boundary.TELL_S", 0.1)
+    monkeypatch.setattr("unified_flow.failures.boundary.TELL_S", 0.1)
     model_server.script = script(query_analyzer=status(503))
     queue = InterventionQueue(home)
     lock_file(home).parent.mkdir(parents=True, exist_ok=True)
@@ -331,7 +331,7 @@ def test_a_turn_whose_failure_is_still_being_told_is_not_removed(
     home: Path, docs: Path, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No intervention names it, and yet none is closed."""
-    monkeypatch.setattr("unified_flow.boundary.TELL_S", 0.1)
+    monkeypatch.setattr("unified_flow.failures.boundary.TELL_S", 0.1)
     model_server.script = script(query_analyzer=status(503))
     lock_file(home).parent.mkdir(parents=True, exist_ok=True)
 

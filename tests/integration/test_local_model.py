@@ -18,8 +18,8 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from unified_flow.config import load
-from unified_flow.config_paths import LOCAL_PREFIX
+from unified_flow.config.paths import LOCAL_PREFIX
+from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError
 from unified_flow.models import ModelCall
 from unified_flow.models.local import weights
@@ -27,7 +27,7 @@ from unified_flow.models.local.model import LocalModel
 from unified_flow.models.local.server import LocalModelError, LocalServer
 from unified_flow.models.local.warm import serving
 from unified_flow.models.registry import ModelRegistry
-from unified_flow.sections import Sections
+from unified_flow.turns.sections import Sections
 
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
 

@@ -32,8 +32,8 @@ from unified_flow.models.scripted import ScriptedModel
 from unified_flow.policies import Failure, Retry, Stop
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.recipe import load
-from unified_flow.results import Plan, Reflection
-from unified_flow.turn import Turn
+from unified_flow.turns.results import Plan, Reflection
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 

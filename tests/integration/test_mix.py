@@ -12,8 +12,8 @@ from tests.answers import journal_lines
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.render import prompt
 from unified_flow.models.scripted import ScriptedModel
-from unified_flow.results import Draft
-from unified_flow.turn import Turn
+from unified_flow.turns.results import Draft
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 QUESTION = "What is a topic?"

@@ -38,8 +38,8 @@ from tests.servers.model_server import (
 )
 from unified_flow import errors
 from unified_flow.phases import NAMES, PHASES
-from unified_flow.results import Plan, ToolRequest
 from unified_flow.tools.errors import PathRefusedError
+from unified_flow.turns.results import Plan, ToolRequest
 
 Breaker = Callable[[Path, Path, ModelServer], None]
 

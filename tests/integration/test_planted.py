@@ -15,10 +15,10 @@ from tests.servers.model_server import ModelServer
 from unified_flow.errors import LoopLimitError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall
-from unified_flow.models.openai import OpenAIModel
+from unified_flow.models.openai.model import OpenAIModel
 from unified_flow.phases import NAMES
 from unified_flow.recipe import load
-from unified_flow.results import (
+from unified_flow.turns.results import (
     Claim,
     GatheredContext,
     Goal,
@@ -30,8 +30,8 @@ from unified_flow.results import (
     Reflection,
     ToolResult,
 )
-from unified_flow.sections import Sections, ToolDescription
-from unified_flow.turn import Turn
+from unified_flow.turns.sections import Sections, ToolDescription
+from unified_flow.turns.turn import Turn
 
 TEMPLATE_WORDS = ("<|im_end|>", "<|im_start|>", "<｜User｜>", "<end_of_turn>", "</s>", "<<SYS>>",
                   "[INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "<tool_call>", "</think>",

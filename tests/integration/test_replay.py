@@ -31,13 +31,13 @@ from tests.answers import (
 from tests.servers.model_server import ModelServer, status
 from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.journal import read
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
 from unified_flow.replaying.recording import Recording, record
 from unified_flow.replaying.replay import replay
-from unified_flow.results import ToolRequest
 from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.turns.journal import read
+from unified_flow.turns.results import ToolRequest
 
 TWO_SEARCHES = SEARCH.model_copy(
     update={

@@ -20,7 +20,7 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.memory import MemoryStore
 from unified_flow.models import ModelCall
 from unified_flow.models.render import prompt
-from unified_flow.results import Draft, Plan, ToolRequest
+from unified_flow.turns.results import Draft, Plan, ToolRequest
 
 ROBOTS = (
     "<main><h1>Robots</h1><h2>Topics</h2><p>A topic is a named bus over which nodes exchange "

@@ -14,7 +14,7 @@ import pytest
 
 from interventions import Admission, InterventionQueue, InterventionRequest
 from interventions.home import lock_file
-from interventions.lock import FairLock
+from interventions.storage.lock import FairLock
 from tests.answers import (
     APPROVE,
     COMPLETE,
@@ -28,17 +28,17 @@ from tests.answers import (
     verdict,
 )
 from unified_flow import errors
-from unified_flow.archive import TurnArchive
-from unified_flow.events import TurnResumed
 from unified_flow.flow import UnifiedFlow
-from unified_flow.ledger import Ledger
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
-from unified_flow.results import Reflection
 from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.resuming.run import Resumed, Resumption, resume_turn
-from unified_flow.runner import this_process
-from unified_flow.turn import Turn
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import TurnResumed
+from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.results import Reflection
+from unified_flow.turns.runner import this_process
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 BROKEN = RuntimeError("the model is down")

@@ -18,14 +18,15 @@ from typing import Any
 
 import pytest
 
-from interventions import InterventionQueue, retrying
-from interventions.retrying import waiting
+from interventions import InterventionQueue
+from interventions.retry import retrying
+from interventions.retry.retrying import waiting
 from tests import forked
 from tests.answers import COMPLETE, QUESTION, open_entries, script, served_flow
 from tests.servers.model_server import Connection, ModelServer, answer, status
-from unified_flow.archive import TurnArchive
 from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
+from unified_flow.turns.archive import TurnArchive
 
 TURNS = 14
 PATIENCE_S = 30.0

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from interventions.turns import TurnReader, find_turn_reader
+from interventions.retry.turns import TurnReader, find_turn_reader
 from tests.answers import DRAFT, QUESTION, scripted_flow
 from unified_flow.errors import SynthesisError
-from unified_flow.journal import NAME
+from unified_flow.turns.journal import NAME
 
 
 @pytest.fixture

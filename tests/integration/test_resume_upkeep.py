@@ -18,18 +18,18 @@ import pytest
 from interventions import InterventionQueue
 from interventions.entry import turns_needed
 from interventions.home import lock_file
-from interventions.lock import FairLock
+from interventions.storage.lock import FairLock
 from tests import forked
 from tests.answers import QUESTION, open_entries, script, scripted_flow
 from tests.servers.model_server import ModelServer, status
-from unified_flow.archive import TurnArchive
 from unified_flow.errors import PhaseError
-from unified_flow.events import TurnResumed
-from unified_flow.journal import NAME
-from unified_flow.ledger import Ledger
 from unified_flow.resuming import upkeep
 from unified_flow.resuming.run import Resumption, resume_turn
-from unified_flow.runner import this_process
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import TurnResumed
+from unified_flow.turns.journal import NAME
+from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.runner import this_process
 
 DOWN = RuntimeError("down")
 REFUSE = """CREATE TRIGGER refuse BEFORE INSERT ON turns

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from interventions.resumers import BegunCall, Settled
+from interventions.retry.resumers import BegunCall, Settled
 from tests import forked
 from tests.answers import COMPLETE, NOTHING_CLAIMED, QUESTION, journal_lines, script
 from tests.integration.test_at_most_once import cancelled
 from tests.servers.model_server import ModelServer
 from unified_flow.flow import UnifiedFlow
-from unified_flow.journal import read
 from unified_flow.replaying.recording import record
 from unified_flow.replaying.replay import replay
-from unified_flow.results import Plan, ToolRequest
 from unified_flow.resuming.resumer import FlowResumer
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.turns.journal import read
+from unified_flow.turns.results import Plan, ToolRequest
 from unified_flow.wiring import wire
 
 SECRET = "sk-planted-4f9a8c7b6d5e4f3a2b1c0d9e8f7a6b5c"

@@ -23,14 +23,15 @@ from tests.answers import (
     started_phases,
 )
 from tests.servers.model_server import ModelServer
-from unified_flow import journal
 from unified_flow.errors import ConfigError, PhaseError, QueueFullError, ReflectionError
-from unified_flow.events import AnyEvent, PhaseCompleted
 from unified_flow.flow import UnifiedFlow
-from unified_flow.folding import fold
-from unified_flow.journal import read
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.policies import UNBOUNDED, Action, Failure, Retry, Stop
+from unified_flow.recipe import PACKAGED
+from unified_flow.turns import journal
+from unified_flow.turns.events import AnyEvent, PhaseCompleted
+from unified_flow.turns.folding import fold
+from unified_flow.turns.journal import read
 from unified_flow.wiring import wire
 
 
@@ -38,7 +39,7 @@ def test_a_role_maps_to_a_model_and_a_recipe_overrides_it(home: Path, docs: Path
     models = {name: ScriptedModel(script(), name=name) for name in ("rules", "talker", "judge")}
     recipes = home / "recipes"
     recipes.mkdir()
-    packaged = Path(journal.__file__).parent / "recipes" / "validation.md"
+    packaged = PACKAGED / "validation.md"
     text = packaged.read_text().replace('role = "mind"', 'role = "mind"\nmodel = "judge"')
     (recipes / "validation.md").write_text(text)
     services = wire(

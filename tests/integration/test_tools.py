@@ -24,7 +24,7 @@ from tests.answers import (
 from tests.servers import mcp_server
 from tests.servers.model_server import ModelServer
 from unified_flow.errors import CoordinatorError
-from unified_flow.results import Plan, ToolRequest
+from unified_flow.turns.results import Plan, ToolRequest
 
 BIN = Path(sys.executable).parent
 SECRET = "sk-proj-9f8e7d6c5b4a39281706f5e4d3c2b1a0"

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from unified_flow.cli.app import app
-from unified_flow.documents import Documents, open_documents
 from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.retrieval.documents import Documents, open_documents
 from unified_flow.retrieval.explain import Ranks
 from unified_flow.retrieval.vectors import store
 from unified_flow.retrieval.vectors.embedding import HttpEmbedder, LocalEmbedder

@@ -16,8 +16,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from tests.answers import DRAFT, scripted_flow
-from unified_flow.classify import ERROR_TYPES, TABLE, classify
-from unified_flow.messages import MESSAGES, safe_message
+from unified_flow.failures.classify import ERROR_TYPES, TABLE, classify
+from unified_flow.failures.messages import MESSAGES, safe_message
 from unified_flow.phases import NAMES
 from unified_flow.retrieval import Passage
 from unified_flow.wire.agents import PHASES_OF, AgentName, AgentResponse, agent_responses

@@ -35,11 +35,11 @@ from tests.answers import (
     verdict,
 )
 from unified_flow import errors
-from unified_flow.classify import classify
-from unified_flow.config_tables import Limits
-from unified_flow.messages import MESSAGES
+from unified_flow.config.tables import Limits
+from unified_flow.failures.classify import classify
+from unified_flow.failures.messages import MESSAGES
 from unified_flow.phases import BY_NAME, NAMES, PHASES
-from unified_flow.results import Verdict
+from unified_flow.turns.results import Verdict
 
 REQUEST = httpx.Request("GET", "https://bestbuy.com/product/123")
 FORBIDDEN = httpx.HTTPStatusError(

@@ -28,12 +28,12 @@ from tests.servers.model_server import (
     status,
     trickle,
 )
-from unified_flow.config_tables import GracefulSettings
+from unified_flow.config.tables import GracefulSettings
 from unified_flow.errors import InputError, PhaseError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.replaying.recording import recorded
 from unified_flow.replaying.replay import replay
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 
 BOUNDS = {"search_timeout_s": 0.4, "generation_timeout_s": 0.4, "pipeline_timeout_s": 4.0}
 SLACK_S = 1.5  # for a machine that is busy: what hangs here hangs for ever

@@ -32,8 +32,8 @@ from interventions import (
     resolve_intervention,
 )
 from interventions.cli import app
-from interventions.drain import drain
-from interventions.fingerprint import normalise
+from interventions.putting.fingerprint import normalise
+from interventions.upkeep.drain import drain
 
 NEEDED: dict[str, Any] = {
     "type": "error",

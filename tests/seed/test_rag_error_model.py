@@ -11,7 +11,7 @@ import pytest
 from tests.answers import script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, status
-from unified_flow.results import Plan, ToolRequest
+from unified_flow.turns.results import Plan, ToolRequest
 
 DOCUMENT = {
     "ValidationError": {

@@ -24,7 +24,7 @@ from unified_flow.phases import NAMES
 from unified_flow.policies.silent import MAX_RETRIES, RETRY_DELAY_S
 from unified_flow.sessions.spoken import message_ids
 from unified_flow.sessions.store import SessionStore
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 ASKED = "What is a topic?"

@@ -13,9 +13,10 @@ from filelock import FileLock
 from textual.pilot import Pilot
 from textual.widgets import Button
 
-from interventions import InterventionQueue, turns
+from interventions import InterventionQueue
 from interventions.entry import is_snoozed
 from interventions.home import lock_file
+from interventions.retry import turns
 from interventions.timestamps import from_text, utc_now
 from monitor.app import Monitor
 from monitor.forms.form import InputError

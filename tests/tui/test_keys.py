@@ -14,9 +14,9 @@ from textual.pilot import Pilot
 from interventions import InterventionQueue
 from interventions.entry import is_open
 from interventions.home import emergency_log
-from interventions.query import parse
+from interventions.retry.turns import LiveTurn
 from interventions.timestamps import utc_now
-from interventions.turns import LiveTurn
+from interventions.view.query import parse
 from monitor.app import Monitor
 from monitor.forms.dismiss import DismissForm
 from monitor.forms.form import Form

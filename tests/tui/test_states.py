@@ -11,9 +11,9 @@ import pytest
 
 from interventions import InterventionQueue
 from interventions.errors import QueueError
-from interventions.export import as_json
 from interventions.home import emergency_log, queue_file, state_folder
 from interventions.timestamps import utc_now
+from interventions.view.export import as_json
 from monitor.app import Monitor
 from monitor.bundle import BundleSource
 from tests.tui.other_process import OtherProcess

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from unified_flow import errors
-from unified_flow.classify import Stage, classify
+from unified_flow.failures.classify import Stage, classify
 from unified_flow.tools import errors as of_files
 from unified_flow.tools.errors import PathRefusedError
 from unified_flow.web import errors as of_pages

@@ -10,8 +10,8 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from unified_flow.config import Settings, load
-from unified_flow.configuring.origins import settings_of
+from unified_flow.config.origins import settings_of
+from unified_flow.config.settings import Settings, load
 from unified_flow.errors import ConfigError
 from unified_flow.tool_names import BUILT_IN, FAMILIES
 from unified_flow.wiring import wire

@@ -18,12 +18,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unified_flow.blobs import UNFINISHED
 from unified_flow.errors import RetrievalError
-from unified_flow.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
-from unified_flow.journal import NAME, POINTER, Journal, digest, read
-from unified_flow.line_sums import with_sum
-from unified_flow.turn_folders import TurnFolders
+from unified_flow.turns.blobs import UNFINISHED
+from unified_flow.turns.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
+from unified_flow.turns.journal import NAME, POINTER, Journal, digest, read
+from unified_flow.turns.line_sums import with_sum
+from unified_flow.turns.turn_folders import TurnFolders
 
 STARTED = TurnStarted(
     turn_id=1,
@@ -94,7 +94,7 @@ ROOM = """
 import resource, sys
 from pathlib import Path
 from tests.unit.test_journal import BIG, _reply
-from unified_flow.journal import Journal
+from unified_flow.turns.journal import Journal
 journal = Journal(Path(sys.argv[1]), create=True)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
 try:

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from unified_flow import errors
-from unified_flow.classify import Stage, classify
-from unified_flow.config_tables import GracefulSettings
+from unified_flow.config.tables import GracefulSettings
+from unified_flow.failures.classify import Stage, classify
 from unified_flow.policies import Failure, Retry, Stop
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.policies.graceful import Graceful

@@ -18,13 +18,13 @@ from tests.answers import (
     scripted_flow,
     verdict,
 )
-from unified_flow.config_tables import Limits
-from unified_flow.events import PhaseCompleted, PhaseStarted, TurnStarted
-from unified_flow.folding import apply, fold
-from unified_flow.journal import read
-from unified_flow.results import GatheredContext, Saved
-from unified_flow.routing import End, Step, next_step
-from unified_flow.turn import Turn
+from unified_flow.config.tables import Limits
+from unified_flow.running.routing import End, Step, next_step
+from unified_flow.turns.events import PhaseCompleted, PhaseStarted, TurnStarted
+from unified_flow.turns.folding import apply, fold
+from unified_flow.turns.journal import read
+from unified_flow.turns.results import GatheredContext, Saved
+from unified_flow.turns.turn import Turn
 
 BEGUN = apply(
     Turn(),

@@ -16,7 +16,7 @@ from tests.answers import DRAFT, scripted_flow
 from unified_flow.errors import RetrievalError
 from unified_flow.sessions import SessionStore, database
 from unified_flow.sqlite_file import is_locked
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 
 
 def _ask(home: Path, session: str, question: str) -> Turn:

@@ -17,25 +17,25 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
-from interventions.plaintext import one_line
-from interventions.redaction import redact_text
+from interventions.secrets.redaction import redact_text
+from interventions.view.plaintext import one_line
 from unified_flow import __version__
-from unified_flow.api import completions, guardrails, query, triage, turns, upkeep
-from unified_flow.api import problem as problems
 from unified_flow.api.context import Serving, one_too_many
 from unified_flow.api.cors import Cors
-from unified_flow.api.exceptions import PROBLEMS, of_exception
 from unified_flow.api.facts import Facts, RequestLog, facts_of
 from unified_flow.api.gate import LOOPBACK_NAMES, OPEN_PATHS, Gate, facts_in, write_line
 from unified_flow.api.metrics import Metrics
-from unified_flow.api.problem import Problem
+from unified_flow.api.problems import problem as problems
+from unified_flow.api.problems.exceptions import PROBLEMS, of_exception
+from unified_flow.api.problems.problem import Problem
+from unified_flow.api.problems.rendering import ProblemError, response_of
+from unified_flow.api.problems.schemas import secured
 from unified_flow.api.ratelimit import Buckets, Rate
 from unified_flow.api.readiness import Readiness
-from unified_flow.api.rendering import ProblemError, response_of
+from unified_flow.api.routes import completions, guardrails, query, triage, turns, upkeep
 from unified_flow.api.running import Running
-from unified_flow.api.schemas import secured
 from unified_flow.api.tokens import Tokens, read_token
-from unified_flow.config_tables import ServeSettings
+from unified_flow.config.tables import ServeSettings
 from unified_flow.errors import ConfigError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.services import Services

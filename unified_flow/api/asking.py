@@ -7,22 +7,22 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from unified_flow.api import problem as problems
 from unified_flow.api.answers import Answer, answer_of, nothing
 from unified_flow.api.facts import Facts
 from unified_flow.api.metrics import Metrics
-from unified_flow.api.problem import Problem
+from unified_flow.api.problems import problem as problems
+from unified_flow.api.problems.problem import Problem
+from unified_flow.api.problems.rendering import ProblemError, note
 from unified_flow.api.ratelimit import Rate
-from unified_flow.api.rendering import ProblemError, note
 from unified_flow.api.running import unless_cancelled
 from unified_flow.api.sources import Source, source_of_passage
 from unified_flow.api.trace import Followed, with_trace
 from unified_flow.errors import InputError, NoTurnError, PhaseError, QueueFullError
-from unified_flow.events import ModelCalled, Observed
+from unified_flow.failures.report import tell_outside_a_phase
 from unified_flow.flow import UnifiedFlow
 from unified_flow.policies.silent import silences
-from unified_flow.report import tell_outside_a_phase
-from unified_flow.results import PriorTurn
+from unified_flow.turns.events import ModelCalled, Observed
+from unified_flow.turns.results import PriorTurn
 
 ASKED_BY_CLIENT = ("query", "session_id", "user_id", "channel", "request_id")
 

@@ -8,13 +8,13 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from unified_flow.api import problem as problems
 from unified_flow.api.facts import ASKING, Facts
 from unified_flow.api.metrics import Metrics
-from unified_flow.api.problem import Problem
+from unified_flow.api.problems import problem as problems
+from unified_flow.api.problems.problem import Problem
+from unified_flow.api.problems.rendering import ProblemError
 from unified_flow.api.ratelimit import Buckets
 from unified_flow.api.readiness import Readiness
-from unified_flow.api.rendering import ProblemError
 from unified_flow.api.running import Running
 from unified_flow.api.tokens import Tokens
 from unified_flow.flow import UnifiedFlow

@@ -11,10 +11,10 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from unified_flow.api import problem as problems
 from unified_flow.api.facts import Facts, facts_of
-from unified_flow.api.rendering import response_of
-from unified_flow.messages import Language
+from unified_flow.api.problems import problem as problems
+from unified_flow.api.problems.rendering import response_of
+from unified_flow.failures.messages import Language
 
 
 class Cors(CORSMiddleware):

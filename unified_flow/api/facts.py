@@ -10,13 +10,13 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
-from unified_flow.api.problem import KIND_OF_CODE
+from unified_flow.api.problems.problem import KIND_OF_CODE
 from unified_flow.clock import elapsed_ms
-from unified_flow.events import now, stamp
-from unified_flow.messages import Language
-from unified_flow.querylog import QueryLog, line_of
+from unified_flow.failures.messages import Language
 from unified_flow.question import new_request_id
-from unified_flow.turn import Turn
+from unified_flow.telemetry.querylog import QueryLog, line_of
+from unified_flow.turns.events import now, stamp
+from unified_flow.turns.turn import Turn
 
 PROBLEM_JSON = "application/problem+json"
 _WELL_FORMED = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")

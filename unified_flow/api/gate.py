@@ -14,14 +14,14 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from unified_flow.api import problem as problems
 from unified_flow.api.facts import ASKING, PROBES, Facts, current, facts_of
-from unified_flow.api.problem import CLIENT_CLOSED, Problem
-from unified_flow.api.rendering import ProblemError, note, response_of
+from unified_flow.api.problems import problem as problems
+from unified_flow.api.problems.problem import CLIENT_CLOSED, Problem
+from unified_flow.api.problems.rendering import ProblemError, note, response_of
 from unified_flow.api.tokens import Tokens
-from unified_flow.config_tables import ServeSettings
-from unified_flow.messages import Language
-from unified_flow.report import tell_outside_a_phase
+from unified_flow.config.tables import ServeSettings
+from unified_flow.failures.messages import Language
+from unified_flow.failures.report import tell_outside_a_phase
 from unified_flow.services import Services
 
 logger = logging.getLogger("unified_flow")

@@ -15,19 +15,19 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from interventions.errors import QueueError
-from interventions.health import Health
-from interventions.redaction import redact_text
+from interventions.secrets.redaction import redact_text
+from interventions.upkeep.health import Health
 from unified_flow.api.facts import Facts
-from unified_flow.api.problem import CLIENT_CLOSED
+from unified_flow.api.problems.problem import CLIENT_CLOSED
 from unified_flow.errors import RetrievalError
-from unified_flow.events import (
+from unified_flow.guardrails.stats import GuardrailStats
+from unified_flow.turns.events import (
     Observed,
     PhaseCompleted,
     PhaseFailed,
     TurnCompleted,
     TurnInterrupted,
 )
-from unified_flow.guardrails.stats import GuardrailStats
 
 SLO_5XX = 0.001  # graceful-degradation-adr.md: 99.9 %
 RETRY_WINDOW_S = 300.0

@@ -14,7 +14,7 @@ from typing import Literal
 
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
-from unified_flow.config import EMBEDDED
+from unified_flow.config.settings import EMBEDDED
 from unified_flow.errors import InputError, UnifiedFlowError
 from unified_flow.phases import NAMES
 from unified_flow.services import Services
@@ -96,8 +96,8 @@ def _has_room(folder: Path) -> bool:
 
 async def _models(services: Services) -> bool:
     """A model from a file is not asked: the first question starts it."""
-    from unified_flow.models.openai import OpenAIModel
-    from unified_flow.models.probe import behind, probe
+    from unified_flow.models.openai.model import OpenAIModel
+    from unified_flow.models.openai.probe import behind, probe
 
     try:
         names = {services.models.name_of(services.recipe(phase)) for phase in NAMES}

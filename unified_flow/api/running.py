@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
-from unified_flow.api import problem as problems
-from unified_flow.api.problem import CLIENT_CLOSED
-from unified_flow.api.rendering import ProblemError
-from unified_flow.settling import ended
+from unified_flow.api.problems import problem as problems
+from unified_flow.api.problems.problem import CLIENT_CLOSED
+from unified_flow.api.problems.rendering import ProblemError
+from unified_flow.running.settling import ended
 
 T = TypeVar("T")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.cited import searches, section_of
-from unified_flow.results import Citation
+from unified_flow.grounding.cited import searches, section_of
 from unified_flow.retrieval import Passage, path_of
 from unified_flow.shown import shown
-from unified_flow.turn import Turn
+from unified_flow.turns.results import Citation
+from unified_flow.turns.turn import Turn
 from unified_flow.wire.retrieved import QueryResult, query_result
 
 

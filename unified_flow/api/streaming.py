@@ -12,19 +12,19 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from unified_flow.api import problem as problems
 from unified_flow.api.answers import Answer
 from unified_flow.api.asking import Question, ask
 from unified_flow.api.context import Serving
 from unified_flow.api.facts import Facts
-from unified_flow.api.problem import CLIENT_CLOSED, Problem
-from unified_flow.api.rendering import ProblemError, content, headers_of, note
+from unified_flow.api.problems import problem as problems
+from unified_flow.api.problems.problem import CLIENT_CLOSED, Problem
+from unified_flow.api.problems.rendering import ProblemError, content, headers_of, note
 from unified_flow.api.running import cancelled
 from unified_flow.api.trace import with_trace
 from unified_flow.errors import InputError
-from unified_flow.events import Observed, PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.question import checked_question
-from unified_flow.turn import Turn
+from unified_flow.turns.events import Observed, PhaseCompleted, PhaseFailed, PhaseStarted
+from unified_flow.turns.turn import Turn
 
 KEEP_ALIVE_S = 15.0
 PIECE = 40

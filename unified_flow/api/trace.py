@@ -12,16 +12,16 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api.problem import Problem
+from unified_flow.api.problems.problem import Problem
 from unified_flow.api.sources import retrievals_of
-from unified_flow.classify import ERROR_TYPES, classify
 from unified_flow.errors import InputError
-from unified_flow.events import Observed, now, stamp
-from unified_flow.folding import apply
-from unified_flow.messages import MESSAGES, Language, safe_message
+from unified_flow.failures.classify import ERROR_TYPES, classify
+from unified_flow.failures.messages import MESSAGES, Language, safe_message
 from unified_flow.sessions.spoken import asked_in, told_in
 from unified_flow.shown import shown
-from unified_flow.turn import Turn
+from unified_flow.turns.events import Observed, now, stamp
+from unified_flow.turns.folding import apply
+from unified_flow.turns.turn import Turn
 from unified_flow.wire.agents import AgentResponse, agent_responses
 from unified_flow.wire.failure import ErrorContext, ErrorType, error_context, may_pass
 from unified_flow.wire.message import MAX_CONTENT_CHARS, Message

@@ -7,12 +7,12 @@ from pathlib import Path
 from interventions.cli.hints import home_flag
 from interventions.cli.screen import note, say
 from interventions.entry import short_id
-from interventions.plaintext import clean, one_line
-from interventions.redaction import redact_text
+from interventions.secrets.redaction import redact_text
+from interventions.view.plaintext import clean, one_line
 from unified_flow.cli.screen import on_terminal, wrapped
 from unified_flow.errors import PhaseError
 from unified_flow.shown import shown
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 
 
 def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> None:

@@ -71,7 +71,7 @@ def ask(
 
         from unified_flow.cli.permission import terminal_asker
         from unified_flow.flow import UnifiedFlow
-        from unified_flow.logs import logged
+        from unified_flow.telemetry.logs import logged
 
         flow = UnifiedFlow.from_config(
             home,

@@ -9,11 +9,11 @@ from rich.panel import Panel
 from rich.text import Text
 
 from interventions.entry import short_id
-from interventions.plaintext import clean
+from interventions.view.plaintext import clean
 from unified_flow.cli.screen import beginning
 from unified_flow.errors import HumanNeededError, PhaseError, ToolDeniedError
-from unified_flow.evidence import ribbon
-from unified_flow.turn import Turn
+from unified_flow.failures.evidence import ribbon
+from unified_flow.turns.turn import Turn
 
 SYMBOL = {"completed": "✓", "failed": "✗", "running": "…", "not_run": "·"}
 MESSAGE_CHARS = 600

@@ -32,9 +32,9 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
     """
     with exits():
         from interventions.home import find_home
-        from unified_flow.documents import index_folder
         from unified_flow.errors import RetrievalError
         from unified_flow.retrieval.collections import described, names
+        from unified_flow.retrieval.documents import index_folder
 
         folder = index_folder(find_home(home))
         found = []
@@ -87,8 +87,8 @@ def delete_collection(
     """
     with exits():
         from interventions.home import find_home
-        from unified_flow.documents import index_folder
         from unified_flow.retrieval.collections import delete, names, unknown_collection
+        from unified_flow.retrieval.documents import index_folder
 
         folder = index_folder(find_home(home))
         if name not in names(folder):

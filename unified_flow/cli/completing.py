@@ -18,7 +18,7 @@ def tool_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
     from unified_flow.errors import UnifiedFlowError
     from unified_flow.tool_names import BUILT_IN
-    from unified_flow.tools.grants import grants_of
+    from unified_flow.tools.permission.grants import grants_of
 
     names = set(BUILT_IN)
     with suppress(UnifiedFlowError):
@@ -28,7 +28,7 @@ def tool_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def granted_names(ctx: typer.Context, incomplete: str) -> list[str]:
     from unified_flow.errors import UnifiedFlowError
-    from unified_flow.tools.grants import grants_of
+    from unified_flow.tools.permission.grants import grants_of
 
     try:
         return _fitting({grant.tool for grant in grants_of(_home(ctx)).all()}, incomplete)
@@ -49,7 +49,7 @@ def memory_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 
 def model_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    from unified_flow.config import EMBEDDED, LOCAL, load
+    from unified_flow.config.settings import EMBEDDED, LOCAL, load
     from unified_flow.errors import UnifiedFlowError
 
     try:
@@ -77,15 +77,15 @@ def session_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 def turn_numbers(ctx: typer.Context, incomplete: str) -> list[str]:
     """Newest first."""
-    from unified_flow.archive import TurnArchive
+    from unified_flow.turns.archive import TurnArchive
 
     numbers = (str(number) for number in reversed(TurnArchive.of(_home(ctx)).folders.ids()))
     return [number for number in numbers if number.startswith(incomplete)][:MOST]
 
 
 def collection_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    from unified_flow.documents import index_folder
     from unified_flow.retrieval.collections import names
+    from unified_flow.retrieval.documents import index_folder
 
     return _fitting(names(index_folder(_home(ctx))), incomplete)
 

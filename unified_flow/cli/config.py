@@ -36,9 +36,9 @@ def init(
     unified-flow init --docs docs/
     unified-flow init ~/project --docs ~/project/docs
     """
-    from unified_flow.config_file import FILE
-    from unified_flow.configuring.schema import json_schema
-    from unified_flow.configuring.template import SCHEMA_FILE, template
+    from unified_flow.config.file import FILE
+    from unified_flow.config.schema import json_schema
+    from unified_flow.config.template import SCHEMA_FILE, template
     from unified_flow.errors import InputError
 
     with exits():
@@ -75,7 +75,7 @@ def show(
     from dataclasses import asdict
 
     from interventions.home import find_home
-    from unified_flow.configuring.origins import settings_of
+    from unified_flow.config.origins import settings_of
 
     with exits():
         rows = [s for s in settings_of(find_home(home)) if not changed or s.source != "default"]
@@ -98,7 +98,7 @@ def schema() -> None:
     \b
     unified-flow config schema > unified_flow.schema.json
     """
-    from unified_flow.configuring.schema import json_schema
+    from unified_flow.config.schema import json_schema
 
     with exits():
         say(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -8,7 +8,7 @@ import typer
 
 from interventions.cli.exits import Code
 from interventions.cli.screen import say
-from interventions.plaintext import clean
+from interventions.view.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 
@@ -35,7 +35,7 @@ def doctor(
         import asyncio
         from dataclasses import asdict
 
-        from unified_flow.checkup import Finding, check_all
+        from unified_flow.cli.checkup import Finding, check_all
         from unified_flow.errors import ConfigError, InputError
         from unified_flow.wiring import wire
 

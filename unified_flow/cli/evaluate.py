@@ -116,7 +116,7 @@ def run(
         from interventions.home import find_home
         from unified_flow.cli.evaluating import Wanted, check, report, run_once
         from unified_flow.evaluation.datasets import draw, read_dataset
-        from unified_flow.logs import logged
+        from unified_flow.telemetry.logs import logged
 
         read = read_dataset(dataset)
         questions = draw(read, sample, seed, unanswerable)

@@ -50,7 +50,9 @@ def exits() -> Iterator[None]:
         try:
             yield
         except UnifiedFlowError as exc:
-            from interventions.redaction import redact_text  # 8 ms, which --help need not wait for
+            from interventions.secrets.redaction import (
+                redact_text,  # 8 ms, which --help need not wait for
+            )
 
             code = next((code for kind, code in CODES if isinstance(exc, kind)), Code.FAILED)
             note(f"error: {redact_text(str(exc))}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def store_at(home: Path | None) -> GuardrailStore:
     """Raises ConfigError, also where the extra is not installed."""
     from interventions.home import find_home
-    from unified_flow.config import load
+    from unified_flow.config.settings import load
     from unified_flow.guardrails.opening import open_store
 
     place = find_home(home)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from interventions.cli.screen import note, say
-from interventions.redaction import redact_text
+from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.guarding import named, store_at

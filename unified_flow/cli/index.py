@@ -10,7 +10,7 @@ import click
 import typer
 
 from interventions.cli.screen import note, say
-from interventions.plaintext import clean
+from interventions.view.plaintext import clean
 from unified_flow.cli import completing, options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import counted
@@ -66,7 +66,7 @@ def index(
     """
     with exits():
         from unified_flow.cli.progress import bar
-        from unified_flow.documents import open_documents
+        from unified_flow.retrieval.documents import open_documents
 
         if forget and (stats or rebuild or watch):
             raise typer.BadParameter("--forget goes alone")
@@ -94,7 +94,7 @@ def index(
 
 
 def _forget(paths: list[str], home: Path | None, collection: str | None, as_json: bool) -> None:
-    from unified_flow.documents import open_documents
+    from unified_flow.retrieval.documents import open_documents
 
     if not paths:
         raise typer.BadParameter("--forget needs the folders, files or pages to forget")

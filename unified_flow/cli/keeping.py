@@ -29,10 +29,10 @@ def abandon(
     interventions dismiss --query is:superseded --yes
     """
     with exits():
-        from interventions.redaction import redact_text
+        from interventions.secrets.redaction import redact_text
         from interventions.settings import queue_at
-        from unified_flow.archive import TurnArchive
         from unified_flow.resuming.upkeep import abandon as give_up
+        from unified_flow.turns.archive import TurnArchive
 
         folders = TurnArchive.of(home).folders
         marked = give_up(folders, queue_at(home), turn, redact_text(reason))
@@ -62,8 +62,8 @@ def prune(
         from interventions.entry import turns_needed
         from interventions.settings import queue_at
         from interventions.timestamps import utc_now
-        from unified_flow.archive import TurnArchive
         from unified_flow.resuming import upkeep
+        from unified_flow.turns.archive import TurnArchive
 
         age = parse_duration(older_than)
         if age is None:

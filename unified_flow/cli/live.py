@@ -13,8 +13,10 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from interventions.plaintext import clean
-from unified_flow.events import (
+from interventions.view.plaintext import clean
+from unified_flow.phases import NAMES
+from unified_flow.shown import shown
+from unified_flow.turns.events import (
     Observed,
     PhaseCompleted,
     PhaseFailed,
@@ -23,8 +25,6 @@ from unified_flow.events import (
     ToolStarted,
     TurnResumed,
 )
-from unified_flow.phases import NAMES
-from unified_flow.shown import shown
 
 MARK = {
     "completed": ("✓", "green"),

@@ -9,8 +9,8 @@ import typer
 
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
-from interventions.plaintext import clean
-from interventions.redaction import redact_text
+from interventions.secrets.redaction import redact_text
+from interventions.view.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.completing import memory_ids
 from unified_flow.cli.exits import exits

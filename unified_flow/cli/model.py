@@ -50,8 +50,8 @@ def serve(
     """
     with exits():
         from interventions.home import find_home, state_folder
-        from unified_flow.config import LOCAL, load
-        from unified_flow.config_paths import LOCAL_PREFIX
+        from unified_flow.config.paths import LOCAL_PREFIX
+        from unified_flow.config.settings import LOCAL, load
         from unified_flow.models.local.server import LocalServer
         from unified_flow.models.local.warm import serving
 

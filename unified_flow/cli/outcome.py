@@ -6,10 +6,10 @@ from typing import Any
 
 from interventions.cli.exits import Code
 from interventions.errors import QueueError
-from interventions.redaction import redact, redact_text
+from interventions.secrets.redaction import redact, redact_text
 from unified_flow.errors import PhaseError, UnifiedFlowError, wire_name
 from unified_flow.shown import shown, shown_citation
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 
 
 def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:

@@ -9,11 +9,11 @@ import sys
 import termios
 
 from interventions.cli.screen import note
-from interventions.plaintext import one_line
-from interventions.redaction import redact
+from interventions.secrets.redaction import redact
+from interventions.view.plaintext import one_line
 from unified_flow.cli.live import paused
-from unified_flow.tools.gates import does
-from unified_flow.tools.permission import Asker, Reply, Wish
+from unified_flow.tools.permission.gate import Asker, Reply, Wish
+from unified_flow.tools.permission.rules import does
 
 ARGS_SHOWN = 600
 LINE_BYTES = 4096

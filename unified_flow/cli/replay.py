@@ -12,7 +12,7 @@ import typer
 
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
-from interventions.plaintext import one_line
+from interventions.view.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.completing import turn_numbers
 from unified_flow.cli.exits import exits
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from unified_flow.replaying.comparing import Replayed
     from unified_flow.replaying.recording import Recording
     from unified_flow.services import Services
-    from unified_flow.turn import Turn
+    from unified_flow.turns.turn import Turn
 
 
 def replay(
@@ -53,12 +53,12 @@ def replay(
     """
     with exits():
         from interventions.home import find_home
-        from unified_flow.archive import TurnArchive
         from unified_flow.replaying.recording import recorded
         from unified_flow.replaying.replay import replay as play
         from unified_flow.resuming.errors import NotResumableError
         from unified_flow.resuming.naming import turn_named
         from unified_flow.resuming.run import load
+        from unified_flow.turns.archive import TurnArchive
 
         place = find_home(home)
         turn_id, _ = turn_named(place, name)

@@ -11,16 +11,16 @@ import typer
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from interventions.entry import short_id
-from interventions.plaintext import one_line
+from interventions.view.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.completing import phase_names, turn_numbers
 from unified_flow.cli.exits import exits, refused_as_json
 from unified_flow.cli.screen import on_terminal
 
 if TYPE_CHECKING:
-    from unified_flow.events import Observed, TurnResumed
     from unified_flow.flow import UnifiedFlow
     from unified_flow.resuming.run import Resumed, Resumption
+    from unified_flow.turns.events import Observed, TurnResumed
 
 
 def resume(
@@ -88,10 +88,10 @@ def resume(
         from interventions.cli.editor import edit as in_editor
         from interventions.home import find_home
         from unified_flow.cli.permission import terminal_asker
-        from unified_flow.logs import logged
         from unified_flow.resuming.asking import asked
         from unified_flow.resuming.naming import turn_named
         from unified_flow.resuming.run import Resumption, flow_of, load
+        from unified_flow.telemetry.logs import logged
 
         place = find_home(home)
         turn_id, intervention_id = turn_named(place, name)
@@ -142,8 +142,8 @@ async def _resume(
 
     from unified_flow.cli.live import LivePhases
     from unified_flow.cli.outcome import exit_code, of_turn
-    from unified_flow.events import TurnResumed
     from unified_flow.resuming.run import resume_turn
+    from unified_flow.turns.events import TurnResumed
 
     live = not as_json and on_terminal()
     with LivePhases(Console(stderr=True)) if live else nullcontext() as view:

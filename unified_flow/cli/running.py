@@ -11,14 +11,14 @@ from rich.console import Console
 from interventions.cli.screen import note
 from unified_flow.cli.live import LivePhases
 from unified_flow.errors import PhaseError, RetrievalError
-from unified_flow.events import Observed
-from unified_flow.folding import apply
-from unified_flow.ledger import Observer
-from unified_flow.turn import Turn
+from unified_flow.turns.events import Observed
+from unified_flow.turns.folding import apply
+from unified_flow.turns.ledger import Observer
+from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
-    from unified_flow.documents import Documents
     from unified_flow.flow import UnifiedFlow
+    from unified_flow.retrieval.documents import Documents
 
 
 def new_session_id() -> str:
@@ -74,7 +74,7 @@ def refresh_documents(
 def bring_up_to_date(documents: Documents, *, show: bool, again: bool = False) -> None:
     """Raises RetrievalError. An index that cannot be written is told and left as it is."""
     from unified_flow.cli.progress import bar
-    from unified_flow.documents import AS_IT_IS
+    from unified_flow.retrieval.documents import AS_IT_IS
 
     if documents.is_read_only and not documents.fresh:
         note(f"the index {documents.index.path} is read-only: {AS_IT_IS}")

@@ -7,7 +7,7 @@ import sys
 import textwrap
 
 from interventions.cli.screen import width
-from interventions.plaintext import clean
+from interventions.view.plaintext import clean
 
 _ITEM = re.compile(r" *(?:\d+\.|[-*]) +| +")
 

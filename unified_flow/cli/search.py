@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interventions.cli.screen import paint, say, say_painted
-from interventions.plaintext import clean, one_line
+from interventions.view.plaintext import clean, one_line
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 
@@ -49,9 +49,9 @@ def search(
     """
     with exits():
         from unified_flow.cli.running import bring_up_to_date
-        from unified_flow.documents import open_documents
         from unified_flow.errors import InputError
         from unified_flow.question import checked_question
+        from unified_flow.retrieval.documents import open_documents
 
         question = checked_question(query)
         documents = open_documents(home, docs, collection)

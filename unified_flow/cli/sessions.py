@@ -11,8 +11,8 @@ import typer
 from interventions.cli.exits import Code
 from interventions.cli.options import Yes
 from interventions.cli.screen import note, say
-from interventions.plaintext import clean
-from interventions.redaction import redact, redact_text
+from interventions.secrets.redaction import redact, redact_text
+from interventions.view.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.chat import HISTORY
 from unified_flow.cli.completing import session_ids
@@ -20,9 +20,9 @@ from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import beginning
 
 if TYPE_CHECKING:
-    from unified_flow.archive import TurnArchive
     from unified_flow.sessions.book import Exchange, SessionBook
-    from unified_flow.turn import Turn
+    from unified_flow.turns.archive import TurnArchive
+    from unified_flow.turns.turn import Turn
 
 app = typer.Typer(
     help="Conversations that were kept: what was asked and answered, session by session.\n\n"
@@ -130,7 +130,7 @@ def delete_session(
     from interventions.home import find_home, state_folder
     from interventions.settings import queue_at
     from unified_flow.resuming.upkeep import prunable, prune
-    from unified_flow.tools.grants import grants_of
+    from unified_flow.tools.permission.grants import grants_of
 
     with exits():
         exchanges, unanswered = _of(session, home)
@@ -157,8 +157,8 @@ def delete_session(
 
 def _stores(home: Path | None) -> tuple[SessionBook, TurnArchive]:
     from interventions.home import find_home
-    from unified_flow.archive import TurnArchive
     from unified_flow.sessions.book import SessionBook
+    from unified_flow.turns.archive import TurnArchive
 
     place = find_home(home)
     return SessionBook.of(place), TurnArchive.of(place)

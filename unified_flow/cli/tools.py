@@ -9,8 +9,8 @@ import typer
 
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
-from interventions.plaintext import clean, one_line
-from interventions.redaction import redact, redact_text
+from interventions.secrets.redaction import redact, redact_text
+from interventions.view.plaintext import clean, one_line
 from unified_flow.cli import options
 from unified_flow.cli.completing import granted_names, session_ids, tool_names
 from unified_flow.cli.exits import exits
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from unified_flow.services import Services
     from unified_flow.tools import Tool, ToolOutput
-    from unified_flow.tools.grants import GrantStore
-    from unified_flow.tools.permission import Asker, Reply, Wish
+    from unified_flow.tools.permission.gate import Asker, Reply, Wish
+    from unified_flow.tools.permission.grants import GrantStore
 
 BY_HAND = "by hand"
 
@@ -169,7 +169,7 @@ def revoke(
 
 def _store(home: Path | None) -> GrantStore:
     from interventions.home import find_home
-    from unified_flow.tools.grants import grants_of
+    from unified_flow.tools.permission.grants import grants_of
 
     return grants_of(find_home(home))
 
@@ -230,9 +230,9 @@ async def _called(
     services: Services, name: str, pairs: list[str], args_json: str | None, session: str
 ) -> ToolOutput:
     from unified_flow.errors import InputError, ToolError, UnifiedFlowError
-    from unified_flow.results import ToolRequest
     from unified_flow.tools.caller import Caller
     from unified_flow.tools.given import from_json, from_pairs
+    from unified_flow.turns.results import ToolRequest
 
     try:
         await services.toolbox.open(name)

@@ -10,7 +10,7 @@ import typer
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from interventions.entry import short_id
-from interventions.plaintext import one_line
+from interventions.view.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 
@@ -27,7 +27,7 @@ def trace(
     unified-flow trace 2026-01-04-1f9c0a3e5b7d --json
     """
     with exits():
-        from unified_flow.tracing import trace as find
+        from unified_flow.telemetry.tracing import trace as find
 
         found = find(home, request_id)
         if not found:

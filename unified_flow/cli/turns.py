@@ -9,15 +9,15 @@ import typer
 
 from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
-from interventions.plaintext import clean
-from interventions.redaction import redact, redact_text
+from interventions.secrets.redaction import redact, redact_text
+from interventions.view.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.completing import turn_numbers
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import beginning, on_terminal
 
 if TYPE_CHECKING:
-    from unified_flow.turn import Turn
+    from unified_flow.turns.turn import Turn
 
 app = typer.Typer(
     help="What was asked, and how far each turn came.\n\nTry:  unified-flow turns show 12",
@@ -45,7 +45,7 @@ def list_turns(
     unified-flow turns list --session ros --limit 5
     """
     with exits():
-        from unified_flow.archive import TurnArchive
+        from unified_flow.turns.archive import TurnArchive
 
         archive = TurnArchive.of(home)
         turns, damaged = archive.latest(limit, session, interrupted=interrupted)
@@ -79,7 +79,7 @@ def show_turn(
     unified-flow turns show 12
     """
     with exits():
-        from unified_flow.archive import TurnArchive
+        from unified_flow.turns.archive import TurnArchive
 
         archive = TurnArchive.of(home)
         found = archive.find(turn)
@@ -88,7 +88,7 @@ def show_turn(
             note("  hint: unified-flow turns list")
             raise typer.Exit(Code.NOT_FOUND)
         if as_json:
-            from unified_flow.sections import written
+            from unified_flow.turns.sections import written
 
             whole = _row(found) | {
                 "response": found.response,
@@ -103,7 +103,7 @@ def show_turn(
 
 
 def _row(turn: Turn) -> dict[str, object]:
-    from unified_flow.events import stamp
+    from unified_flow.turns.events import stamp
 
     return {
         "turn_id": turn.turn_id,

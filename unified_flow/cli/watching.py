@@ -15,7 +15,7 @@ from interventions.cli.screen import note, say
 from unified_flow.errors import UnifiedFlowError
 
 if TYPE_CHECKING:
-    from unified_flow.documents import Documents
+    from unified_flow.retrieval.documents import Documents
     from unified_flow.retrieval.report import IndexReport
 
 QUIET_MS = 300  # without a further change, then it is indexed

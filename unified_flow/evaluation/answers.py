@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from unified_flow.results import Citation
+from unified_flow.turns.results import Citation
 
 
 class Record(BaseModel):

@@ -7,18 +7,24 @@ from collections.abc import Iterable
 from time import perf_counter
 
 from unified_flow.clock import elapsed_ms
-from unified_flow.config import EMBEDDED
+from unified_flow.config.settings import EMBEDDED
 from unified_flow.errors import InputError, PhaseError
 from unified_flow.evaluation.answers import Answer, Cost, Trouble
 from unified_flow.evaluation.cache import Answered, ReplyCache
 from unified_flow.evaluation.datasets import Question
 from unified_flow.evaluation.scores import contained
-from unified_flow.events import ModelCalled, ModelFailed, Observed, PhaseCompleted, PhaseFailed
 from unified_flow.flow import UnifiedFlow
-from unified_flow.folding import apply
 from unified_flow.grounding.citing import supporting
 from unified_flow.grounding.sources import texts_of
-from unified_flow.turn import Turn
+from unified_flow.turns.events import (
+    ModelCalled,
+    ModelFailed,
+    Observed,
+    PhaseCompleted,
+    PhaseFailed,
+)
+from unified_flow.turns.folding import apply
+from unified_flow.turns.turn import Turn
 
 USER = "evaluation"
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from unified_flow.config import EMBEDDED, Settings
-from unified_flow.documents import Documents
+from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.errors import ConfigError, RetrievalError
-from unified_flow.journal import digest
 from unified_flow.models.local.weights import NO_FILE_HINT
+from unified_flow.retrieval.documents import Documents
+from unified_flow.turns.journal import digest
 
 VECTORS = "vectors"
 

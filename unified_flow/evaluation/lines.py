@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from interventions.home import open_private
-from unified_flow import turn_lock
+from unified_flow.turns import lock as turn_lock
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -8,20 +8,20 @@ from time import perf_counter
 from pydantic import BaseModel, Field
 
 from unified_flow.clock import elapsed_ms
-from unified_flow.config import EMBEDDED
+from unified_flow.config.settings import EMBEDDED
 from unified_flow.errors import ConfigError
 from unified_flow.evaluation.answers import Answer, Cost, Trouble
 from unified_flow.evaluation.cache import ReplyCache
 from unified_flow.evaluation.datasets import Question
 from unified_flow.evaluation.scores import contained
+from unified_flow.failures.report import tell_outside_a_phase
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall
 from unified_flow.models.reply import parse_reply
 from unified_flow.question import new_request_id
-from unified_flow.report import tell_outside_a_phase
-from unified_flow.results import Claim, ToolResult
-from unified_flow.sections import Sections
 from unified_flow.services import Services
+from unified_flow.turns.results import Claim, ToolResult
+from unified_flow.turns.sections import Sections
 
 PASSAGES = 4
 PHASE = "plain"

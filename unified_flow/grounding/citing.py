@@ -20,8 +20,8 @@ from unified_flow.models.embedded.statements import (
     stands,
     statements,
 )
-from unified_flow.results import Citation, Draft
-from unified_flow.sections import Sections
+from unified_flow.turns.results import Citation, Draft
+from unified_flow.turns.sections import Sections
 
 REMOVED = "citations_supported"  # in the draft's checklist: false once one was removed
 _SHARED = 0.3  # of a sentence's terms, for a quote that supports it with others

@@ -13,9 +13,9 @@ from unified_flow.models.embedded.passages import SEARCHES, passages_of
 from unified_flow.models.embedded.plan import questions_in
 from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.quotes import quotes_for, shown
-from unified_flow.results import Draft, Evidence
-from unified_flow.sections import Sections
 from unified_flow.text import language_of
+from unified_flow.turns.results import Draft, Evidence
+from unified_flow.turns.sections import Sections
 
 _SURE = 0.5
 _SOURCES = r"\b(?:documents?|passages?|sources?|text|context)\b"

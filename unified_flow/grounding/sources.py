@@ -8,8 +8,8 @@ from unified_flow.models.embedded.matching import matching_terms
 from unified_flow.models.embedded.passages import SEARCHES, passages_of, read_passages
 from unified_flow.models.embedded.quotes import LONGEST, shown
 from unified_flow.models.embedded.statements import source_texts
-from unified_flow.sections import Sections
 from unified_flow.text import language_of
+from unified_flow.turns.sections import Sections
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from unified_flow.grounding.sources import texts_of
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.quotes import shown
 from unified_flow.models.embedded.statements import faults
-from unified_flow.results import Evidence, Verdict
-from unified_flow.sections import Sections
+from unified_flow.turns.results import Evidence, Verdict
+from unified_flow.turns.sections import Sections
 
 _DOUBT = 0.8  # what is left of the confidence when a citation had to be removed
 

@@ -14,7 +14,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from interventions.home import open_private
-from unified_flow.events import stamp
+from unified_flow.turns.events import stamp
 
 logger = logging.getLogger("unified_flow.guardrails")
 ASIDE = "ai_decisions_waiting.jsonl"

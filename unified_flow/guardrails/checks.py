@@ -13,16 +13,16 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from unified_flow.errors import PhaseError, RetrievalError
-from unified_flow.events import GuardrailChecked, HistoryRead
 from unified_flow.guardrails import messages
 from unified_flow.guardrails.decision import BROKEN, PASS, GuardrailResult, Stage
 from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder
 from unified_flow.guardrails.stats import GuardrailStats, summed
-from unified_flow.ledger import Ledger
 from unified_flow.memory import MemoryStore, Record
 from unified_flow.sessions import SessionStore
-from unified_flow.turn import Turn
+from unified_flow.turns.events import GuardrailChecked, HistoryRead
+from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
     from unified_flow.guardrails.store import GuardrailStore

@@ -25,8 +25,8 @@ from unified_flow.guardrails.moderator import ModerationFailed, Moderator
 from unified_flow.guardrails.opening import has_store, open_store
 from unified_flow.guardrails.recorder import Recorder, left_s
 from unified_flow.guardrails.settings import GuardrailSettings
-from unified_flow.results import PriorTurn
-from unified_flow.turn import Turn
+from unified_flow.turns.results import PriorTurn
+from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
     from unified_flow.guardrails.rulebook import Ready, Rulebook

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from interventions.redaction import redact_text
+from interventions.secrets.redaction import redact_text
 from unified_flow.errors import PhaseError
 from unified_flow.guardrails.decision import GuardrailResult, Stage
 from unified_flow.policies.silent import MAX_RETRIES
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger("unified_flow.guardrails")
 

@@ -14,12 +14,12 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from interventions.redaction import redact_text
+from interventions.secrets.redaction import redact_text
 from unified_flow.errors import ConfigError, ModelError, SchemaMismatchError
 from unified_flow.guardrails.moderator import Moderated, ModerationFailed, Moderator
 from unified_flow.guardrails.settings import GuardrailSettings
-from unified_flow.models.keys import read_key
-from unified_flow.models.openai import OpenAIModel
+from unified_flow.models.openai.keys import read_key
+from unified_flow.models.openai.model import OpenAIModel
 
 SWITCH = "OPENAI_MODERATION_ENABLED"
 GROUP = "unified_flow.moderators"

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interventions.home import state_folder
-from interventions.redaction import redact
+from interventions.secrets.redaction import redact
 from unified_flow.errors import ConfigError
-from unified_flow.events import stamp
 from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.turns.events import stamp
 
 if TYPE_CHECKING:
     from unified_flow.guardrails.store import Decision, GuardrailStore

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from unified_flow.config_paths import ModuleSpec
+from unified_flow.config.paths import ModuleSpec
 
 
 class GuardrailSettings(BaseModel):

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
-from unified_flow.sections import Sections
+from unified_flow.turns.sections import Sections
 
 
 @dataclass(frozen=True)

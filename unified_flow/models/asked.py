@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from unified_flow.tokens import estimate_tokens
+from unified_flow.models.tokens import estimate_tokens
 
 _SMALLEST_CONTEXT = 1000  # fewer tokens are what a server counts that leaves out what it had cached
 

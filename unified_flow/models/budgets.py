@@ -15,9 +15,9 @@ from typing import Any
 from pydantic_core import to_json
 
 from unified_flow.errors import PromptTooLargeError
-from unified_flow.results import Claim, PriorTurn, ToolResult
-from unified_flow.sections import PASSAGES, Sections
-from unified_flow.tokens import estimate_tokens
+from unified_flow.models.tokens import estimate_tokens
+from unified_flow.turns.results import Claim, PriorTurn, ToolResult
+from unified_flow.turns.sections import PASSAGES, Sections
 
 _HISTORY = "history"
 _SHORTENED = frozenset({_HISTORY, PASSAGES})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from unified_flow.config import EMBEDDED, Settings
+from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.models import Model
 from unified_flow.models.bounded import BoundedModel
 from unified_flow.models.circuit import Rules
@@ -75,8 +75,8 @@ class ModelRegistry:
             return EmbeddedModel()
         if (path := self._settings.local_path(name)) is not None:
             return self._local(name, path)
-        from unified_flow.models.keys import read_key
-        from unified_flow.models.openai import OpenAIModel
+        from unified_flow.models.openai.keys import read_key
+        from unified_flow.models.openai.model import OpenAIModel
 
         own = self._settings.endpoint(name)
         return OpenAIModel(

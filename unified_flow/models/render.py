@@ -21,8 +21,8 @@ from pydantic import BaseModel
 from unified_flow.models import ModelCall
 from unified_flow.models.budgets import fitted
 from unified_flow.models.schema import form
-from unified_flow.results import Draft, GatheredContext, PriorTurn, QueryAnalysis, ToolResult
-from unified_flow.sections import PASSAGES, Sections, ToolDescription
+from unified_flow.turns.results import Draft, GatheredContext, PriorTurn, QueryAnalysis, ToolResult
+from unified_flow.turns.sections import PASSAGES, Sections, ToolDescription
 
 # Our own blocks, which small models take for such with spaces in them too; and the words that chat
 # templates end a message, call a tool or show a picture with, which a server reads as such wherever

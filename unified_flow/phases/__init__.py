@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from unified_flow.errors import PhaseError
-from unified_flow.kit import Kit
 from unified_flow.phases import (
     context_gatherer,
     coordinator,
@@ -20,7 +19,8 @@ from unified_flow.phases import (
     synthesis,
     validation,
 )
-from unified_flow.turn import Turn
+from unified_flow.running.kit import Kit
+from unified_flow.turns.turn import Turn
 
 
 class Phase(Protocol):

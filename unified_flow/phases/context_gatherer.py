@@ -7,10 +7,10 @@ only to condense what would not fit the recipe's token budget.
 from asyncio import to_thread
 
 from unified_flow.errors import ContextGathererError, SchemaMismatchError
-from unified_flow.kit import Kit
-from unified_flow.results import GatheredContext, Memory, PriorTurn
-from unified_flow.tokens import estimate_tokens
-from unified_flow.turn import Turn
+from unified_flow.models.tokens import estimate_tokens
+from unified_flow.running.kit import Kit
+from unified_flow.turns.results import GatheredContext, Memory, PriorTurn
+from unified_flow.turns.turn import Turn
 
 NAME = "context_gatherer"
 ERROR = ContextGathererError

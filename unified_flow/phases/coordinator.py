@@ -1,9 +1,9 @@
 """Phase 4: do it. The plan's tool requests in order; the first failure ends the phase."""
 
 from unified_flow.errors import CoordinatorError
-from unified_flow.kit import Kit
-from unified_flow.results import ToolResult
-from unified_flow.turn import Turn
+from unified_flow.running.kit import Kit
+from unified_flow.turns.results import ToolResult
+from unified_flow.turns.turn import Turn
 
 NAME = "coordinator"
 ERROR = CoordinatorError

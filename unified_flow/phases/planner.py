@@ -1,9 +1,9 @@
 """Phase 3: which way? The sole routing authority; no keyword or default tool stands in for it."""
 
 from unified_flow.errors import PlannerError
-from unified_flow.kit import Kit
-from unified_flow.results import Plan
-from unified_flow.turn import Turn
+from unified_flow.running.kit import Kit
+from unified_flow.turns.results import Plan
+from unified_flow.turns.turn import Turn
 
 NAME = "planner"
 ERROR = PlannerError

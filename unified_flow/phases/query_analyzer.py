@@ -1,9 +1,9 @@
 """Phase 0: what is asked? Never the raw query, never a default type."""
 
 from unified_flow.errors import QueryAnalyzerError
-from unified_flow.kit import Kit
-from unified_flow.results import QueryAnalysis
-from unified_flow.turn import Turn
+from unified_flow.running.kit import Kit
+from unified_flow.turns.results import QueryAnalysis
+from unified_flow.turns.turn import Turn
 
 NAME = "query_analyzer"
 ERROR = QueryAnalyzerError

@@ -1,9 +1,9 @@
 """Phase 1: clear enough to go on? CLARIFY ends the turn with a question; no default."""
 
 from unified_flow.errors import ReflectionError
-from unified_flow.kit import Kit
-from unified_flow.results import Reflection
-from unified_flow.turn import Turn
+from unified_flow.running.kit import Kit
+from unified_flow.turns.results import Reflection
+from unified_flow.turns.turn import Turn
 
 NAME = "reflection"
 ERROR = ReflectionError

@@ -3,9 +3,9 @@
 from asyncio import to_thread
 
 from unified_flow.errors import SaveError
-from unified_flow.kit import Kit
-from unified_flow.results import Saved
-from unified_flow.turn import Turn
+from unified_flow.running.kit import Kit
+from unified_flow.turns.results import Saved
+from unified_flow.turns.turn import Turn
 
 NAME = "save"
 ERROR = SaveError

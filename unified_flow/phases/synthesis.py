@@ -8,9 +8,9 @@ that answers well may cite badly, or not at all.
 from unified_flow.errors import SynthesisError
 from unified_flow.grounding.citing import cited
 from unified_flow.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
-from unified_flow.kit import Kit
-from unified_flow.results import Draft, Evidence
-from unified_flow.turn import Turn
+from unified_flow.running.kit import Kit
+from unified_flow.turns.results import Draft, Evidence
+from unified_flow.turns.turn import Turn
 
 NAME = "synthesis"
 ERROR = SynthesisError

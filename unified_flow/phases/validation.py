@@ -3,9 +3,9 @@
 from unified_flow.errors import DraftRejectedError, ValidationError
 from unified_flow.grounding.evidence import evidence_of
 from unified_flow.grounding.weighing import weighed
-from unified_flow.kit import Kit
-from unified_flow.results import Verdict
-from unified_flow.turn import Turn
+from unified_flow.running.kit import Kit
+from unified_flow.turns.results import Verdict
+from unified_flow.turns.turn import Turn
 
 NAME = "validation"
 ERROR = ValidationError

@@ -8,8 +8,8 @@ from typing import Literal, Protocol
 import httpx
 
 from unified_flow import errors
-from unified_flow.classify import Classification
 from unified_flow.errors import Scope
+from unified_flow.failures.classify import Classification
 
 TIMEOUTS = (
     TimeoutError,

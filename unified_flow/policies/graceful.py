@@ -6,7 +6,7 @@ else halts as under `fail_fast`, and so does a failed save, which costs nobody t
 
 from __future__ import annotations
 
-from unified_flow.config_tables import GracefulSettings
+from unified_flow.config.tables import GracefulSettings
 from unified_flow.policies import Action, Bounds, Failure, Retry, Stop
 from unified_flow.policies.tries import again_after_s, retry_after_s
 

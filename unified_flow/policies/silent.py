@@ -7,8 +7,8 @@ nothing is said. A failed save costs nobody the answer, as under every policy.
 
 from __future__ import annotations
 
-from unified_flow.classify import classify
 from unified_flow.errors import InputError
+from unified_flow.failures.classify import classify
 from unified_flow.policies import UNBOUNDED, Action, Failure, Policy, Retry, Stop
 from unified_flow.policies.tries import again_after_s
 

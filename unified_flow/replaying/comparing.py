@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from unified_flow.events import ModelCalled, Observed, PhaseCompleted, PhaseFailed
 from unified_flow.replaying.recording import Failed, Recording
 from unified_flow.replaying.stand_ins import DivergedError
+from unified_flow.turns.events import ModelCalled, Observed, PhaseCompleted, PhaseFailed
 
 DIVERGED = DivergedError.__name__
 

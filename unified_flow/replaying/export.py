@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from interventions.redaction import WHOLE, redact
-from unified_flow.config import EMBEDDED
+from interventions.secrets.redaction import WHOLE, redact
+from unified_flow.config.settings import EMBEDDED
 from unified_flow.replaying.recording import Failed, Recording, Reply
 from unified_flow.replaying.replay import replay
 

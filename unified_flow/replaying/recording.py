@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from unified_flow import results
 from unified_flow.errors import RetrievalError
-from unified_flow.events import (
+from unified_flow.turns import results
+from unified_flow.turns.events import (
     AnyEvent,
     ModelCalled,
     ModelFailed,
@@ -28,10 +28,10 @@ from unified_flow.events import (
     TurnResumed,
     TurnStarted,
 )
-from unified_flow.folding import OUTPUT, apply
-from unified_flow.journal import first_line, read
-from unified_flow.sections import written
-from unified_flow.turn import Turn
+from unified_flow.turns.folding import OUTPUT, apply
+from unified_flow.turns.journal import first_line, read
+from unified_flow.turns.sections import written
+from unified_flow.turns.turn import Turn
 
 COORDINATOR = "coordinator"
 LIMIT_REACHED = "LimitReachedError"

@@ -9,16 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from unified_flow.boundary import run_phase
 from unified_flow.errors import PhaseError
-from unified_flow.events import (
-    Observed,
-    PhaseCompleted,
-    TurnResumed,
-    TurnStarted,
-)
-from unified_flow.folding import OUTPUT
-from unified_flow.ledger import Ledger
+from unified_flow.failures.boundary import run_phase
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.replaying.comparing import Replayed, compare
 from unified_flow.replaying.recording import Recording, Visit
@@ -29,9 +21,17 @@ from unified_flow.replaying.stand_ins import (
     RecordedSessions,
     RecordedTools,
 )
-from unified_flow.routing import Step, next_step
-from unified_flow.runner import this_process
+from unified_flow.running.routing import Step, next_step
 from unified_flow.services import Services
+from unified_flow.turns.events import (
+    Observed,
+    PhaseCompleted,
+    TurnResumed,
+    TurnStarted,
+)
+from unified_flow.turns.folding import OUTPUT
+from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.runner import this_process
 from unified_flow.wiring import wire
 
 

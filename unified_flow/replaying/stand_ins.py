@@ -7,20 +7,20 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from unified_flow.config import EMBEDDED
+from unified_flow.config.settings import EMBEDDED
 from unified_flow.errors import UnifiedFlowError
 from unified_flow.memory import MemoryStore
 from unified_flow.models import Model, ModelCall, ModelReply
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.recipe import Recipe
 from unified_flow.replaying.recording import Call, Failed, Recording
-from unified_flow.results import GatheredContext, Memory, PriorTurn, Saved, ToolRequest
-from unified_flow.sections import ToolDescription
 from unified_flow.services import Services
 from unified_flow.sessions import SessionStore
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.toolbox import Toolbox
-from unified_flow.turn import Turn
+from unified_flow.turns.results import GatheredContext, Memory, PriorTurn, Saved, ToolRequest
+from unified_flow.turns.sections import ToolDescription
+from unified_flow.turns.turn import Turn
 
 
 class RecordedFailureError(UnifiedFlowError):

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from interventions.resumers import BegunCall, Settled
+from interventions.retry.resumers import BegunCall, Settled
 from unified_flow.resuming import editing
 from unified_flow.resuming.decision import writes_at_stake
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.run import Resumption
 from unified_flow.services import Services
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 
 Ask = Callable[[BegunCall], Settled]
 Edit = Callable[[str, str], str]

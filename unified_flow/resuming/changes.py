@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from interventions.environment import environment, passing_environment
+from interventions.putting.environment import environment, passing_environment
 from unified_flow.errors import RecipeError
 from unified_flow.phases import NAMES
 from unified_flow.recipe import Recipe
 from unified_flow.services import Services
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 
 SHOWN = 12
 DIGEST = 16

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unified_flow.turn import Failure
+from unified_flow.turns.turn import Failure
 
 
 def difference(before: Failure | None, after: Failure | None) -> list[str]:

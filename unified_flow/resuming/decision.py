@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unified_flow.config_tables import Limits
+from unified_flow.config.tables import Limits
 from unified_flow.phases import NAMES
 from unified_flow.resuming.errors import NotResumableError
-from unified_flow.routing import End, next_step
-from unified_flow.turn import Counters, Turn, Write
+from unified_flow.running.routing import End, next_step
+from unified_flow.turns.turn import Counters, Turn, Write
 
 END = "end"
 REPEATS_TOOLS = NAMES[: NAMES.index("coordinator") + 1]

@@ -8,17 +8,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from interventions.kept import keep, where
+from interventions.storage.kept import keep, where
 from unified_flow.errors import InputError
-from unified_flow.events import Runner, TurnResumed
-from unified_flow.folding import OUTPUT, apply
-from unified_flow.journal import digest
 from unified_flow.question import checked_question
 from unified_flow.resuming.decision import END, where_to_go_on
 from unified_flow.resuming.errors import NotResumableError
-from unified_flow.sections import written
 from unified_flow.services import Services
-from unified_flow.turn import Turn
+from unified_flow.turns.events import Runner, TurnResumed
+from unified_flow.turns.folding import OUTPUT, apply
+from unified_flow.turns.journal import digest
+from unified_flow.turns.sections import written
+from unified_flow.turns.turn import Turn
 
 QUESTION = "question"
 

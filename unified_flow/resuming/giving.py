@@ -8,13 +8,13 @@ from typing import Any
 from interventions import InterventionQueue
 from interventions.errors import QueueError
 from unified_flow.errors import HumanNeededError, ToolDeniedError
-from unified_flow.events import Given
-from unified_flow.folding import OUTPUT
-from unified_flow.results import ToolRequest
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.services import Services
-from unified_flow.tools.grants import SCOPES
-from unified_flow.turn import Turn
+from unified_flow.tools.permission.grants import SCOPES
+from unified_flow.turns.events import Given
+from unified_flow.turns.folding import OUTPUT
+from unified_flow.turns.results import ToolRequest
+from unified_flow.turns.turn import Turn
 
 DENIED = ToolDeniedError.__name__
 ASKED = HumanNeededError.__name__

@@ -8,9 +8,10 @@ from typing import Any
 
 from interventions.entry import short_id
 from interventions.errors import ConflictError, NotFoundError
-from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
-from unified_flow.events import (
+from unified_flow.failures.evidence import ribbon
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import (
     AnyEvent,
     HistoryRead,
     ModelCalled,
@@ -19,9 +20,8 @@ from unified_flow.events import (
     ToolCompleted,
     ToolStarted,
 )
-from unified_flow.evidence import ribbon
-from unified_flow.journal import NAME, read
-from unified_flow.turn import Turn
+from unified_flow.turns.journal import NAME, read
+from unified_flow.turns.turn import Turn
 
 LiveTurn = dict[str, Any]
 Mark = tuple[int, int]

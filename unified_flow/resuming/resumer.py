@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from unified_flow.errors import ConfigError, InputError, PhaseError, RetrievalError
-from unified_flow.events import Observed, TurnResumed
 from unified_flow.flow import UnifiedFlow
-from unified_flow.logs import logged
 from unified_flow.resuming.asking import asked
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.run import Resumed, Resumption, flow_of, load, resume_turn
+from unified_flow.telemetry.logs import logged
+from unified_flow.turns.events import Observed, TurnResumed
 
 OPTIONS = (
     "from_phase",

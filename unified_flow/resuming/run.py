@@ -12,13 +12,9 @@ from typing import Any, cast
 from interventions import InterventionQueue
 from interventions.errors import QueueError
 from interventions.home import find_home
-from interventions.redaction import redact_text
-from unified_flow.archive import TurnArchive
+from interventions.secrets.redaction import redact_text
 from unified_flow.errors import InputError, PhaseError, RetrievalError
-from unified_flow.events import TurnResumed
 from unified_flow.flow import UnifiedFlow
-from unified_flow.journal import digest
-from unified_flow.ledger import Ledger, Observer
 from unified_flow.resuming import changes, editing, giving
 from unified_flow.resuming.comparison import difference
 from unified_flow.resuming.decision import where_to_go_on
@@ -31,10 +27,14 @@ from unified_flow.resuming.settling import (
     settle,
 )
 from unified_flow.resuming.taking import let_go_on, take_up
-from unified_flow.runner import this_process
 from unified_flow.services import Services
-from unified_flow.tools.grants import Scope
-from unified_flow.turn import Failure, Turn, Write
+from unified_flow.tools.permission.grants import Scope
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import TurnResumed
+from unified_flow.turns.journal import digest
+from unified_flow.turns.ledger import Ledger, Observer
+from unified_flow.turns.runner import this_process
+from unified_flow.turns.turn import Failure, Turn, Write
 from unified_flow.wiring import wire
 
 logger = logging.getLogger("unified_flow")

@@ -13,11 +13,11 @@ from typing import Literal
 from interventions import InterventionQueue
 from interventions.entry import Entry, is_about, is_open, turns_of
 from interventions.errors import ConflictError, NotFoundError, QueueError
-from interventions.redaction import redact_text
-from unified_flow.archive import TurnArchive
+from interventions.secrets.redaction import redact_text
 from unified_flow.errors import RetrievalError
 from unified_flow.resuming.errors import NotResumableError
-from unified_flow.turn import FINISHED, Turn
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.turn import FINISHED, Turn
 
 Verdict = Literal["solved", "waits", "open"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from unified_flow.archive import TurnArchive
-from unified_flow.events import TurnAbandoned, TurnResumed
-from unified_flow.ledger import Ledger, Observer
 from unified_flow.resuming.errors import NotResumableError, TurnBusyError
-from unified_flow.turn import Turn
-from unified_flow.turn_folders import TurnFolders
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import TurnAbandoned, TurnResumed
+from unified_flow.turns.ledger import Ledger, Observer
+from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn_folders import TurnFolders
 
 
 def take_up(folders: TurnFolders, turn_id: int, observer: Observer | None = None) -> Ledger:

@@ -11,17 +11,17 @@ from pathlib import Path
 from interventions import InterventionQueue
 from interventions.entry import is_about, is_open
 from interventions.home import make_private_folder
-from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
-from unified_flow.events import TurnAbandoned
-from unified_flow.folding import fold
-from unified_flow.journal import NAME, Journal, read
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.settling import needed_by_others
 from unified_flow.resuming.taking import let_go_on, take_up
-from unified_flow.runner import this_process
-from unified_flow.turn import FINISHED, Turn
-from unified_flow.turn_folders import TurnFolders
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import TurnAbandoned
+from unified_flow.turns.folding import fold
+from unified_flow.turns.journal import NAME, Journal, read
+from unified_flow.turns.runner import this_process
+from unified_flow.turns.turn import FINISHED, Turn
+from unified_flow.turns.turn_folders import TurnFolders
 
 PRUNED = "pruned_"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from unified_flow.results import Citation
 from unified_flow.sessions.database import Database, file_of
+from unified_flow.turns.results import Citation
 
 
 @dataclass(frozen=True)

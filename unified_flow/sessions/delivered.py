@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
-from unified_flow.archive import TurnArchive
 from unified_flow.errors import RetrievalError
 from unified_flow.sessions.store import SessionStore
-from unified_flow.turn import Turn
-from unified_flow.turn_folders import TurnFolders
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn_folders import TurnFolders
 
 
 def answered_before(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from unified_flow.sessions.book import Exchange
 from unified_flow.shown import shown
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 
 
 def markdown(session_id: str, exchanges: Sequence[Exchange], unanswered: Sequence[Turn]) -> str:

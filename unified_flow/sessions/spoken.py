@@ -6,8 +6,8 @@ import json
 import uuid
 from datetime import timedelta
 
-from unified_flow.cited import references_of
-from unified_flow.turn import Turn
+from unified_flow.grounding.cited import references_of
+from unified_flow.turns.turn import Turn
 from unified_flow.wire.message import MAX_CONTENT_CHARS, Message
 
 

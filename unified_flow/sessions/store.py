@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Self
 
 from unified_flow.errors import RetrievalError
-from unified_flow.events import stamp
-from unified_flow.results import PriorTurn, Saved
 from unified_flow.sessions.database import Database, file_of
 from unified_flow.sessions.spoken import asked_in, message_id, told_in
 from unified_flow.text import terms
-from unified_flow.turn import Turn
+from unified_flow.turns.events import stamp
+from unified_flow.turns.results import PriorTurn, Saved
+from unified_flow.turns.turn import Turn
 from unified_flow.wire.message import Message
 
 

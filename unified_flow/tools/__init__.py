@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from unified_flow.classify import Stage
-from unified_flow.results import Claim
+from unified_flow.failures.classify import Stage
+from unified_flow.turns.results import Claim
 
 MAX_CLAIM_CHARS = 4000
 

@@ -18,10 +18,10 @@ from unified_flow.errors import (
     ToolNotFoundError,
     ToolTimeoutError,
 )
-from unified_flow.results import ToolRequest
-from unified_flow.sections import ToolDescription
 from unified_flow.tools import Tool, ToolOutput
 from unified_flow.tools.caller import CALLER, Caller
+from unified_flow.turns.results import ToolRequest
+from unified_flow.turns.sections import ToolDescription
 
 MAX_RESULT_CHARS = 1_000_000
 _VALUE_SHOWN = 60

@@ -19,7 +19,7 @@ from functools import partial
 
 import httpx
 
-from unified_flow.models.client import trusted_context
+from unified_flow.models.openai.client import trusted_context
 from unified_flow.tools.threads import in_daemon_thread
 from unified_flow.web import Address, FetchPolicy, Page
 from unified_flow.web.addresses import addresses_to_ask, port_is_allowed

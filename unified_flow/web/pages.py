@@ -6,7 +6,7 @@ import asyncio
 
 import httpx
 
-from unified_flow.config_tables import ResearchSettings
+from unified_flow.config.tables import ResearchSettings
 from unified_flow.retrieval import web_pages
 from unified_flow.web import FetchPolicy
 from unified_flow.web.addresses import parse_allowed

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import httpx
 
-from unified_flow.models.transport import hinted
+from unified_flow.models.openai.transport import hinted
 from unified_flow.web.errors import CaptchaError, PageRefusedError
 from unified_flow.web.walls import Wall, wall_of
 

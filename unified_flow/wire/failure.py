@@ -14,11 +14,11 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from interventions.redaction import redact_text
-from interventions.secret_keys import Name, read_name
-from unified_flow.classify import Classification
-from unified_flow.events import now, stamp
+from interventions.secrets.keys import Name, read_name
+from interventions.secrets.redaction import redact_text
+from unified_flow.failures.classify import Classification
 from unified_flow.policies.kinds import kind_of
+from unified_flow.turns.events import now, stamp
 
 SHORTEST_SECRET = 8  # a shorter value of a variable would be found in ordinary words
 _TRACE = re.compile(r"Traceback|File \"|^\s+at .{1,200}:\d+", re.MULTILINE)

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, field_validator, model_validator
 
-from unified_flow.events import now, stamp
+from unified_flow.turns.events import now, stamp
 
 MAX_CONTENT_CHARS = 10_000
 

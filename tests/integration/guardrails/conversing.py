@@ -14,7 +14,7 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.store import Decision, GuardrailStore
 from unified_flow.models.scripted import ScriptedModel
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 # What the moderation of a test may take offence at in the reply, and in no question.

@@ -115,7 +115,7 @@ def test_silence_that_the_user_has_ordered_alerts_nobody(home: Path, rules: Guar
 def test_a_tool_that_asks_a_person_is_an_escalation_and_no_word(
     home: Path, rules: GuardrailStore
 ) -> None:
-    from unified_flow.results import Plan, ToolRequest
+    from unified_flow.turns.results import Plan, ToolRequest
 
     ask = ToolRequest(tool="human.ask", args={"question": "May I?"})
     plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[ask])

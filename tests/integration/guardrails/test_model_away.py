@@ -21,7 +21,7 @@ from tests.servers.model_server import ModelServer, rate_limited, refused_url, s
 from unified_flow.api.app import make_app
 from unified_flow.errors import PhaseError
 from unified_flow.guardrails.store import GuardrailStore
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 

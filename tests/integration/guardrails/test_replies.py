@@ -29,7 +29,7 @@ from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.memory import MemoryStore
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.resuming.run import Resumption, resume_turn
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 
@@ -84,7 +84,7 @@ def test_a_reply_that_was_kept_is_taken_back_when_it_is_made_anew(
 def test_a_blocked_reply_leaves_nothing_in_the_memory_of_its_user(
     home: Path, rules: GuardrailStore, moderation: ModerationServer
 ) -> None:
-    from unified_flow.results import Plan, ToolRequest
+    from unified_flow.turns.results import Plan, ToolRequest
 
     settings: dict[str, Any] = {"guardrails": {"moderation_url": moderation.url}}
     (home / "unified_flow.toml").write_text('[tools]\nallow = ["memory.*"]\n')
@@ -146,7 +146,7 @@ def test_checks_are_within_the_time_of_the_policy(
 
 
 def test_a_question_back_is_a_reply_too(home: Path, moderation: ModerationServer) -> None:
-    from unified_flow.results import Reflection
+    from unified_flow.turns.results import Reflection
 
     back = Reflection(decision="CLARIFY", confidence=0.9, clarification_question="What insult?")
     settings = {"guardrails": {"moderation_url": moderation.url}}

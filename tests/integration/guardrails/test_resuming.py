@@ -20,13 +20,13 @@ from tests.integration.guardrails.conversing import (
     say,
 )
 from tests.servers.moderation_server import ModerationServer
-from unified_flow.course import Course
 from unified_flow.errors import RetrievalError, SynthesisError
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.running.course import Course
 from unified_flow.sessions.store import SessionStore
-from unified_flow.turn import Turn
+from unified_flow.turns.turn import Turn
 
 
 def test_a_question_that_is_edited_is_checked_anew(home: Path, rules: GuardrailStore) -> None:

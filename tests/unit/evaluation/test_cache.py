@@ -9,9 +9,9 @@ from tests.servers.model_server import ModelServer
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.evaluation.cache import CachedModel, ReplyCache
 from unified_flow.models import ModelReply
-from unified_flow.models.openai import OpenAIModel
-from unified_flow.results import PriorTurn
-from unified_flow.sections import Sections
+from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.turns.results import PriorTurn
+from unified_flow.turns.sections import Sections
 
 
 def test_a_reply_that_was_kept_says_all_that_it_said(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unified_flow.config import load
+from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError
 from unified_flow.evaluation.identity import identities_of, identity_of
 

@@ -9,7 +9,7 @@ import pytest
 from unified_flow.evaluation.answers import Answer, Cost
 from unified_flow.evaluation.statistics import bootstrap, interval
 from unified_flow.evaluation.summary import comparison, summary
-from unified_flow.results import Citation
+from unified_flow.turns.results import Citation
 
 CITATION = Citation(source="a.md:1", quote="in Oslo")
 

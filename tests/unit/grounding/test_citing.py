@@ -9,7 +9,7 @@ import pytest
 from unified_flow.grounding.citing import REMOVED, cited, supporting
 from unified_flow.grounding.weighing import weighed
 from unified_flow.models.embedded.extract import extract
-from unified_flow.results import (
+from unified_flow.turns.results import (
     Checks,
     Citation,
     Claim,
@@ -19,7 +19,7 @@ from unified_flow.results import (
     ToolResult,
     Verdict,
 )
-from unified_flow.sections import Sections
+from unified_flow.turns.sections import Sections
 
 QUESTION = "When does the ferry to the island leave?"
 FERRY = (

@@ -16,8 +16,8 @@ from tests.unit.grounding.test_citing import (
 )
 from unified_flow.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
 from unified_flow.grounding.weighing import weighed
-from unified_flow.results import GatheredContext, Memory, ToolResult
-from unified_flow.sections import Sections
+from unified_flow.turns.results import GatheredContext, Memory, ToolResult
+from unified_flow.turns.sections import Sections
 
 
 def test_the_sentence_that_states_it_comes_first() -> None:

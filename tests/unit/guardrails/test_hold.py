@@ -20,8 +20,8 @@ from unified_flow.guardrails.moderation import moderated
 from unified_flow.guardrails.moderator import Moderated, ModerationFailed
 from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.store import GuardrailStore, store_of
-from unified_flow.results import PriorTurn
-from unified_flow.turn import Turn
+from unified_flow.turns.results import PriorTurn
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 ASKED = "What is a topic?"

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from interventions import InterventionQueue, resumers
+from interventions import InterventionQueue
 from interventions.cli import app
 from interventions.cli.exits import code_of
 from interventions.errors import NoResumerError
 from interventions.home import queue_file
+from interventions.retry import resumers
 
 Run = Callable[..., Result]
 
@@ -79,7 +80,7 @@ def test_tables_fit_the_width(queue, make, run: Run, columns: int) -> None:
     queue.resolve(name, "a very long note " * 20)
     queue.put(make(error_type="E", error_message="again"))
     for line in run("list", columns=columns).stdout.splitlines():
-        from interventions.plaintext import cells
+        from interventions.view.plaintext import cells
 
         assert cells(line) <= columns
 

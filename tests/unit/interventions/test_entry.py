@@ -9,10 +9,10 @@ import pytest
 
 from interventions.cli.rows import table
 from interventions.cli.view import entry_view
-from interventions.describe import describe
 from interventions.entry import complete
-from interventions.grouping import grouped
-from interventions.query import parse
+from interventions.view.describe import describe
+from interventions.view.grouping import grouped
+from interventions.view.query import parse
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)
 LEAST: dict[str, Any] = {"id": "int_1_aaaaaa", "created_at": "2026-01-01T00:00:00Z"}

@@ -9,7 +9,7 @@ import pytest
 
 from interventions.cli.rows import table
 from interventions.entry import Entry, complete
-from interventions.grouping import Group, marks
+from interventions.view.grouping import Group, marks
 from monitor.listing import open_row
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)

@@ -72,7 +72,7 @@ def test_what_it_creates_is_private(queue, make, home: Path) -> None:
 
 def test_finding_a_home_loads_no_pydantic() -> None:
     code = (
-        "import interventions, interventions.home, interventions.redaction, sys;"
+        "import interventions, interventions.home, interventions.secrets.redaction, sys;"
         "interventions.home.find_home();"
         "print([m for m in ('pydantic', 'filelock', 'typer', 'rich') if m in sys.modules])"
     )

@@ -10,14 +10,14 @@ import pytest
 from filelock import FileLock
 
 from interventions import InterventionQueue
-from interventions import letters as letters_module
-from interventions.admission import Limits
-from interventions.errorlog import error_lines
-from interventions.file_store import FileStore
 from interventions.home import lock_file, queue_file
-from interventions.letters import FORGOTTEN_AFTER_S, Letters
-from interventions.lock import FairLock
-from interventions.prepare import prepare
+from interventions.putting.admission import Limits
+from interventions.putting.errorlog import error_lines
+from interventions.putting.prepare import prepare
+from interventions.storage import letters as letters_module
+from interventions.storage.file_store import FileStore
+from interventions.storage.letters import FORGOTTEN_AFTER_S, Letters
+from interventions.storage.lock import FairLock
 
 LIMITS = Limits(50, 5, 10)
 

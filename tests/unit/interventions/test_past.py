@@ -5,9 +5,10 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
-from interventions import InterventionQueue, jsonl
-from interventions.archive import ArchiveFile
+from interventions import InterventionQueue
 from interventions.home import archive_file, queue_file
+from interventions.storage import jsonl
+from interventions.storage.archive import ArchiveFile
 
 
 def test_a_long_past_is_read_once(home: Path, queue: InterventionQueue, make) -> None:

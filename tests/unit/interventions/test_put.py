@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.drain import drain
 from interventions.errors import LimitError
 from interventions.home import queue_file
+from interventions.upkeep.drain import drain
 
 
 def log_lines(home: Path, pattern: str = "2*.jsonl") -> list[dict[str, Any]]:

@@ -6,8 +6,8 @@ import pytest
 
 from interventions import InterventionQueue, QueryError
 from interventions.durations import parse_duration, short_duration
-from interventions.query import parse
 from interventions.timestamps import utc_now
+from interventions.view.query import parse
 
 
 @pytest.fixture

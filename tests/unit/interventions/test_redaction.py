@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from interventions.redaction import MAX_DEPTH, MAX_TEXT, redact, redact_text
-from interventions.secret_keys import Name, read_name
+from interventions.secrets.keys import Name, read_name
+from interventions.secrets.redaction import MAX_DEPTH, MAX_TEXT, redact, redact_text
 
 # Put together here, so that no scanner takes this file for a leak.
 SECRETS = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interventions.redaction import redact, redact_text
+from interventions.secrets.redaction import redact, redact_text
 
 CORE = "hunter2Qx9"
 KEYS = (

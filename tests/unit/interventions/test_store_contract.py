@@ -17,8 +17,8 @@ from interventions import (
     MemoryStore,
     NotFoundError,
 )
-from interventions.file_store import FileStore
-from interventions.store import Store
+from interventions.storage.file_store import FileStore
+from interventions.storage.store import Store
 
 
 @pytest.fixture(params=["file", "memory"])

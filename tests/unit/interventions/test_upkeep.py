@@ -12,10 +12,10 @@ import pytest
 from filelock import FileLock
 
 from interventions import InterventionQueue, QueueError
-from interventions.doctor import examine
-from interventions.drain import drain
 from interventions.home import lock_file, queue_file
 from interventions.settings import queue_at, queue_settings
+from interventions.upkeep.doctor import examine
+from interventions.upkeep.drain import drain
 
 
 def test_drain_puts_back_the_oldest_critical_first_each_once(home: Path, make) -> None:
@@ -229,7 +229,7 @@ def test_a_notification_that_hangs_or_fails_never_touches_the_put(
 
 
 def test_a_command_that_takes_too_long_ends_with_all_it_started(tmp_path: Path) -> None:
-    from interventions.deliver import deliver
+    from interventions.putting.deliver import deliver
 
     pid_file = tmp_path / "pid"
     task = {"command": f"sh -c 'sleep 60 & echo $! > {pid_file}; wait'", "url": "x://y"}
@@ -247,7 +247,7 @@ def test_apprise_has_a_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None
     import threading
     from types import SimpleNamespace
 
-    from interventions import deliver
+    from interventions.putting import deliver
 
     never, told = threading.Event(), []
 

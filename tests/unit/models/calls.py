@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from unified_flow.models import ModelCall
-from unified_flow.results import Reflection
-from unified_flow.sections import Sections
+from unified_flow.turns.results import Reflection
+from unified_flow.turns.sections import Sections
 
 PROCEED = Reflection(decision="PROCEED", confidence=0.9)
 

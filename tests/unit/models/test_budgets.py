@@ -6,9 +6,9 @@ from tests.unit.models.calls import call
 from unified_flow.errors import PromptTooLargeError
 from unified_flow.models.budgets import fitted
 from unified_flow.models.render import prompt
-from unified_flow.results import Claim, Evidence, PriorTurn, ToolResult
-from unified_flow.sections import Sections, ToolDescription
-from unified_flow.tokens import estimate_tokens
+from unified_flow.models.tokens import estimate_tokens
+from unified_flow.turns.results import Claim, Evidence, PriorTurn, ToolResult
+from unified_flow.turns.sections import Sections, ToolDescription
 
 
 def found(name: str, count: int, tokens: int = 100) -> ToolResult:

@@ -14,8 +14,8 @@ from unified_flow.errors import CircuitOpenError, GenerationTimeoutError
 from unified_flow.models import ModelCall, ModelReply
 from unified_flow.models.bounded import BoundedModel
 from unified_flow.models.circuit import Circuit, Rules, asked, failed, given_up, succeeded
-from unified_flow.results import Reflection
-from unified_flow.sections import Sections
+from unified_flow.turns.results import Reflection
+from unified_flow.turns.sections import Sections
 
 RULES = Rules(failures=5, window_s=60.0, open_s=30.0)
 CALL = ModelCall("reflection", Reflection, "p", "q", Sections(), 0.3, 100)

@@ -14,7 +14,14 @@ from pydantic import BaseModel
 from unified_flow.errors import ConfigError
 from unified_flow.models import ModelCall
 from unified_flow.models.embedded import EmbeddedModel
-from unified_flow.results import (
+from unified_flow.retrieval.index import Index
+from unified_flow.tools.builtin.doc_search import doc_search
+from unified_flow.tools.builtin.file_glob import file_glob
+from unified_flow.tools.builtin.file_grep import file_grep
+from unified_flow.tools.builtin.file_read import file_read
+from unified_flow.tools.builtin.roots import Roots
+from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.results import (
     Draft,
     Plan,
     PriorTurn,
@@ -24,14 +31,7 @@ from unified_flow.results import (
     ToolResult,
     Verdict,
 )
-from unified_flow.retrieval.index import Index
-from unified_flow.sections import Sections, ToolDescription
-from unified_flow.tools.doc_search import doc_search
-from unified_flow.tools.file_glob import file_glob
-from unified_flow.tools.file_grep import file_grep
-from unified_flow.tools.file_read import file_read
-from unified_flow.tools.roots import Roots
-from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.sections import Sections, ToolDescription
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -9,7 +9,7 @@ from unified_flow.models.embedded.condense import condense
 from unified_flow.models.embedded.extract import extract
 from unified_flow.models.embedded.plan import plan, questions_in
 from unified_flow.models.embedded.verify import verify
-from unified_flow.results import (
+from unified_flow.turns.results import (
     Checks,
     Citation,
     Draft,
@@ -21,7 +21,7 @@ from unified_flow.results import (
     ToolResult,
     Verdict,
 )
-from unified_flow.sections import Sections, ToolDescription
+from unified_flow.turns.sections import Sections, ToolDescription
 
 SEARCH = ToolDescription("doc.search", "Search", {})
 TEXT = (

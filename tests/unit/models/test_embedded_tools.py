@@ -7,10 +7,10 @@ import pytest
 from tests.unit.models.test_embedded import Desk, ask
 from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.tool_calls import call_language, tool_call
-from unified_flow.sections import Sections, ToolDescription
-from unified_flow.tools.calculate import CALCULATE
+from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.functions import from_function
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.sections import Sections, ToolDescription
 
 
 @pytest.mark.parametrize(

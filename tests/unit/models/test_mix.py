@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unified_flow.config import EMBEDDED, Settings
+from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.phases import NAMES
 from unified_flow.recipe import load

@@ -6,8 +6,8 @@ import pytest
 
 from tests.servers import model_server as serve
 from tests.servers.model_server import ModelServer
-from unified_flow.models.openai import OpenAIModel
-from unified_flow.models.probe import Probe, probe
+from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.models.openai.probe import Probe, probe
 
 
 def find(url: str, *, model: str = "test-model", key: str | None = None) -> Probe:

@@ -8,7 +8,7 @@ from tests.unit.models.calls import PROCEED, call
 from unified_flow.models import ModelCall
 from unified_flow.models.render import prompt
 from unified_flow.models.schema import form, response_format
-from unified_flow.results import (
+from unified_flow.turns.results import (
     Checks,
     Citation,
     Claim,
@@ -23,7 +23,7 @@ from unified_flow.results import (
     ToolResult,
     Verdict,
 )
-from unified_flow.sections import Sections, ToolDescription
+from unified_flow.turns.sections import Sections, ToolDescription
 
 ANALYSIS = QueryAnalysis.model_validate(
     {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError, SchemaMismatchError
 from unified_flow.models.reply import parse_reply
-from unified_flow.results import Draft, Plan, Reflection, Verdict
+from unified_flow.turns.results import Draft, Plan, Reflection, Verdict
 
 OBJECT = '{"decision": "PROCEED", "confidence": 0.9}'
 OTHER = '{"decision": "PROCEED", "confidence": 0.1}'

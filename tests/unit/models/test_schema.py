@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from unified_flow.models.schema import form, response_format
-from unified_flow.results import GatheredContext, Plan, QueryAnalysis, Reflection, Verdict
+from unified_flow.turns.results import GatheredContext, Plan, QueryAnalysis, Reflection, Verdict
 
 
 def objects(node: Any) -> list[dict[str, Any]]:

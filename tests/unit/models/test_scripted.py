@@ -9,7 +9,7 @@ from tests.unit.models.calls import PROCEED, call
 from unified_flow.models import ModelReply
 from unified_flow.models.reply import parse_reply
 from unified_flow.models.scripted import ScriptedModel, ScriptExhaustedError
-from unified_flow.results import Reflection
+from unified_flow.turns.results import Reflection
 
 
 def ask(model: ScriptedModel, phase: str = "reflection") -> ModelReply:

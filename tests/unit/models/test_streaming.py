@@ -17,13 +17,13 @@ from tests.answers import COMPLETE, DRAFT, QUESTION, journal_lines, script
 from tests.servers.model_server import ModelServer, cut_stream, stream
 from tests.unit.models.calls import call
 from unified_flow.errors import CutReplyError
-from unified_flow.events import Observed, TextArrived
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelReply, Stream
-from unified_flow.models.openai import OpenAIModel
-from unified_flow.models.streaming import TextTap
-from unified_flow.results import Draft
-from unified_flow.turn import Turn
+from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.models.openai.streaming import TextTap
+from unified_flow.turns.events import Observed, TextArrived
+from unified_flow.turns.results import Draft
+from unified_flow.turns.turn import Turn
 
 
 def asked(server: ModelServer, seen: list[str], key: str | None = None) -> ModelReply:

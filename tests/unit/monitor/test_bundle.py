@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from interventions.describe import describe
 from interventions.errors import QueueError
+from interventions.view.describe import describe
 from monitor.bundle import BundleSource
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)

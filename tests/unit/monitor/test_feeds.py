@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from interventions.turns import LiveTurn
+from interventions.retry.turns import LiveTurn
 from monitor.feeds import redacted
 from monitor.panes.turns import text
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from interventions.entry import Entry, complete
-from interventions.query import parse
 from interventions.timestamps import to_text
+from interventions.view.query import parse
 from monitor.feeds import Feed
 from monitor.model import Model
 from monitor.panes.history import HistoryTab

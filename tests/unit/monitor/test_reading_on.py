@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from interventions import InterventionQueue
-from interventions.errorlog import Dropped
 from interventions.home import archive_file, emergency_log, error_log, queue_file, state_folder
+from interventions.putting.errorlog import Dropped
 from monitor.archived import Archived
 from monitor.feeds import reader_of
 from monitor.logtail import LogTail

@@ -224,7 +224,7 @@ def test_a_locked_index_says_so_and_who_only_reads_waits_for_no_writer(
 UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
-from unified_flow.documents import Documents
+from unified_flow.retrieval.documents import Documents
 from unified_flow.errors import RetrievalError
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index import Index

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from unified_flow.results import ToolRequest
 from unified_flow.tools import ToolOutput
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.results import ToolRequest
 
 
 def run(box: Toolbox, tool: str, **args: object) -> ToolOutput:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.tools.running import run
 from unified_flow.errors import ToolArgumentError
-from unified_flow.tools.calculate import CALCULATE
+from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.toolbox import Toolbox
 
 BOX = Toolbox([CALCULATE])

@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.tools.running import run
 from unified_flow.errors import ToolArgumentError, ToolTimeoutError
-from unified_flow.results import ToolRequest
-from unified_flow.tools.file_grep import file_grep
-from unified_flow.tools.files import file_tools
-from unified_flow.tools.roots import Roots
+from unified_flow.tools.builtin.file_grep import file_grep
+from unified_flow.tools.builtin.files import file_tools
+from unified_flow.tools.builtin.roots import Roots
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.results import ToolRequest
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 
 from unified_flow.errors import ConfigError, ToolDeniedError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.tools.gates import decide
-from unified_flow.tools.grants import GrantStore
-from unified_flow.tools.permission import Gate, Reply, Wish
+from unified_flow.tools.permission.gate import Gate, Reply, Wish
+from unified_flow.tools.permission.grants import GrantStore
+from unified_flow.tools.permission.rules import decide
 
 READS, WRITES, NETWORK = Access.READS, Access.WRITES, Access.NETWORK
 

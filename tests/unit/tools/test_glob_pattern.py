@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from unified_flow.tools.glob_pattern import GlobPattern
+from unified_flow.tools.builtin.glob_pattern import GlobPattern
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.servers.web_server import WebServer
 from tests.unit.tools.running import run
 from unified_flow.errors import ToolArgumentError
 from unified_flow.tools import Access, ToolOutput
-from unified_flow.tools.internet_research import internet_research
+from unified_flow.tools.builtin.internet_research import internet_research
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.web import FetchPolicy
 from unified_flow.web.errors import AddressRefusedError, CaptchaError

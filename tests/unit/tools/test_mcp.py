@@ -18,7 +18,7 @@ import pytest
 
 from tests.servers import mcp_server
 from tests.servers.mcp_sessions import SessionServer
-from unified_flow.config_tables import McpSettings
+from unified_flow.config.tables import McpSettings
 from unified_flow.errors import (
     ConfigError,
     ToolArgumentError,
@@ -26,10 +26,10 @@ from unified_flow.errors import (
     ToolServerError,
     ToolTimeoutError,
 )
-from unified_flow.results import ToolRequest
 from unified_flow.tools import Access, ToolOutput
-from unified_flow.tools.mcp import McpServer
+from unified_flow.tools.mcp.tools import McpServer
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.results import ToolRequest
 
 SCRIPT = str(Path(mcp_server.__file__))
 SECRET = "tok-1f9c0a3e5b7d"

@@ -9,11 +9,11 @@ import pytest
 
 from unified_flow.errors import ToolArgumentError
 from unified_flow.memory import MemoryStore
-from unified_flow.results import ToolRequest
 from unified_flow.tools import Access, ToolOutput
+from unified_flow.tools.builtin.memory_tools import memory_tools
 from unified_flow.tools.caller import Caller
-from unified_flow.tools.memory_tools import memory_tools
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.results import ToolRequest
 
 ANNA = Caller(user_id="anna", session_id="s", turn_id=4)
 BO = Caller(user_id="bo", session_id="s", turn_id=5)

@@ -12,12 +12,12 @@ import pytest
 
 from tests.unit.tools.running import run
 from unified_flow.errors import ToolError, ToolTimeoutError
-from unified_flow.results import ToolRequest
 from unified_flow.tools import Arguments, Tool, ToolOutput
 from unified_flow.tools.caller import calling
 from unified_flow.tools.functions import from_function, tool
 from unified_flow.tools.loading import named_tools
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.results import ToolRequest
 
 
 async def blocks() -> None:

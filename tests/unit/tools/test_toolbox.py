@@ -11,9 +11,9 @@ from unified_flow.errors import (
     ToolNotFoundError,
     ToolTimeoutError,
 )
-from unified_flow.results import ToolRequest
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.results import ToolRequest
 
 
 class RepeatArguments(Arguments):

@@ -15,9 +15,9 @@ import pytest
 
 from tests.unit.tools.running import run
 from unified_flow.retrieval.discover import discover
-from unified_flow.tools.file_grep import _text
-from unified_flow.tools.files import file_tools
-from unified_flow.tools.roots import Roots
+from unified_flow.tools.builtin.file_grep import _text
+from unified_flow.tools.builtin.files import file_tools
+from unified_flow.tools.builtin.roots import Roots
 from unified_flow.tools.toolbox import Toolbox
 
 _NOBODY = 65534

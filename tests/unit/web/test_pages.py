@@ -10,7 +10,7 @@ import pytest
 from tests.office import write_pdf
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
-from unified_flow.config import load
+from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError
 from unified_flow.retrieval.index import Index
 from unified_flow.web.errors import PageError

@@ -11,7 +11,7 @@ import typer
 
 from interventions.cli.exits import Code
 from interventions.cli.screen import note
-from interventions.plaintext import one_line
+from interventions.view.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.chat import HISTORY
 from unified_flow.cli.completing import session_ids
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from unified_flow.cli.chat.conversation import Conversation
     from unified_flow.errors import RetrievalError
     from unified_flow.flow import UnifiedFlow
-    from unified_flow.turn import Turn
+    from unified_flow.turns.turn import Turn
 
 
 def chat(
@@ -63,7 +63,7 @@ def chat(
         from unified_flow.cli.permission import terminal_asker
         from unified_flow.cli.running import new_session_id
         from unified_flow.flow import UnifiedFlow
-        from unified_flow.logs import logged
+        from unified_flow.telemetry.logs import logged
 
         if session is not None and latest:
             raise typer.BadParameter("give --session or --continue")
@@ -96,8 +96,8 @@ def chat(
 
 def _latest(home: Path) -> tuple[str | None, Turn | None]:
     """The session used last, with its last turn however that ended: /retry goes on with it."""
-    from unified_flow.archive import TurnArchive
     from unified_flow.sessions.book import SessionBook
+    from unified_flow.turns.archive import TurnArchive
 
     turns, _ = TurnArchive.of(home).latest(limit=1, session=None)
     if turns:
@@ -112,7 +112,7 @@ def _latest(home: Path) -> tuple[str | None, Turn | None]:
 
 async def _talk(chat: Conversation) -> Code:
     from interventions.home import state_folder
-    from interventions.redaction import redact_text
+    from interventions.secrets.redaction import redact_text
     from unified_flow.cli.chat.commands import LeaveChat
     from unified_flow.cli.chat.lines import edited, piped
     from unified_flow.cli.running import refresh_documents

@@ -9,13 +9,13 @@ from difflib import get_close_matches
 
 from interventions.cli.screen import note, say
 from interventions.entry import short_id
-from interventions.plaintext import clean, one_line
-from interventions.redaction import redact
+from interventions.secrets.redaction import redact
+from interventions.view.plaintext import clean, one_line
 from unified_flow.cli.answer import show_outcome, show_sources
 from unified_flow.cli.chat.conversation import Conversation
 from unified_flow.cli.running import new_session_id
 from unified_flow.cli.screen import beginning, counted
-from unified_flow.tools.grants import SCOPES
+from unified_flow.tools.permission.grants import SCOPES
 
 ARGS_SHOWN = 70
 

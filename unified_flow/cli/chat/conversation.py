@@ -15,11 +15,11 @@ from rich.console import Console
 from unified_flow.cli.live import LivePhases
 from unified_flow.cli.running import run_turn
 from unified_flow.errors import PhaseError
-from unified_flow.events import Observed
 from unified_flow.flow import UnifiedFlow
-from unified_flow.folding import apply
 from unified_flow.resuming.run import Resumed, Resumption, resume_turn
-from unified_flow.turn import Turn
+from unified_flow.turns.events import Observed
+from unified_flow.turns.folding import apply
+from unified_flow.turns.turn import Turn
 
 Ended = TypeVar("Ended")
 

@@ -8,9 +8,9 @@ from typing import Literal
 from unified_flow.models.embedded.intents import file_intent, talk_of
 from unified_flow.models.embedded.lexicon import lexicon_of
 from unified_flow.models.embedded.references import Resolution, resolve
-from unified_flow.results import PriorTurn, QueryAnalysis, ReferenceResolution
-from unified_flow.sections import Sections
 from unified_flow.text import language_of, terms
+from unified_flow.turns.results import PriorTurn, QueryAnalysis, ReferenceResolution
+from unified_flow.turns.sections import Sections
 
 # What is written as something's own name: code, a path, quoted words, an identifier.
 _SPECIFIC = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from unified_flow.tools.calculate import MAX_CHARS, NAMES
+from unified_flow.tools.builtin.calculate import MAX_CHARS, NAMES
 
 _ASKED = r"what(?:['’]s|\s+is|\s+are)|how\s+much\s+(?:is|are)|vad\s+(?:är|blir)|hur\s+mycket\s+är|combien\s+(?:font|fait)|que\s+(?:font|fait)"  # noqa: E501, RUF001
 _TOLD = r"calculate|compute|work\s+out|räkna\s+ut|beräkna|calcule[rz]?"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from unified_flow.results import GatheredContext
-from unified_flow.sections import Sections
 from unified_flow.text import language_of, sentences, terms
+from unified_flow.turns.results import GatheredContext
+from unified_flow.turns.sections import Sections
 
 _SENTENCES = 2
 _CHARACTERS = 400

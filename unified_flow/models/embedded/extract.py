@@ -12,11 +12,11 @@ from unified_flow.models.embedded.plan import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, Found, quotes_for, shown
 from unified_flow.models.embedded.requests import RESEARCH, asked_of_pages
 from unified_flow.models.embedded.tool_calls import call_language
-from unified_flow.results import Citation, Draft, ToolResult
 from unified_flow.retrieval import source_of
-from unified_flow.sections import Sections
 from unified_flow.text import language_of
-from unified_flow.tools.calculate import NAME as CALCULATE
+from unified_flow.tools.builtin.calculate import NAME as CALCULATE
+from unified_flow.turns.results import Citation, Draft, ToolResult
+from unified_flow.turns.sections import Sections
 
 _LINES_SHOWN = 20
 _LISTED = 20

@@ -14,7 +14,7 @@ from unified_flow.models.embedded.extract import extract
 from unified_flow.models.embedded.plan import plan
 from unified_flow.models.embedded.reflect import reflect
 from unified_flow.models.embedded.verify import verify
-from unified_flow.results import (
+from unified_flow.turns.results import (
     Draft,
     GatheredContext,
     Plan,
@@ -22,7 +22,7 @@ from unified_flow.results import (
     Reflection,
     Verdict,
 )
-from unified_flow.sections import Sections
+from unified_flow.turns.sections import Sections
 
 _ANSWERS: dict[type[BaseModel], Callable[[str, Sections], BaseModel]] = {
     QueryAnalysis: analyze,

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from unified_flow.models.embedded.lexicon import lexicon_of
 from unified_flow.models.embedded.matching import matching_terms
-from unified_flow.results import ToolResult
 from unified_flow.retrieval import Passage
 from unified_flow.text import sentences, words
+from unified_flow.turns.results import ToolResult
 
 SEARCH = "doc.search"
 SEARCHES = frozenset({SEARCH, "internet.research"})

@@ -18,11 +18,11 @@ from unified_flow.models.embedded.requests import (
     to_remember,
 )
 from unified_flow.models.embedded.tool_calls import tool_call
-from unified_flow.results import Goal, Plan, ToolRequest, ToolResult
-from unified_flow.sections import Sections
 from unified_flow.text import language_of, terms, words
 from unified_flow.tool_names import MEMORY_QUERY
-from unified_flow.tools.calculate import NAME as CALCULATE
+from unified_flow.tools.builtin.calculate import NAME as CALCULATE
+from unified_flow.turns.results import Goal, Plan, ToolRequest, ToolResult
+from unified_flow.turns.sections import Sections
 
 _LIMIT = 8
 _BEARS = 0.5  # the share of the question's terms that a memory holds

@@ -9,9 +9,9 @@ from unified_flow.models.embedded.evidence import answerable, is_enough
 from unified_flow.models.embedded.passages import Read, Sentence, read_passages
 from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.ranking import Candidate, rank
-from unified_flow.results import Citation
 from unified_flow.retrieval import Passage
 from unified_flow.text import language_of
+from unified_flow.turns.results import Citation
 
 MOST = 3
 LONGEST = 700  # characters of a quote

@@ -9,10 +9,10 @@ from typing import Literal
 
 from unified_flow.models.embedded.lexicon import Lexicon, lexicon_of, word_set
 from unified_flow.models.embedded.topics import names_of, topic_of
-from unified_flow.results import PriorTurn
 from unified_flow.text import language_of, terms
 from unified_flow.text.languages import stop_words
 from unified_flow.text.words import UNSPACED
+from unified_flow.turns.results import PriorTurn
 
 _TOKEN = re.compile(r"\w+")
 _JOINT = re.compile(r"-(?:t-)?\Z")  # "parle-t-il"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from unified_flow.tools.internet_research import MAX_URLS
-from unified_flow.tools.internet_research import NAME as RESEARCH
-from unified_flow.tools.remember import REMEMBER, to_remember
+from unified_flow.tools.builtin.internet_research import MAX_URLS
+from unified_flow.tools.builtin.internet_research import NAME as RESEARCH
+from unified_flow.tools.builtin.remember import REMEMBER, to_remember
 
 _URL = re.compile(r"\bhttps?://[^\s<>\"'`“”)\]]+", re.IGNORECASE)
 _TO_READ = re.compile(

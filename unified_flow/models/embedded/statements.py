@@ -10,9 +10,9 @@ from unified_flow.models.embedded.matching import closest, matching_terms
 from unified_flow.models.embedded.passages import SEARCHES
 from unified_flow.models.embedded.phrases import ALL
 from unified_flow.models.embedded.quotes import shown
-from unified_flow.results import Draft, ToolResult
 from unified_flow.retrieval import path_of
 from unified_flow.text import language_of, sentences
+from unified_flow.turns.results import Draft, ToolResult
 
 KEEP_TO_SOURCES = "keep to what the sources say and leave out what the issues name"
 _SUPPORTED = 0.6  # share of a statement's terms that its sources have

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from unified_flow.results import ToolRequest
-from unified_flow.sections import ToolDescription
 from unified_flow.tools.given import from_json, from_pairs
+from unified_flow.turns.results import ToolRequest
+from unified_flow.turns.sections import ToolDescription
 
 _CALL = re.compile(
     r"^\W{0,3}(?:please\s+)?(?P<verb>use|call|run|använd|kör|utilise[rz]?|appelle[rz]?)\s+"

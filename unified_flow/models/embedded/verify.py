@@ -12,10 +12,10 @@ from unified_flow.models.embedded.passages import SEARCH, analysed, passages_of,
 from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.quotes import shown
 from unified_flow.models.embedded.statements import faults, known_in, source_texts
-from unified_flow.results import Checks, Draft, Verdict
 from unified_flow.retrieval import path_of
-from unified_flow.sections import Sections
 from unified_flow.text import language_of, terms, words
+from unified_flow.turns.results import Checks, Draft, Verdict
+from unified_flow.turns.sections import Sections
 
 _ADDRESSED = 0.3  # share of the question's terms that answer and sources have
 _LEFTOVERS = re.compile(r"^\s*[{\[]\s*\"|```json|<\|\w+\|>|\{\{\w+\}\}")

@@ -11,7 +11,7 @@ import httpx
 from unified_flow.models import ModelCall, ModelReply
 from unified_flow.models.local.server import ALIAS, Address, LocalModelError, LocalServer
 from unified_flow.models.local.warm import warm_address
-from unified_flow.models.openai import OpenAIModel
+from unified_flow.models.openai.model import OpenAIModel
 
 _ENDING_S = 0.5
 _LARGER_CONTEXT = (

@@ -1,0 +1,1 @@
+"""What a person does to an entry, as transactions."""

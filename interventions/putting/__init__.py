@@ -1,0 +1,1 @@
+"""From an exception to an entry: prepared, admitted or counted, announced."""

@@ -1,0 +1,162 @@
+"""The traceback as a person wants to read it: their own code first, with the source around it.
+
+Captured at raise time, because the source on disk may be edited before anybody looks.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+
+SOURCE_LINES_EITHER_SIDE = 5
+MAX_SOURCE_FRAMES = 8
+MAX_OTHER_FRAMES = 20
+MAX_CHAIN = 4
+MAX_GROUP = 5
+
+
+@dataclass(frozen=True)
+class Captured:
+    """`culprit` is the innermost in-app `module:function`, `location` its `file:line`."""
+
+    exception_type: str
+    message: str
+    traceback: str
+    culprit: str
+    location: str
+
+
+@dataclass(frozen=True)
+class _Frame:
+    file: str
+    line: int
+    function: str
+    module: str
+    in_app: bool
+    source_globals: dict[str, object]
+
+
+def capture(error: BaseException) -> Captured:
+    frames = _frames(error.__traceback__)
+    blame = _innermost(frames)
+    return Captured(
+        exception_type=qualified_name(type(error)),
+        message=message_of(error),
+        traceback="\n".join(_describe(error, frames)),
+        culprit=f"{blame.module}:{blame.function}" if blame else "",
+        location=f"{blame.file}:{blame.line}" if blame else "",
+    )
+
+
+def qualified_name(kind: type[BaseException]) -> str:
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
+
+
+def message_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001 - an exception's own __str__ may raise anything
+        return f"<{type(error).__name__}: str raised {type(broken).__name__}>"
+
+
+def _describe(error: BaseException, frames: list[_Frame]) -> list[str]:
+    lines = _one_exception(error, frames, with_source=True)
+    seen = {id(error)}
+    for _ in range(MAX_CHAIN):
+        parent = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if parent is None or id(parent) in seen:
+            break
+        seen.add(id(parent))
+        lines.append("")
+        lines.append("Caused by:" if error.__cause__ else "While handling:")
+        lines += _one_exception(parent, _frames(parent.__traceback__), with_source=True)
+        error = parent
+    return lines
+
+
+def _one_exception(error: BaseException, frames: list[_Frame], *, with_source: bool) -> list[str]:
+    lines = [f"{qualified_name(type(error))}: {message_of(error)}"]
+    lines += [f"  note: {note}" for note in getattr(error, "__notes__", ())]
+    own = [frame for frame in reversed(frames) if frame.in_app] or frames[-1:]
+    for number, frame in enumerate(own):
+        lines.append(f'  File "{frame.file}", line {frame.line}, in {frame.function}')
+        if with_source and number < MAX_SOURCE_FRAMES:
+            lines += _source(frame)
+    others = [frame for frame in reversed(frames) if not frame.in_app and frame not in own]
+    if others:
+        lines.append(f"  In libraries, innermost first ({len(others)}):")
+        lines += [f"    {f.file}:{f.line} in {f.function}" for f in others[:MAX_OTHER_FRAMES]]
+    if isinstance(error, BaseExceptionGroup):
+        for member in error.exceptions[:MAX_GROUP]:
+            lines.append(f"  Member {type(member).__name__}:")
+            inner = _one_exception(member, _frames(member.__traceback__), with_source=False)
+            lines += [f"    {line}" for line in inner]
+    return lines
+
+
+def _source(frame: _Frame) -> list[str]:
+    source = linecache.getlines(frame.file, frame.source_globals)
+    first = max(frame.line - SOURCE_LINES_EITHER_SIDE, 1)
+    last = min(frame.line + SOURCE_LINES_EITHER_SIDE, len(source))
+    return [
+        f"  {'>' if number == frame.line else ' '} {number:5} | {source[number - 1].rstrip()[:200]}"
+        for number in range(first, last + 1)
+    ]
+
+
+def _frames(traceback: TracebackType | None) -> list[_Frame]:
+    frames = []
+    while traceback is not None:
+        frames.append(_frame(traceback.tb_frame, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return frames
+
+
+def _frame(frame: FrameType, line: int | None) -> _Frame:
+    code: CodeType = frame.f_code
+    return _Frame(
+        file=code.co_filename,
+        line=line or code.co_firstlineno,
+        function=code.co_qualname,
+        module=frame.f_globals.get("__name__") or Path(code.co_filename).stem,
+        in_app=_is_in_app(code.co_filename),
+        source_globals=frame.f_globals,
+    )
+
+
+def _innermost(frames: list[_Frame]) -> _Frame | None:
+    return next(
+        (frame for frame in reversed(frames) if frame.in_app), frames[-1] if frames else None
+    )
+
+
+_OWN_FOLDER = str(Path(__file__).parent.parent)
+_LIBRARY_FOLDERS = tuple(
+    {
+        str(Path(path))
+        for key in ("stdlib", "platstdlib", "purelib", "platlib")
+        if (path := sysconfig.get_path(key))
+    }
+)
+
+
+@lru_cache(maxsize=4096)
+def _is_in_app(filename: str) -> bool:
+    """Neither the standard library, nor an installed package, nor this package itself."""
+    if filename.startswith("<") or "site-packages" in filename or "dist-packages" in filename:
+        return filename.startswith(("<stdin>", "<string>", "<ipython"))
+    if filename.startswith(_OWN_FOLDER + os.sep):
+        return False
+    return not filename.startswith(_LIBRARY_FOLDERS) and not filename.startswith(
+        sys.base_prefix + "/lib/python"
+    )

@@ -1,0 +1,1 @@
+"""Letting the turns of an entry go on, through whatever program can."""

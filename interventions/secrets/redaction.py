@@ -1,0 +1,273 @@
+"""Nothing unredacted leaves the turn.
+
+`redact` takes any value and gives back plain JSON data: secrets replaced by key and by form, sizes
+bounded, cycles and foreign objects made harmless. `redact_text` does the same for one string. Both
+are idempotent. What is past a limit is replaced, never passed through.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import sys
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+
+from interventions.secrets.forms import scrub
+from interventions.secrets.keys import Name, hides, read_name
+
+REDACTED = "[redacted]"
+MAX_DEPTH = 10
+MAX_ITEMS = 200
+MAX_NODES = 4000
+MAX_TEXT = 8_000
+MAX_TOTAL_TEXT = 64_000
+# What is read beyond the cut, so that a secret that lies across it is still recognised.
+_CUT_MARGIN = 4_000
+_LONGEST_NAME = 200
+# What may be a name that stands in a list, before its value: no sentence.
+_A_NAME = re.compile(r"[\w.\-:]{1,100}(?: [\w.\-:]{1,100})?\Z")
+_NAME_FIELDS = frozenset({"name", "key", "header", "field", "variable", "param", "parameter"})
+_VALUE_FIELDS = frozenset({"value", "values", "val", "content"})
+_USER_FLAGS = frozenset({"-u", "-U", "--user", "--proxy-user"})
+
+
+def redact_text(text: str, limit: int = MAX_TEXT) -> str:
+    """The text with every secret form replaced, at most about `limit` characters of it."""
+    total = len(text)
+    clean = scrub(_printable(text[: limit + _CUT_MARGIN]))
+    if len(clean) <= limit and total <= limit + _CUT_MARGIN:
+        return clean
+    cut = clean[:limit]
+    return f"{cut}[... {max(total - len(cut), 1)} more characters]"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """How much of a value is let through; what is past a bound is replaced."""
+
+    depth: int = MAX_DEPTH
+    items: int = MAX_ITEMS
+    nodes: int = MAX_NODES
+    text: int = MAX_TEXT
+    total_text: int = MAX_TOTAL_TEXT
+
+
+OF_THE_QUEUE = Bounds()
+# For what was in memory as JSON already and must stay whole: only Python's recursion bounds it.
+_ALL = sys.maxsize // 2
+WHOLE = Bounds(depth=100, items=_ALL, nodes=_ALL, text=_ALL, total_text=_ALL)
+
+
+def redact(value: Any, bounds: Bounds = OF_THE_QUEUE) -> Any:
+    """Plain JSON data for any value, with secrets replaced at every depth."""
+    return _Walk(bounds).visit(value, 0)
+
+
+class _Walk:
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._nodes_left = bounds.nodes
+        self._text_left = bounds.total_text
+        self._open: set[int] = set()
+
+    def visit(self, value: Any, depth: int) -> Any:
+        self._nodes_left -= 1
+        if self._nodes_left < 0:
+            return "[redacted: too many values]"
+        try:
+            return self._visit(value, depth)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a foreign object's own code may raise anything
+            return f"<{type(value).__name__}: reading it raised {type(error).__name__}>"
+
+    def _visit(self, value: Any, depth: int) -> Any:
+        if value is None or value is True or value is False:
+            return value
+        if isinstance(value, Enum):
+            return self.visit(value.value, depth)
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, int):
+            return int(value) if abs(value) < 10**18 else self._text(_number_text(value))
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else str(value)
+        if isinstance(value, bytes | bytearray | memoryview):
+            return self._bytes(value)
+        if isinstance(value, datetime | date | time):
+            return value.isoformat()
+        if isinstance(value, timedelta | PurePath):
+            return self._text(str(value))
+        return self._container(value, depth)
+
+    def _container(self, value: Any, depth: int) -> Any:
+        if id(value) in self._open:
+            return "[cycle]"
+        if depth >= self._bounds.depth:
+            return "[redacted: too deep]"
+        self._open.add(id(value))
+        try:
+            if isinstance(value, Mapping):
+                return self._mapping(value, depth)
+            if isinstance(value, list | tuple | set | frozenset):
+                return self._sequence(value, depth)
+            return self._object(value, depth)
+        finally:
+            self._open.discard(id(value))
+
+    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        clean: dict[str, Any] = {}
+        named = _named(value)
+        for number, (key, item) in enumerate(value.items()):
+            if number >= self._bounds.items:
+                clean["[...]"] = f"[{len(value) - self._bounds.items} more items]"
+                break
+            written = _written(key)
+            said = _said(key, written)
+            if said is Name.PLAIN and named is not Name.PLAIN and written.lower() in _VALUE_FIELDS:
+                said = named
+            clean[self._text(written, _LONGEST_NAME)] = self._under(said, item, depth)
+        return clean
+
+    def _under(self, said: Name, item: Any, depth: int) -> Any:
+        """The item as its name lets it be shown."""
+        if said is Name.PLAIN or (said is not Name.SECRET and _is_measure(said, item)):
+            return self.visit(item, depth + 1)
+        return _mask(item)
+
+    def _sequence(self, value: Any, depth: int) -> list[Any]:
+        items = sorted(value, key=_safe_repr) if isinstance(value, set | frozenset) else value
+        clean: list[Any] = []
+        before: Any = None
+        pair = len(items) == 2 and not isinstance(value, set | frozenset)
+        most = self._bounds.items
+        for item in items[:most]:
+            said = _said_before(before, item, pair) if clean else Name.PLAIN
+            clean.append(self._under(said, item, depth))
+            before = item
+        if len(items) > most:
+            clean.append(f"[{len(items) - most} more items]")
+        return clean
+
+    def _object(self, value: Any, depth: int) -> Any:
+        dump = getattr(type(value), "model_dump", None)
+        if dump is not None:
+            return self._mapping(dump(value), depth)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+            return self._mapping(fields, depth)
+        return self._text(_safe_repr(value))
+
+    def _bytes(self, value: bytes | bytearray | memoryview) -> str:
+        size = value.nbytes if isinstance(value, memoryview) else len(value)
+        head = bytes(value[: MAX_TEXT + _CUT_MARGIN])
+        try:
+            text = head.decode("utf-8")
+        except UnicodeDecodeError:
+            return f"[{size} bytes]"
+        return self._text(text) if size <= len(head) else f"[{size} bytes]"
+
+    def _text(self, text: str, limit: int | None = None) -> str:
+        if self._text_left <= 0:
+            return "[redacted: too much text]"
+        most = self._bounds.text if limit is None else limit
+        clean = redact_text(text, min(most, self._text_left))
+        self._text_left -= len(clean)
+        return clean
+
+
+def _mask(value: Any) -> Any:
+    """An empty or absent secret is worth knowing and tells nothing."""
+    empty = value is None or value is True or value is False or (type(value) is str and not value)
+    return value if empty else REDACTED
+
+
+def _written(key: Any) -> str:
+    """A key as text; headers come as bytes."""
+    if isinstance(key, str):
+        return str.__str__(key)
+    if isinstance(key, Enum):
+        return _written(key.value)
+    if isinstance(key, bytes | bytearray):
+        return bytes(key[: 4 * _LONGEST_NAME]).decode("utf-8", "replace")
+    return _safe_repr(key)
+
+
+def _said(key: Any, written: str) -> Name:
+    said = read_name(written)
+    if said is Name.PLAIN and isinstance(key, Enum):
+        return read_name(key.name)
+    return said
+
+
+def _said_as_item(item: Any) -> Name:
+    if not isinstance(item, str | bytes | bytearray | Enum) or isinstance(item, int):
+        return Name.PLAIN
+    written = _written(item)
+    return _said(item, written) if _A_NAME.match(written) else Name.PLAIN
+
+
+def _said_before(before: Any, item: Any, pair: bool) -> Name:
+    """What the item before says: a name in a pair, or a flag in a command line."""
+    if not isinstance(before, str | bytes | bytearray | Enum):
+        return Name.PLAIN
+    if pair:
+        return _said_as_item(before)
+    flag = _written(before)
+    if not flag.startswith("-"):
+        return Name.PLAIN
+    given = _written(item) if isinstance(item, str | bytes | bytearray) else ""
+    if given.startswith("--"):
+        return Name.PLAIN
+    if flag in _USER_FLAGS and ":" in given:
+        return Name.SECRET
+    return _said_as_item(before) if flag.startswith("--") else Name.PLAIN
+
+
+def _named(value: Mapping[Any, Any]) -> Name:
+    """What the name in a record says of the value in it: `{"name": "password", "value": ...}`."""
+    if not 2 <= len(value) <= 20:
+        return Name.PLAIN
+    for key, item in value.items():
+        if isinstance(key, str | bytes) and _written(key).lower() in _NAME_FIELDS:
+            said = _said_as_item(item)
+            if said is not Name.PLAIN:
+                return said
+    return Name.PLAIN
+
+
+def _is_measure(said: Name, value: Any) -> bool:
+    if value is None or isinstance(value, bool | int | float):
+        return True
+    if isinstance(value, str):
+        return not hides(said, value.strip())
+    if said is Name.MEASURE:
+        return isinstance(value, Mapping | list | tuple)
+    if isinstance(value, Mapping):
+        return all(_is_measure(said, item) for item in value.values())
+    return isinstance(value, list | tuple) and all(_is_measure(said, item) for item in value)
+
+
+def _safe_repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a foreign object's own code may raise anything
+        return f"<{type(value).__name__}: repr raised {type(error).__name__}>"
+
+
+def _number_text(value: int) -> str:
+    return f"[integer of {value.bit_length()} bits]" if value.bit_length() > 4000 else str(value)
+
+
+def _printable(text: str) -> str:
+    """Lone surrogates and null bytes can be neither written as UTF-8 nor shown."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")

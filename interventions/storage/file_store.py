@@ -1,0 +1,231 @@
+"""The queue as a JSON file, replaced whole and durably under the lock."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interventions.entry import Entry
+from interventions.errors import CorruptQueueError, LockTimeoutError
+from interventions.home import (
+    PRIVATE_FILE_MODE,
+    archive_file,
+    lock_file,
+    queue_file,
+    sync_folder,
+    transitions_file,
+)
+from interventions.putting.admission import Limits
+from interventions.putting.admitting import admit
+from interventions.storage import queue_format
+from interventions.storage.archive import ArchiveFile
+from interventions.storage.file_read import read_state, storage_error
+from interventions.storage.journal_file import JournalFile
+from interventions.storage.letters import Letters
+from interventions.storage.lock import FairLock
+from interventions.storage.state import QueueState
+from interventions.storage.store import Outcome, Transaction, Transition
+from interventions.timestamps import utc_now
+
+TEMPORARY_PREFIX = ".intervention_queue."
+CORRUPT_PREFIX = "intervention_queue.corrupt-"
+
+
+class FileStore:
+    def __init__(self, home: Path) -> None:
+        self._path = queue_file(home)
+        self._journal = JournalFile(transitions_file(home))
+        self._archive = ArchiveFile(archive_file(home))
+        self._lock = FairLock(lock_file(home))
+        self._letters = Letters(home)
+        self._seen = _Seen()
+        self._swept = False
+
+    def read(self) -> QueueState:
+        return read_state(self._path)
+
+    @contextmanager
+    def transaction(self, timeout_s: float) -> Iterator[Transaction]:
+        with self._lock.hold(timeout_s), self._work() as work:
+            yield work
+
+    def submit(self, failure: Entry, limits: Limits, timeout_s: float) -> Outcome:
+        """Who waits leaves a letter; whoever has the lock commits all letters with one write."""
+        letter: str | None = None
+
+        def leave_a_letter() -> None:
+            nonlocal letter
+            letter = self._letters.post(failure, limits)
+
+        try:
+            with self._lock.turn(timeout_s, leave_a_letter) as turn:
+                if letter is not None and (answer := self._letters.answer(letter, failure)):
+                    return answer
+                with turn.hold(), self._work() as work:
+                    if letter is not None:
+                        if answer := self._letters.answer_in(work, letter, failure):
+                            return answer
+                        # Before anybody else has the lock, who would put it once more.
+                        self._letters.withdraw(letter)
+                    outcome = admit(work, failure, limits, self)
+                    self._letters.answer_all(work, lambda other, its: admit(work, other, its, self))
+                return outcome
+        except LockTimeoutError:
+            if letter is not None and (answer := self._letters.answer_or_withdraw(letter, failure)):
+                return answer
+            raise
+        finally:
+            if letter is not None:
+                self._letters.withdraw(letter)
+
+    @contextmanager
+    def _work(self) -> Iterator[Transaction]:
+        """The lock is held."""
+        if not self._swept:
+            sweep(self._path.parent)
+            self._swept = True
+        before = self._current()
+        work = Transaction(before)
+        yield work
+        try:
+            self._journal.append(work.to_journal)
+            self._archive.append(work.to_archive)
+            if work.state is not before:
+                self._write(work.state)
+            self._journal.append(work.to_journal_after)
+        except OSError as error:
+            self._seen = _Seen()
+            path = Path(error.filename) if error.filename else self._path
+            raise storage_error("write", path, error) from error
+
+    def archived(self) -> Iterator[Entry]:
+        try:
+            yield from self._archive.entries()
+        except OSError as error:
+            raise storage_error("read", self._archive.path, error) from error
+
+    def archived_one(self, intervention_id: str) -> Entry | None:
+        try:
+            return self._archive.find(intervention_id)
+        except OSError as error:
+            raise storage_error("read", self._archive.path, error) from error
+
+    def archived_resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
+        try:
+            yield from self._archive.resolved(names, limit)
+        except OSError as error:
+            raise storage_error("read", self._archive.path, error) from error
+
+    def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
+        try:
+            return self._archive.last_resolved(fingerprint, but_not)
+        except OSError as error:
+            raise storage_error("read", self._archive.path, error) from error
+
+    def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
+        try:
+            if intervention_id is None:
+                yield from self._journal.lines()
+            else:
+                yield from self._journal.lines_of(intervention_id)
+        except OSError as error:
+            raise storage_error("read", self._journal.path, error) from error
+
+    def _current(self) -> QueueState:
+        """The state of the file, parsed only as far as it changed. The lock is held."""
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 - in every put
+        except FileNotFoundError:
+            self._seen = _Seen()
+            return QueueState()
+        except OSError as error:
+            raise storage_error("read", self._path, error) from error
+        if self._seen.mark == _mark(found):
+            return self._seen.state
+        try:
+            data = self._path.read_bytes()
+        except OSError as error:
+            raise storage_error("read", self._path, error) from error
+        try:
+            state, lines = queue_format.decode(data, self._seen.in_order())
+        except (ValueError, RecursionError) as error:
+            raise self._set_aside(error) from error
+        self._seen = _Seen(_mark(found), state, lines)
+        return state
+
+    def _write(self, state: QueueState) -> None:
+        data, lines = queue_format.encode(state, self._seen.lines)
+        folder = self._path.parent
+        # The process id makes left-overs recognisable: whoever holds the lock may sweep them all.
+        temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        fd = os.open(temporary, flags, PRIVATE_FILE_MODE)
+        try:
+            _write_all(fd, data)
+            os.fsync(fd)
+            os.replace(temporary, self._path)  # noqa: PTH105 - a fifth of the cost of Path.replace
+        except BaseException:
+            os.close(fd)
+            with suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108 - a text, for the cost of it
+            raise
+        # Kept open until the next write: an inode that is in use cannot be given to another file,
+        # so the same inode, size and time mean the same content.
+        self._seen = _Seen(_mark(os.fstat(fd)), state, lines, fd)
+        sync_folder(folder)
+
+    def _set_aside(self, error: Exception) -> CorruptQueueError:
+        stamp = utc_now().strftime("%Y%m%dT%H%M%S_%fZ")
+        aside = self._path.with_name(f"{CORRUPT_PREFIX}{stamp}.json")
+        self._seen = _Seen()
+        try:
+            self._path.rename(aside)
+        except OSError as trouble:
+            return CorruptQueueError(
+                f"{self._path} does not parse ({error}) and cannot be moved: {trouble.strerror}",
+                hint="move it away by hand, then run `interventions doctor`",
+            )
+        return CorruptQueueError(
+            f"{self._path.name} does not parse ({error}); it was moved to {aside}",
+            hint="run `interventions doctor`: it rebuilds the queue from the logs",
+            moved_to=aside,
+        )
+
+
+def sweep(folder: Path) -> list[Path]:
+    """Remove what writers that were killed have left. The lock must be held."""
+    left = list(folder.glob(f"{TEMPORARY_PREFIX}*.tmp"))
+    for path in left:
+        with suppress(OSError):
+            path.unlink()
+    return left
+
+
+@dataclass
+class _Seen:
+    """The file as this process last read or wrote it; `fd` keeps its inode from being reused."""
+
+    mark: tuple[int, int, int, int] | None = None
+    state: QueueState = field(default_factory=QueueState)
+    lines: queue_format.Lines = field(default_factory=dict)
+    fd: int | None = None
+
+    def __del__(self) -> None:
+        if self.fd is not None:
+            os.close(self.fd)
+
+    def in_order(self) -> list[tuple[Entry, bytes]]:
+        return [self.lines[id(e)] for e in self.state.entries if id(e) in self.lines]
+
+
+def _mark(found: os.stat_result) -> tuple[int, int, int, int]:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    if os.write(fd, data) != len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

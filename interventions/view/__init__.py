@@ -1,0 +1,1 @@
+"""Entries as a person sees them: chosen, grouped, described, handed on."""

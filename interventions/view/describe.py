@@ -1,0 +1,224 @@
+"""One entry in words, section by section, as plain text that is safe to show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from interventions.durations import short_duration
+from interventions.entry import Entry, is_open, priority, short_id, state_of
+from interventions.putting.occurrences import stands_at
+from interventions.storage.store import Transition
+from interventions.timestamps import from_text
+from interventions.view.plaintext import clean, one_line
+
+_SYMBOLS = {
+    "completed": "✓",
+    "failed": "✗",
+    "running": "▸",
+    "interrupted": "■",
+    "not_run": "·",
+}
+
+TURNS_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    lines: list[str]
+
+
+def describe(
+    entry: Entry,
+    past: list[Entry],
+    journal: list[Transition],
+    now: datetime,
+    *,
+    home_flag: str = "",
+    resumer: bool = True,
+) -> list[Section]:
+    """`past` are earlier resolutions of the same failure; empty sections are left out. Without a
+    `resumer` nothing can be retried."""
+    turn = entry["context"].get("turn")
+    turn = turn if isinstance(turn, dict) else {}
+    sections = [
+        Section(entry["id"], _head(entry, now)),
+        Section("Phases", [ribbon(turn.get("ribbon"))]),
+        Section("Error", _error(entry)),
+        Section("Regression", _regression(entry)),
+        Section("Retried", _retried(entry)),
+        Section("Known fixes", [_past(other) for other in past]),
+        Section("Traceback", clean(entry.get("traceback") or "").split("\n")),
+        Section("Turn", _fields({k: v for k, v in turn.items() if k != "ribbon"})),
+        Section("Context", _fields({k: v for k, v in entry["context"].items() if k != "turn"})),
+        Section("Latest occurrence", _sample(entry)),
+        Section("Merged into it", [_merged(row) for row in entry["merged"]]),
+        Section("History", [_transition(line) for line in journal]),
+        Section("Environment", _fields(entry.get("environment") or {})),
+        Section("Go on with", _commands(entry, home_flag, resumer)),
+    ]
+    # Whatever a section is made of, nothing in it commands a terminal.
+    return [
+        Section(one_line(section.title), [clean(line) for line in section.lines])
+        for section in sections
+        if any(section.lines)
+    ]
+
+
+def ribbon(phases: Any) -> str:
+    """`✓ planner  ✗ coordinator  · synthesis`, from a list of phases or a ready-made text."""
+    if isinstance(phases, str):
+        return one_line(phases)
+    if not isinstance(phases, list):
+        return ""
+    shown = []
+    for phase in phases:
+        if isinstance(phase, dict):
+            symbol = _SYMBOLS.get(str(phase.get("status")), "·")
+            shown.append(f"{symbol} {one_line(str(phase.get('name', '?')))}")
+    return "  ".join(shown)
+
+
+def _head(entry: Entry, now: datetime) -> list[str]:
+    age = short_duration(now - from_text(entry["created_at"]))
+    who = f", assigned to {entry['owner']}" if entry.get("owner") else ""
+    lines = [
+        f"{entry['severity']}, P{priority(entry)}, {entry['type']}, {state_of(entry, now)}{who}",
+        f"phase {entry['phase']}" + (f", tool {entry['tool']}" if entry.get("tool") else ""),
+        f"session {entry['session_id']}, turn {entry['turn_id']}"
+        + (f", request {entry['request_id']}" if entry.get("request_id") else ""),
+        f"since {entry['created_at']} ({age} ago)",
+    ]
+    if entry["occurrences"] > 1:
+        lines.append(f"{entry['occurrences']} occurrences, the latest {entry['last_seen']}")
+    if entry.get("turns"):
+        lines.append(_blocked(entry["turns"]))
+    if entry.get("snoozed_until"):
+        lines.append(f"snoozed until {entry['snoozed_until']}")
+    if entry.get("snoozed_until_occurrences"):
+        lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
+    if entry.get("superseded"):
+        lines.append(f"superseded: {entry['superseded']}")
+    if entry.get("resolution"):
+        lines.append(f"{state_of(entry, now)}: {entry['resolution']}")
+    return [one_line(line) for line in lines]
+
+
+def _blocked(turns: list[int]) -> str:
+    shown = ", ".join(map(str, turns[:TURNS_SHOWN]))
+    more = len(turns) - TURNS_SHOWN
+    return f"it blocks turns {shown}" + (f" and {more} more" if more > 0 else "") + " too"
+
+
+def _error(entry: Entry) -> list[str]:
+    lines = clean(f"{entry['error_type']}: {entry['error_message']}").split("\n")
+    facts = [
+        f"{name} {one_line(str(entry[key]))}"
+        for name, key in (
+            ("category", "error_category"),
+            ("at", "location"),
+            ("fingerprint", "fingerprint"),
+        )
+        if entry.get(key)
+    ]
+    return [*lines, ", ".join(facts)]
+
+
+def _regression(entry: Entry) -> list[str]:
+    if not entry.get("regression_of"):
+        return []
+    note = one_line(entry.get("regression_note") or "no note")
+    return [f"it was resolved before, in {entry['regression_of']}: {note}"]
+
+
+def _retried(entry: Entry) -> list[str]:
+    """The failure before and after: a later one of the same turn is what a retry came to."""
+    now, lines = stands_at(entry), []
+    if now is not entry:
+        lines = [f"before: {_failure(entry)}", f"after: {_failure(now)}"]
+        if _failure(entry) == _failure(now):
+            lines = [f"failed again with the same error at {now.get('created_at')}"]
+    last = entry["resolutions"][-1] if entry["resolutions"] else {}
+    if last.get("verified"):
+        if not lines:
+            lines = [f"before: {_failure(entry)}"]
+        lines.append(f"after: the turn is {last.get('turn_status') or 'past the phase'}")
+    return [one_line(line) for line in lines]
+
+
+def _failure(failure: dict[str, Any]) -> str:
+    what = f"{failure.get('error_type')}: {failure.get('error_message')}"
+    return f"{failure.get('phase')}: {what}"
+
+
+def _sample(entry: Entry) -> list[str]:
+    sample = entry.get("latest_sample")
+    if not isinstance(sample, dict):
+        return []
+    return _fields({key: value for key, value in sample.items() if key != "traceback"})
+
+
+def _merged(row: dict[str, Any]) -> str:
+    sample = row.get("sample") or {}
+    again = " REGRESSION" if row.get("regression_of") else ""
+    what = f"{row.get('phase', '')} {row.get('error_type', '')}: {sample.get('error_message', '')}"
+    return one_line(f"{row.get('count', 1)} x {row.get('fingerprint', '')}{again} {what}")
+
+
+def _past(entry: Entry) -> str:
+    last = entry["resolutions"][-1] if entry["resolutions"] else {}
+    who, when = last.get("by", "?"), last.get("at", "?")
+    proof = "verified" if last.get("verified") else "not verified"
+    return one_line(f"{short_id(entry['id'])} by {who} at {when} ({proof}): {last.get('note', '')}")
+
+
+def _transition(line: Transition) -> str:
+    after = line.get("after")
+    note = (after.get("resolution") if isinstance(after, dict) else "") or ""
+    return one_line(
+        f"{line.get('at')} {line.get('action')} by {line.get('by')} "
+        f"({line.get('via')} on {line.get('host')}) {note}"
+    )
+
+
+def _fields(values: dict[str, Any]) -> list[str]:
+    return [line for name, value in values.items() for line in _field(str(name), value)]
+
+
+def _field(name: str, value: Any) -> Iterator[str]:
+    if value is None or value == [] or value == {}:
+        return
+    if isinstance(value, str):
+        first, *more = clean(value).split("\n")
+        yield f"{clean(name)}: {first}"
+        yield from (f"    {line}" for line in more)
+    elif isinstance(value, dict | list):
+        yield f"{clean(name)}:"
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+        yield from (f"    {clean(line)}" for line in text.split("\n"))
+    else:
+        yield f"{clean(name)}: {value}"
+
+
+def _commands(entry: Entry, home_flag: str, resumer: bool) -> list[str]:
+    short = short_id(entry["id"])
+    if not is_open(entry):
+        return [
+            f"interventions reopen {short}{home_flag}",
+            f"interventions similar {short}{home_flag}",
+        ]
+    if resumer and entry["type"] == "escalation":
+        answered = f'interventions resolve {short} --note "the answer" --retry{home_flag}'
+        commands = [answered]
+    else:
+        commands = [f'interventions resolve {short} --note "what you mended"{home_flag}']
+    if entry["turn_id"] and resumer:
+        commands.append(f"interventions retry {short}{home_flag}")
+    commands.append(f"interventions snooze {short} --for 1d{home_flag}")
+    commands.append(f'interventions dismiss {short} --note "why not"{home_flag}')
+    commands.append(f"interventions export {short} --markdown{home_flag}")
+    return commands

@@ -1,0 +1,1 @@
+"""What a client is told of an error, and in which form."""

@@ -1,0 +1,194 @@
+"""POST /v1/chat/completions and GET /v1/models: the flow as a model, for any OpenAI client.
+
+The question is the last message of the user. What was said before is what the client sends, as
+every chat front end does, or the session that it names (`metadata.session_id`). A stream begins
+when the turn has ended, so that an error has its own status.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from unified_flow.api.answers import Answer
+from unified_flow.api.asking import Question, Usage, ask
+from unified_flow.api.context import OfRequest, Served
+from unified_flow.api.problems import problem as problems
+from unified_flow.api.problems.rendering import ProblemError
+from unified_flow.api.problems.schemas import STREAM, openai_errors
+from unified_flow.api.streaming import pieces
+from unified_flow.phases.query_analyzer import HISTORY_TURNS
+from unified_flow.question import MAX_ID_CHARS
+from unified_flow.turns.results import PriorTurn
+
+router = APIRouter(prefix="/v1", tags=["openai"])
+MODEL = "unified-flow"
+
+
+class Lenient(BaseModel):
+    """Fields of the protocol that mean nothing to the flow are let through."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Part(Lenient):
+    type: str
+    text: str = ""
+
+
+class ChatMessage(Lenient):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[Part] | None = None
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            return "\n".join(part.text for part in self.content if part.type == "text")
+        return self.content or ""
+
+
+class StreamOptions(Lenient):
+    include_usage: bool = False
+
+
+class ChatMetadata(Lenient):
+    session_id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARS)
+
+
+class ChatRequest(Lenient):
+    model_config = ConfigDict(
+        extra="ignore",
+        json_schema_extra={
+            "example": {
+                "model": MODEL,
+                "messages": [{"role": "user", "content": "What is a topic?"}],
+            }
+        },
+    )
+
+    model: str = Field(default=MODEL, max_length=200)
+    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    user: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARS)
+    metadata: ChatMetadata | None = None
+    n: Literal[1] | None = None
+
+    @property
+    def question(self) -> str:
+        return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
+
+    @property
+    def history(self) -> tuple[PriorTurn, ...]:
+        """The exchanges before the question, oldest first: a question with the answer after it."""
+        turns: list[PriorTurn] = []
+        asked: str | None = None
+        for message in self.messages:
+            if message.role == "user":
+                asked = message.text
+            elif message.role == "assistant" and asked is not None:
+                number = len(turns) + 1
+                turns.append(PriorTurn(turn_id=number, question=asked, answer=message.text))
+                asked = None
+        return tuple(turns[-HISTORY_TURNS:])
+
+
+@router.get("/models", response_model=dict[str, Any], responses=openai_errors())
+async def models() -> Any:
+    return {"object": "list", "data": [_model()]}
+
+
+@router.get("/models/{model}", response_model=dict[str, Any], responses=openai_errors(404, 422))
+async def model(model: str) -> Any:
+    if model != MODEL:
+        raise ProblemError(problems.of_status(404))
+    return _model()
+
+
+@router.post(
+    "/chat/completions",
+    response_model=dict[str, Any],
+    responses={200: {"content": STREAM}, **openai_errors(404, 408, 413, 415, 422, 429, 502)},
+)
+async def complete(
+    request: Request, serving: Served, facts: OfRequest, asked: Annotated[ChatRequest, Body()]
+) -> Any:
+    if asked.model != MODEL:
+        raise ProblemError(problems.invalid("model_unknown", 404, "model"))
+    session_id = asked.metadata.session_id if asked.metadata else None
+    user = asked.user or "default"
+    question = Question(asked.question, session_id, user, "chat", history=asked.history)
+    usage = Usage()
+    work = ask(serving.flow, question, facts, serving.metrics, usage)
+    answer = await serving.running.while_connected(work, request.receive)
+    if not answer.should_respond:
+        usage = Usage()  # what it cost would tell whether a model was asked
+    if asked.stream:
+        with_usage = asked.stream_options is not None and asked.stream_options.include_usage
+        return StreamingResponse(
+            _chunks(answer, usage if with_usage else None), media_type="text/event-stream"
+        )
+    return JSONResponse(_completion(answer, usage))
+
+
+def _model() -> dict[str, Any]:
+    return {"id": MODEL, "object": "model", "created": 0, "owned_by": "unified-flow"}
+
+
+def _head(kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{secrets.token_hex(12)}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": MODEL,
+    }
+
+
+def _extension(answer: Answer) -> dict[str, Any]:
+    """What the protocol has no place for, under one name of our own."""
+    return {"unified_flow": answer.model_dump(mode="json", exclude={"answer", "trace"})}
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }
+
+
+def _completion(answer: Answer, usage: Usage) -> dict[str, Any]:
+    message = {"role": "assistant", "content": answer.answer, "refusal": None}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    return (
+        _head("chat.completion")
+        | {"choices": [choice], "usage": _tokens(usage)}
+        | _extension(answer)
+    )
+
+
+def _chunks(answer: Answer, usage: Usage | None) -> Iterator[str]:
+    head = _head("chat.completion.chunk")
+
+    def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
+        return head | {"choices": [choice]}
+
+    yield _data(chunk({"role": "assistant", "content": ""}))
+    for piece in pieces(answer.answer):
+        yield _data(chunk({"content": piece}))
+    yield _data(chunk({}, "stop") | _extension(answer))
+    if usage is not None:
+        yield _data(head | {"choices": [], "usage": _tokens(usage)})
+    yield "data: [DONE]\n\n"
+
+
+def _data(value: dict[str, Any]) -> str:
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"

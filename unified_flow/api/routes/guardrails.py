@@ -1,0 +1,177 @@
+"""The users' rules and what was decided, over HTTP. Everything here needs the triage token."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Depends, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from unified_flow.api.context import Served, Serving, for_triage
+from unified_flow.api.problems import problem as problems
+from unified_flow.api.problems.rendering import ProblemError
+from unified_flow.api.problems.schemas import errors
+from unified_flow.guardrails.decision import of_rules
+from unified_flow.guardrails.editing import merged, missing, without, written
+from unified_flow.guardrails.opening import decision_object
+from unified_flow.guardrails.outcomes import Choice
+from unified_flow.guardrails.rulebook import Rulebook
+from unified_flow.guardrails.rules import UserRules
+from unified_flow.guardrails.stats import summed
+from unified_flow.question import MAX_ID_CHARS, checked_user
+
+router = APIRouter(
+    tags=["guardrails"],
+    dependencies=[Depends(for_triage)],
+    responses=errors(404, 408, 413, 415, 422),
+)
+MOST_RULES = 100_000
+
+
+def whose(user_id: Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARS)]) -> str:
+    """The user as the flow knows them."""
+    return checked_user(user_id)
+
+
+UserId = Annotated[str, Depends(whose)]
+Words = Annotated[list[str], Field(max_length=MOST_RULES)]
+
+
+class Rules(BaseModel):
+    """All of a user's rules: what is left out is as without any rule."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ai_control_enabled: bool = True
+    ai_enabled_for_chats: bool = True
+    ai_enabled_for_comments: bool = True
+    flagged_keywords: Words = []
+    flagged_phrases: Words = []
+    escalate_keywords: Words = []
+    escalate_phrases: Words = []
+
+
+class RulesOfUser(Rules):
+    """As `GET /rules` gives them."""
+
+    user_id: Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
+
+
+class ImportedRules(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    rules: Annotated[list[RulesOfUser], Field(max_length=MOST_RULES)]
+
+
+class UnwantedRules(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    rules: Annotated[Words, Field(min_length=1, description="words and phrases")]
+
+
+class AddedRules(UnwantedRules):
+    escalate: bool = Field(default=False, description="a person answers what they match")
+
+
+class TriedMessage(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(min_length=1, max_length=10_000)
+    channel: Literal["chat", "comment"] | None = None
+
+
+@router.get("/rules", response_model=dict[str, Any])
+def all_rules(serving: Served) -> Any:
+    return {
+        "rules": [each.as_row() for each in serving.flow.services.guardrails.store().all_rules()]
+    }
+
+
+@router.get("/rules/{user_id}", response_model=dict[str, Any])
+def rules_of(serving: Served, user_id: UserId) -> Any:
+    return _existing(serving, user_id).as_row()
+
+
+@router.put("/rules/{user_id}", response_model=dict[str, Any])
+def replace_rules(serving: Served, user_id: UserId, given: Annotated[Rules, Body()]) -> Any:
+    """In the place of those that there were; they hold from the next message on."""
+    wanted = UserRules(user_id=user_id, **given.model_dump())
+    kept = serving.flow.services.guardrails.store().change(
+        user_id, lambda before: wanted.model_copy(update={"version": before.version})
+    )
+    return kept.as_row()
+
+
+@router.post("/rules/import", response_model=dict[str, Any])
+def import_rules(serving: Served, given: Annotated[ImportedRules, Body()]) -> Any:
+    """Add what `GET /rules` gave to the rules that are there; a switch that is left out stays."""
+    rows = [each.model_dump(exclude_unset=True) for each in given.rules]
+    wanted = [UserRules(**row | {"user_id": checked_user(row["user_id"])}) for row in rows]
+    store = serving.flow.services.guardrails.store()
+    kept = [store.change(more.user_id, partial(merged, more=more)) for more in wanted]
+    return {"rules": [each.as_row() for each in kept]}
+
+
+@router.post("/rules/{user_id}/add", response_model=dict[str, Any])
+def add_rules(serving: Served, user_id: UserId, given: Annotated[AddedRules, Body()]) -> Any:
+    """Words are keywords, several words a phrase. They hold from the next message on."""
+    more = written(user_id, given.rules, escalates=given.escalate)
+    store = serving.flow.services.guardrails.store()
+    return store.change(user_id, partial(merged, more=more)).as_row()
+
+
+@router.post("/rules/{user_id}/remove", response_model=dict[str, Any])
+def remove_rules(serving: Served, user_id: UserId, given: Annotated[UnwantedRules, Body()]) -> Any:
+    """However they are written: SPAM is spam. All of them, or none if the user lacks one (404)."""
+    if missing(_existing(serving, user_id), given.rules):
+        raise ProblemError(problems.of_status(404))
+    store = serving.flow.services.guardrails.store()
+    return store.change(user_id, partial(without, unwanted=given.rules)).as_row()
+
+
+@router.delete("/rules/{user_id}", response_model=dict[str, Any])
+def forget_rules(serving: Served, user_id: UserId) -> Any:
+    """The user has no rules any more; what was decided stays."""
+    if not serving.flow.services.guardrails.store().forget(user_id):
+        raise ProblemError(problems.of_status(404))
+    return {"user_id": user_id}
+
+
+@router.post("/rules/{user_id}/test", response_model=dict[str, Any])
+def try_rules(serving: Served, user_id: UserId, message: Annotated[TriedMessage, Body()]) -> Any:
+    """What the rules make of a message. Moderation is not asked, nothing is recorded."""
+    ready = Rulebook(serving.flow.services.guardrails.store()).of(user_id)
+    if ready is None:
+        raise ProblemError(problems.of_status(404))
+    result = of_rules(ready.rules, ready.matcher, message.channel, message.text)
+    return result.as_state() | {"matched_rule": result.matched_rule}
+
+
+@router.get("/decisions", response_model=dict[str, Any])
+def decisions(
+    serving: Served,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    user_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARS)] = None,
+    decision: Choice | None = None,
+) -> Any:
+    """The latest, newest first; redacted."""
+    user_id = checked_user(user_id) if user_id is not None else None
+    found = serving.flow.services.guardrails.store().decisions(
+        limit=limit, user_id=user_id, decision=decision
+    )
+    return {"decisions": [decision_object(each) for each in found]}
+
+
+@router.get("/guardrails/stats", response_model=dict[str, Any])
+def stats(serving: Served, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Any:
+    """Blocks a day by rule, how often a model was asked again, silent failures."""
+    return asdict(summed(serving.flow.services.guardrails.store().by_day(days), days))
+
+
+def _existing(serving: Serving, user_id: str) -> UserRules:
+    rules = serving.flow.services.guardrails.store().rules(user_id)
+    if rules is None:
+        raise ProblemError(problems.of_status(404))
+    return rules

@@ -1,0 +1,63 @@
+"""POST /interventions/{id}/retry: a turn that goes on is a turn like any other to the service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from interventions.entry import Entry
+from interventions.errors import NotFoundError
+from unified_flow.api.context import Serving
+from unified_flow.api.problems import problem as problems
+from unified_flow.api.problems.rendering import ProblemError
+from unified_flow.api.running import unless_cancelled
+from unified_flow.errors import ConfigError, InputError, RetrievalError
+from unified_flow.flow import UnifiedFlow
+from unified_flow.resuming.errors import NotResumableError
+from unified_flow.resuming.run import Resumption, flow_of, load, resume_turn
+from unified_flow.turns.turn import Turn
+
+CONFLICT = 409
+
+
+async def retried(
+    serving: Serving, entry: Entry, *, note: str | None, by: str | None, via: str
+) -> dict[str, Any]:
+    """How its turn ended, whose intervention is closed if it got past that phase, as it is by the
+    command. Raises ProblemError if it failed again, and what `exceptions.py` knows if it cannot go
+    on."""
+    if not entry["turn_id"]:
+        raise ProblemError(problems.invalid("retry_impossible", CONFLICT))
+    wanted = Resumption(
+        intervention_id=entry["id"],
+        note=note or f"retried, and it got past {entry['phase']}",
+        by=by,
+        via=via,
+        answer=note,
+    )
+    flow = serving.flow
+    try:
+        turn = await asyncio.to_thread(load, flow.services.home, entry["turn_id"])
+        async with _flow_for(turn, flow) as suited:
+            resuming = resume_turn(suited, turn.turn_id, wanted, observer=serving.metrics.observe)
+            resumed = await unless_cancelled(resuming)
+    except (NotFoundError, ConfigError, InputError, RetrievalError) as exc:
+        raise NotResumableError(str(exc)) from exc  # the turn is what is wrong, not the request
+    if resumed.failed and not resumed.passed:
+        raise ProblemError(problems.invalid("retry_failed", CONFLICT))
+    return {"status": resumed.status, "turn_id": turn.turn_id}
+
+
+@asynccontextmanager
+async def _flow_for(turn: Turn, flow: UnifiedFlow) -> AsyncIterator[UnifiedFlow]:
+    """The service's own; another for a turn that somebody asked elsewhere with other settings."""
+    if turn.asked_with == flow.services.asked_with:
+        yield flow
+        return
+    other = await asyncio.to_thread(flow_of, turn, flow.services.home)
+    services = replace(other.services, query_log=flow.services.query_log)
+    async with UnifiedFlow(services) as own:
+        yield own

@@ -1,0 +1,231 @@
+"""What `doctor` checks, one function a part. The index is brought up to date on the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from interventions.errors import QueueError
+from interventions.home import make_private_folder, state_folder
+from interventions.storage.writable import obstacle
+from unified_flow.config.settings import EMBEDDED
+from unified_flow.errors import (
+    ConfigError,
+    InputError,
+    RecipeError,
+    RetrievalError,
+    ToolError,
+)
+from unified_flow.phases import NAMES
+from unified_flow.retrieval.collections import described, names
+from unified_flow.retrieval.converters import INSTALL
+from unified_flow.retrieval.documents import AS_IT_IS, index_folder
+from unified_flow.retrieval.index import Index
+from unified_flow.services import Services
+from unified_flow.web import INSTALL as RESEARCH
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`hint` says how to mend what is not `ok`."""
+
+    name: str
+    ok: bool
+    message: str
+    hint: str | None = None
+
+
+async def check_all(services: Services) -> list[Finding]:
+    return [
+        Finding(
+            "settings", True, f"policy {services.policy.name}, digest {services.config_digest}"
+        ),
+        *_folders(services.home),
+        *_recipes(services),
+        _documents(services),
+        *_other_collections(services),
+        _tools(services),
+        *[await _server(name, services) for name in services.toolbox.servers],
+        _sessions(services),
+        _memories(services),
+        _queue(services),
+        *[finding async for finding in _guardrails(services)],
+        *[await _model(name, services) for name in sorted(_models(services))],
+    ]
+
+
+def _folders(home: Path) -> Iterator[Finding]:
+    for folder in (state_folder(home), home / "logs"):
+        try:
+            make_private_folder(folder)
+        except OSError as exc:
+            hint = f"make it writable, or name another home with --home (now {home})"
+            yield Finding(folder.name, False, f"{folder}: {exc.strerror}", hint)
+            continue
+        if (found := obstacle(folder)) is not None:
+            yield Finding(folder.name, False, found.what, found.todo)
+        else:
+            yield Finding(folder.name, True, f"{folder} can be written")
+
+
+def _recipes(services: Services) -> Iterator[Finding]:
+    own, broken = 0, False
+    for phase in NAMES:
+        try:
+            own += services.recipe(phase).path.parent == services.recipes
+        except RecipeError as exc:
+            broken = True
+            yield Finding("recipe", False, str(exc), exc.hint)
+    if broken:
+        return
+    note = f"{own} of them from {services.recipes}" if own else "as packaged"
+    yield Finding("recipes", True, f"read for {len(NAMES)} phases, {note}")
+
+
+def _documents(services: Services) -> Finding:
+    if services.documents is None:
+        hint = "name a folder with --docs, or as docs = [...] in unified_flow.toml"
+        return Finding("documents", False, "none are named and none are indexed", hint)
+    index = services.documents.index
+    try:
+        if index.is_read_only:
+            index.check()
+            files, chunks = index.counts()
+            said = f"{files} files, {chunks} chunks; {index.path} is read-only: {AS_IT_IS}"
+            return Finding("documents", True, said)
+        report = services.documents.refresh()
+        index.check()
+    except (RetrievalError, InputError) as exc:
+        return Finding("documents", False, str(exc), exc.hint)
+    left_out = f", {len(report.skipped)} left out" if report.skipped else ""
+    extra = next((reason for _, reason in report.skipped if reason.endswith(INSTALL)), None)
+    needs = f"; {extra}" if extra else ""
+    said = f"{report.files} files, {report.chunks} chunks{left_out}{needs}"
+    return Finding("documents", True, said)
+
+
+def _other_collections(services: Services) -> Iterator[Finding]:
+    """Those that are not in force now: read, not brought up to date."""
+    folder = index_folder(services.home)
+    mine = services.documents.index.path if services.documents is not None else None
+    for name in names(folder):
+        try:
+            if Index.open(folder, name).path != mine:
+                found = described(folder, name)
+                said = f"{found.files} files, {found.chunks} chunks"
+                yield Finding(f"collection {name}", True, said)
+        except (RetrievalError, InputError) as exc:
+            yield Finding(f"collection {name}", False, str(exc), exc.hint)
+
+
+def _tools(services: Services) -> Finding:
+    """Modules and entry points have been imported when the services were made."""
+    tools = list(services.toolbox)
+    try:
+        waiting = [t.name for t in tools if services.gate.decide(t).verdict != "allowed"]
+    except ConfigError as exc:
+        return Finding("tools", False, str(exc), exc.hint)
+    own = sorted({tool.source for tool in tools if tool.source != "built in"})
+    where = f", {len(own)} of your own sources: {', '.join(own)}" if own else ""
+    gated = f"; nobody has allowed {', '.join(waiting)}" if waiting else ""
+    pages = "" if find_spec("markdownify") else f"; web pages need {RESEARCH}"
+    return Finding("tools", True, f"{len(tools)}{where}{gated}{pages}")
+
+
+async def _server(name: str, services: Services) -> Finding:
+    before = {tool.name for tool in services.toolbox}
+    try:
+        await services.toolbox.open(f"{name}.")
+    except (ConfigError, ToolError) as exc:
+        return Finding(f"mcp {name}", False, str(exc), exc.hint)
+    found = sorted({tool.name for tool in services.toolbox} - before)
+    return Finding(f"mcp {name}", True, f"{len(found)} tools: {', '.join(found) or 'none'}")
+
+
+def _sessions(services: Services) -> Finding:
+    try:
+        services.sessions.recent("", before=0, limit=1)
+    except RetrievalError as exc:
+        return Finding("sessions", False, str(exc), exc.hint)
+    found = "can be read" if services.sessions.path.exists() else "is not there yet: nothing saved"
+    return Finding("sessions", True, f"{services.sessions.path} {found}")
+
+
+def _memories(services: Services) -> Finding:
+    """Of every user: one file that cannot be read fails each turn of its user."""
+    try:
+        users, records = services.memory.counted()
+    except RetrievalError as exc:
+        return Finding("memory", False, str(exc), exc.hint)
+    return Finding("memory", True, f"{records} memories of {users} users")
+
+
+def _queue(services: Services) -> Finding:
+    try:
+        health = services.queue.health()
+    except QueueError as exc:
+        return Finding("queue", False, str(exc), getattr(exc, "hint", None))
+    state = f"{health['unresolved']} open, {health['queue_health']}"
+    return Finding("queue", True, state)
+
+
+async def _guardrails(services: Services) -> AsyncIterator[Finding]:
+    """The database and the moderation, each only if there is one to look at."""
+    guardrails = services.guardrails
+    try:
+        counted = guardrails.count()
+    except (RetrievalError, ConfigError) as exc:
+        yield Finding("guardrails", False, str(exc), exc.hint)
+    else:
+        found = (
+            "nobody has rules" if counted is None else f"{counted[0]} rules of {counted[1]} users"
+        )
+        yield Finding("guardrails", True, found)
+    own = services.settings.guardrails
+    asked_for = os.environ.get("OPENAI_MODERATION_ENABLED", "").strip()
+    if not guardrails.checks_replies and asked_for and own.moderation_url is None:
+        hint = "name the endpoint in guardrails.moderation_url; without one nothing is moderated"
+        said = f"OPENAI_MODERATION_ENABLED is {asked_for}, and no endpoint is named"
+        yield Finding("moderation", asked_for.lower() in ("0", "false", "no", "off"), said, hint)
+    if guardrails.checks_replies:
+        failed = await guardrails.try_moderation()
+        hint = f"{own.moderation_failure}: mend it, or set OPENAI_MODERATION_ENABLED=false"
+        well = f"{own.moderation_url or own.moderator} answers"
+        yield Finding("moderation", failed is None, failed or well, hint if failed else None)
+
+
+def _models(services: Services) -> set[str]:
+    """The models that the phases would call."""
+    names = set()
+    for phase in NAMES:
+        try:
+            names.add(services.models.name_of(services.recipe(phase)))
+        except RecipeError:
+            continue  # reported above
+    return {name for name in names if name is not None}
+
+
+async def _model(name: str, services: Services) -> Finding:
+    if name == EMBEDDED:
+        return Finding("model embedded", True, "rules and quotes; needs no server")
+    from unified_flow.models.local.model import LocalModel
+    from unified_flow.models.openai.keys import exposure
+    from unified_flow.models.openai.model import OpenAIModel
+    from unified_flow.models.openai.probe import behind, probe, probe_local
+
+    try:
+        model = behind(services.models.named(name))
+    except ConfigError as exc:
+        return Finding(f"model {name}", False, str(exc), exc.hint)
+    if isinstance(model, LocalModel):
+        found = await probe_local(model)
+        return Finding(f"model {name}", found.ok, found.message, found.hint)
+    assert isinstance(model, OpenAIModel)
+    key_file = services.settings.endpoint(name).api_key_file
+    if key_file is not None and (exposed := exposure(key_file)):
+        return Finding(f"model {name}", False, f"the key file {key_file} is not private", exposed)
+    found = await probe(model)
+    return Finding(f"model {name}", found.ok, found.message, found.hint)

@@ -1,0 +1,1 @@
+"""Settings: their tables, their file, and telling a person what they are."""

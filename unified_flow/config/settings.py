@@ -1,0 +1,254 @@
+"""Settings: flag > environment > unified_flow.toml or [tool.unified_flow] > default.
+
+An environment variable is UNIFIED_FLOW_<KEY>, with two underscores between levels
+(UNIFIED_FLOW_LIMITS__MODEL_CALLS=10). Durations are seconds. Secrets are never settings:
+a setting names the variable or the file that holds one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from interventions.home import HOME_VARIABLE
+from unified_flow.config.file import FILE, NOT_OURS, read_file
+from unified_flow.config.paths import LOCAL_PREFIX, ModelName, located
+from unified_flow.config.tables import (
+    GracefulSettings,
+    Limits,
+    LocalSettings,
+    McpSettings,
+    ModelSettings,
+    NamedCollection,
+    ResearchSettings,
+    Roles,
+    ServeSettings,
+    ToolSettings,
+    VectorSettings,
+)
+from unified_flow.errors import ConfigError
+from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.retrieval.roots import DEFAULT_COLLECTION, DocumentRoot
+from unified_flow.tool_names import FAMILIES
+
+EMBEDDED = "embedded"
+LOCAL = "local"
+PREFIX = "UNIFIED_FLOW_"
+NESTED = "__"
+
+
+def _not_built_in(name: str) -> str:
+    if name in FAMILIES:
+        raise ValueError(f"{name} is what built-in tools are called; choose another name")
+    return name
+
+
+ServerName = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$"), AfterValidator(_not_built_in)
+]
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix=PREFIX,
+        env_nested_delimiter=NESTED,
+        nested_model_default_partial_update=True,
+    )
+
+    docs: list[DocumentRoot] = Field(
+        default=[], description="files, folders and web pages to answer from"
+    )
+    collection: str = Field(
+        default=DEFAULT_COLLECTION, description="the index to answer from when none is named"
+    )
+    collections: dict[str, NamedCollection] = Field(
+        default={}, description="more indexes, by the name that --collection uses"
+    )
+    model: ModelName = Field(
+        default=EMBEDDED,
+        description="`embedded`, `local`, a [models.*] table, or a model of `base_url`",
+    )
+    base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint, with /v1")
+    api_key_env: str = Field(
+        default="OPENAI_API_KEY", description="variable that holds the key of `base_url`"
+    )
+    api_key_file: Path | None = Field(
+        default=None, description="file that holds the key of `base_url`, instead"
+    )
+    timeout_s: float = Field(default=60.0, gt=0, description="seconds for one call of a model")
+    models: dict[str, ModelSettings] = Field(
+        default={}, description="more endpoints, by the name that `model` and [roles] use"
+    )
+    roles: Roles = Roles()
+    mix: Literal["measured", "model"] = Field(
+        default="measured",
+        description="who does what rules do better than a small language model: rules (`measured`),"
+        " or the `model` too",
+    )
+    local: LocalSettings = LocalSettings()
+    policy: Literal["fail_fast", "graceful", "silent"] = Field(
+        default="fail_fast", description="what a failure does: `fail_fast`, `graceful` or `silent`"
+    )
+    graceful: GracefulSettings = GracefulSettings()
+    language: Literal["en", "sv"] = Field(
+        default="en", description="of the messages to users when something fails"
+    )
+    roots: list[Path] = Field(
+        default=[], description="folders that file tools may read; docs if none"
+    )
+    recipes: Path | None = Field(
+        default=None, description="folder of recipes that replace the packaged ones; else recipes/"
+    )
+    limits: Limits = Limits()
+    tools: ToolSettings = ToolSettings()
+    research: ResearchSettings = ResearchSettings()
+    vectors: VectorSettings = VectorSettings()
+    guardrails: GuardrailSettings = GuardrailSettings()
+    serve: ServeSettings = ServeSettings()
+    mcp: dict[ServerName, McpSettings] = Field(
+        default={}, description="MCP servers, whose tools are called NAME.tool"
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # The file arrives under one private key, so that it can rank below the environment.
+        flags = dict(init_settings())
+        file = flags.pop("_file", {})
+        return (
+            InitSettingsSource(settings_cls, flags),
+            env_settings,
+            InitSettingsSource(settings_cls, file),
+        )
+
+    def check_models(self, present: Collection[str]) -> None:
+        """Raises ConfigError for a model or a role that is neither present nor served, and for a
+        server that nobody would ask: the embedded model never stands in for another one."""
+        roles = (self.roles.reflex, self.roles.mind, self.roles.voice)
+        named = {self.model, *(name for name in roles if name is not None)}
+        if self.policy == "graceful" and self.graceful.failover is not None:
+            named.add(self.graceful.failover)
+        for name in named - set(present):
+            if self.local_path(name) is None:
+                self.endpoint(name)
+        if self.base_url is not None and named == {EMBEDDED}:
+            raise ConfigError(
+                f"base_url is {self.base_url}, and no model of that server is named",
+                hint="name one with --model NAME",
+            )
+
+    def local_path(self, name: str) -> Path | None:
+        """The file of `local:/path/model.gguf`, or of `local`; None for any other model."""
+        if name == LOCAL_PREFIX:
+            raise ConfigError(f"{name} names no file", hint="--model local:/path/model.gguf")
+        if name.startswith(LOCAL_PREFIX):
+            return Path(name.removeprefix(LOCAL_PREFIX)).expanduser().absolute()
+        if name != LOCAL or LOCAL in self.models:
+            return None
+        if self.local.path is None:
+            raise ConfigError(
+                "no file is named for the local model",
+                hint=f'--model local:/path/model.gguf, or path = "…" under [local] in {FILE}',
+            )
+        return self.local.path
+
+    def endpoint(self, name: str) -> ModelSettings:
+        """The endpoint that `name` stands for: a [models.*] table, or a model of base_url."""
+        if name in self.models:
+            return self.models[name]
+        if self.base_url is None:
+            known = [EMBEDDED, *self.models]
+            raise ConfigError(
+                f"model {name!r} is not configured (known: {', '.join(known)})",
+                hint=f"name its server with --base-url URL, or add [models.{name}] to {FILE}",
+            )
+        return ModelSettings(
+            model=name,
+            base_url=self.base_url,
+            api_key_env=self.api_key_env,
+            api_key_file=self.api_key_file,
+            timeout_s=self.timeout_s,
+        )
+
+
+def load(home: Path, **flags: Any) -> Settings:
+    """Settings of `home`. A flag that is None counts as not given. Raises ConfigError."""
+    where, file = read_file(home)
+    _refuse_unknown_variables()
+    given = {key: value for key, value in flags.items() if value is not None}
+    try:
+        return Settings(**{"_file": located(file, Settings, home), **given})
+    except ValidationError as exc:
+        raise _explain(exc, where, given) from exc
+    except SettingsError as exc:
+        raise ConfigError(f"an environment variable UNIFIED_FLOW_… is wrong: {exc}") from exc
+
+
+def _refuse_unknown_variables() -> None:
+    """A variable that nobody reads is a mistake that would otherwise show as a default."""
+    known = {
+        HOME_VARIABLE,
+        *(PREFIX + name.upper() for name in (*Settings.model_fields, *NOT_OURS)),
+    }
+    for name in sorted(os.environ):
+        top = name.upper().removeprefix(PREFIX).split(NESTED)[0]
+        if name.upper().startswith(PREFIX) and PREFIX + top not in known:
+            close = get_close_matches(PREFIX + top, known, n=1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            raise ConfigError(
+                f"the environment variable {name} is no setting{meant}", hint="mend or unset it"
+            )
+
+
+def _explain(exc: ValidationError, where: Path | None, flags: Collection[str]) -> ConfigError:
+    """The first mistake, with the setting's name and, for a typo, the name that was meant."""
+    # A typo first: of a key that is needed it is the cause, and "field required" the effect.
+    found = sorted(exc.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
+    first = found[0]
+    key = ".".join(str(part) for part in first["loc"])
+    source = f" (in {where}, a flag or the environment)" if where else ""
+    variable = _variable(first["loc"])
+    if variable is not None and first["loc"][0] not in flags:
+        source = f" (in the environment variable {variable})"
+    if first["type"] == "extra_forbidden":
+        close = get_close_matches(str(first["loc"][-1]), _known(first["loc"]), n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        return ConfigError(f"unknown setting {key!r}{source}{meant}", hint="mend the name")
+    hint = f"write it as a list: [{first['input']!r}]" if first["type"] == "list_type" else None
+    return ConfigError(f"setting {key!r} is wrong: {first['msg'].lower()}{source}", hint=hint)
+
+
+def _variable(loc: tuple[int | str, ...]) -> str | None:
+    """The environment's variable that sets what stands there: it goes before the file."""
+    wanted = (PREFIX + NESTED.join(map(str, loc))).upper()
+    return next((name for name in sorted(os.environ) if name.upper() == wanted), None)
+
+
+def _known(loc: tuple[int | str, ...]) -> list[str]:
+    """The names that could stand where the last one of `loc` does."""
+    table: type[BaseModel] = Settings
+    for part in loc[:-1]:
+        field = table.model_fields.get(str(part))
+        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
+        table = next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), table)
+    return list(table.model_fields)

@@ -1,0 +1,1 @@
+"""A failure: caught in one place, named, told."""

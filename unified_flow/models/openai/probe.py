@@ -1,0 +1,135 @@
+"""Is a model server there, does it take the key, has it the model? For `doctor` and `/ready`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+import httpx
+
+from unified_flow.errors import ConfigError, ReplyTooLargeError
+from unified_flow.models import Model
+from unified_flow.models.bounded import BoundedModel
+from unified_flow.models.local.model import LocalModel
+from unified_flow.models.local.server import LocalModelError
+from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.models.openai.refusal import status_hint
+
+PROBE_TIMEOUT_S = 5.0
+
+Finding = Literal[
+    "ok",
+    "unlisted",
+    "model_missing",
+    "key_refused",
+    "refused",
+    "unreachable",
+    "timeout",
+    "no_api",
+    "not_started",
+]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """`unlisted`: the server answers and does not say which models it has, which is allowed.
+
+    `models` are the names that the server lists.
+    """
+
+    finding: Finding
+    message: str
+    hint: str | None = None
+    models: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.finding in ("ok", "unlisted")
+
+
+def behind(model: Model) -> Model:
+    """The model itself, where a policy's time-out and breaker stand before it."""
+    return model.model if isinstance(model, BoundedModel) else model
+
+
+async def probe_local(model: LocalModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe:
+    """Loads it, unless that is done, which may take as long as `start_timeout_s` allows."""
+    try:
+        served = await model.served()
+    except (ConfigError, LocalModelError) as exc:
+        return Probe("not_started", str(exc), exc.hint)
+    found = await probe(served, timeout_s)
+    return Probe("ok", f"{model.path.name} is loaded and answers") if found.ok else found
+
+
+async def probe(model: OpenAIModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe:
+    """GET /models, within `timeout_s`. Costs no tokens and never raises for what it finds."""
+    at = model.endpoint
+    try:
+        _, body = await model.request("GET", "models", timeout_s)
+    except httpx.HTTPStatusError as exc:
+        return _refusal(exc, at)
+    except httpx.TimeoutException:
+        return Probe(
+            "timeout",
+            f"{at} did not answer in {timeout_s:g} s",
+            "Is the server still loading its model, or does a firewall swallow the connection?",
+        )
+    except ReplyTooLargeError as exc:
+        return Probe("no_api", str(exc), exc.hint)
+    except httpx.TransportError as exc:
+        return Probe(
+            "unreachable",
+            f"{at} cannot be reached: {exc}",
+            "Start the server, or mend the base URL.",
+        )
+    names = _names(body)
+    if names is None:
+        return Probe(
+            "no_api",
+            f"{at} answers, but not as an OpenAI-compatible API",
+            "Mend the base URL: it mostly ends in /v1.",
+        )
+    return _listed(model.model, names, at)
+
+
+def _refusal(exc: httpx.HTTPStatusError, at: str) -> Probe:
+    status = exc.response.status_code
+    if status in (401, 403):
+        return Probe("key_refused", str(exc), status_hint(status))
+    if status in (404, 405, 501):
+        return Probe(
+            "unlisted",
+            f"{at} answers and has no list of models",
+            "If a question fails with 404, the base URL is wrong: it mostly ends in /v1.",
+        )
+    return Probe("refused", str(exc), status_hint(status))
+
+
+def _listed(wanted: str, names: tuple[str, ...], at: str) -> Probe:
+    # Ollama means its newest by a bare name; Gemini lists its models under a folder.
+    if {wanted, f"{wanted}:latest", f"models/{wanted}"} & set(names):
+        return Probe("ok", f"{at} has {wanted}", models=names)
+    if not names:
+        return Probe("unlisted", f"{at} answers and lists no models")
+    close = get_close_matches(wanted, names, n=3, cutoff=0.4) or names[:5]
+    return Probe(
+        "model_missing", f"{at} has no model {wanted!r}", f"It has: {', '.join(close)}.", names
+    )
+
+
+def _names(body: bytes) -> tuple[str, ...] | None:
+    try:
+        listed = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    data = listed.get("data") if isinstance(listed, dict) else None
+    if not isinstance(data, list):
+        return None
+    items = [item for item in data if isinstance(item, dict)]
+    ids = [item.get("id") for item in items]
+    also = [item.get("aliases") for item in items]  # of llama.cpp
+    aliases = [alias for each in also if isinstance(each, list) for alias in each]
+    return tuple(dict.fromkeys(name for name in (*ids, *aliases) if isinstance(name, str)))

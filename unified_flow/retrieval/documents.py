@@ -1,0 +1,224 @@
+"""The user's documents as a turn sees them: searched, and brought up to date before that."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interventions.home import find_home, state_folder
+from unified_flow.config.settings import Settings, load
+from unified_flow.errors import InputError
+from unified_flow.retrieval import Passage
+from unified_flow.retrieval.collections import unknown_collection
+from unified_flow.retrieval.explain import Explanation
+from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.report import IndexReport
+from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, absolute, resolved
+from unified_flow.retrieval.statistics import Statistics
+from unified_flow.retrieval.update import Progress
+from unified_flow.retrieval.web_pages import Fetch, Page
+
+logger = logging.getLogger(__name__)
+logger.addHandler(logging.NullHandler())  # the commands say it themselves
+AS_IT_IS = "searched as it is, whatever has changed since"
+
+if TYPE_CHECKING:
+    from unified_flow.retrieval.vectors.hybrid import Vectors
+
+
+def roots_of(
+    settings: Settings, named: Sequence[Path | str] | None, chosen: str | None
+) -> list[Root]:
+    """What was `named`, else what the settings say of the collection.
+
+    `docs` belongs to the collection in force when none is `chosen`, and to the default one.
+    Raises InputError for what is not there.
+    """
+    if named:
+        return resolved(named)
+    if settings.collection in settings.collections:
+        return resolved(settings.collections[settings.collection].docs)
+    return resolved(settings.docs if chosen in (None, DEFAULT_COLLECTION) else [])
+
+
+def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents | None:
+    """None without documents: nothing configured, nothing named, nothing indexed before.
+
+    Raises InputError for a collection other than the default one of which nothing is known.
+    """
+    folder = index_folder(home)
+    index = Index.open(folder, settings.collection)
+    if not roots and not index.path.exists():
+        if settings.collection != DEFAULT_COLLECTION:
+            raise unknown_collection(folder, settings.collection)
+        return None
+    private = [state_folder(home), home / "logs"]
+    vectors = _vectors(folder, settings)
+    return Documents(index, roots, exclude=private, fetch=_fetcher(settings), vectors=vectors)
+
+
+def _vectors(folder: Path, settings: Settings) -> Vectors | None:
+    """None where no embedding model is configured."""
+    given = settings.vectors
+    if given.path is None and given.model is None:
+        return None
+    from unified_flow.models.openai.keys import read_key
+    from unified_flow.retrieval.vectors.embedding import Embedder, HttpEmbedder, LocalEmbedder
+    from unified_flow.retrieval.vectors.hybrid import Vectors
+    from unified_flow.retrieval.vectors.store import VectorStore
+
+    embedder: Embedder
+    if given.path is not None:
+        start_timeout_s = settings.local.start_timeout_s
+        embedder = LocalEmbedder(
+            given.path, start_timeout_s=start_timeout_s, timeout_s=given.timeout_s
+        )
+    else:
+        assert given.base_url is not None
+        assert given.model is not None
+        key = read_key(given.api_key_env)
+        embedder = HttpEmbedder(given.base_url, given.model, key, given.timeout_s)
+    store_key = read_key(given.qdrant_key_env) if given.qdrant_key_env else None
+    place = given.qdrant_url or folder / "vectors"
+    return Vectors(embedder, VectorStore(place, settings.collection, embedder.name, store_key))
+
+
+def _fetcher(settings: Settings) -> Fetch:
+    """Loads what it needs with the first page, and works whether or not a loop is running here."""
+
+    def fetch(url: str) -> Page:
+        from unified_flow.web.pages import page_fetcher, policy_of
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(page_fetcher(policy_of(settings.research)), url).result()
+
+    return fetch
+
+
+def open_documents(
+    home: Path | str | None,
+    docs: Sequence[Path | str] | None = None,
+    collection: str | None = None,
+) -> Documents:
+    """The documents alone, for who needs no flow. Raises InputError if there are none at all."""
+    root = find_home(home)
+    named = [absolute(each) for each in docs] if docs else None
+    settings = load(root, docs=named, collection=collection)
+    documents = documents_of(root, settings, roots_of(settings, named, collection))
+    if documents is None:
+        raise InputError("no documents are named", hint="unified-flow index FOLDER")
+    return documents
+
+
+def index_folder(home: Path) -> Path:
+    """Where the collections of a home are."""
+    return state_folder(home) / "index"
+
+
+class Documents:
+    """A Retriever over `roots`; without roots, over all that the index remembers.
+
+    Files are read again when they changed, once for each process; web pages, which `fetch` gets,
+    only when `refresh` is told so. `exclude` names folders that are never documents: the flow's
+    own state and logs.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        roots: Sequence[Root] | None,
+        exclude: Sequence[Path] = (),
+        fetch: Fetch | None = None,
+        vectors: Vectors | None = None,
+    ) -> None:
+        self.index = index
+        self._vectors = vectors
+        self.roots = list(roots) if roots else None
+        self.private = list(exclude)
+        self._fetch = fetch
+        self._fresh = False
+        self._lock = threading.Lock()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether this process has read what changed."""
+        return self._fresh
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the index can only be searched as it is, on a medium that takes nothing."""
+        return self.index.is_read_only
+
+    def ensure_fresh(self, progress: Progress | None = None) -> None:
+        """`refresh`, unless this process has done so, or the index `is_read_only`."""
+        with self._lock:
+            if not self._fresh and not self._taken_as_it_is():
+                self.refresh(progress)
+
+    def _taken_as_it_is(self) -> bool:
+        if not self.is_read_only:
+            return False
+        if self.roots:
+            self.index.close()
+            self.index = self.index.within(self.roots)
+        logger.warning("the document index %s is read-only: %s", self.index.path, AS_IT_IS)
+        self._fresh = True
+        return True
+
+    def refresh(
+        self,
+        progress: Progress | None = None,
+        *,
+        rebuild: bool = False,
+        fetch_again: bool = False,
+    ) -> IndexReport:
+        """Raises InputError for roots without documents, RetrievalError for a broken index, and for
+        remembered roots that are not there."""
+        report = self.index.update(
+            self.roots,
+            progress=progress,
+            rebuild=rebuild,
+            exclude=self.private,
+            fetch=self._fetch,
+            fetch_again=fetch_again,
+        )
+        if report.roots:
+            report.require_documents()
+        if self._vectors is not None:
+            self._vectors.follow(self.index, progress)
+        self._fresh = True
+        return report
+
+    def watched(self) -> list[Root]:
+        """The roots whose changes matter: those that are named, or all that are remembered."""
+        return self.roots or self.index.roots()
+
+    def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
+        """What `search` finds, and how it came about."""
+        self.ensure_fresh()
+        if self._vectors is not None and why is None:
+            return self._vectors.explain(self.index, query, limit)
+        return self.index.explain(query, limit, why)
+
+    def statistics(self) -> Statistics:
+        """Of the index as it is. Raises RetrievalError."""
+        index = self.index.within(self.roots) if self.roots else self.index
+        try:
+            return index.statistics(self.private)
+        finally:
+            index.close()
+
+    def search(self, query: str, limit: int = 8) -> list[Passage]:
+        self.ensure_fresh()
+        if self._vectors is not None:
+            return self._vectors.search(self.index, query, limit)
+        return self.index.search(query, limit)
+
+    def close(self) -> None:
+        self.index.close()
+        if self._vectors is not None:
+            self._vectors.close()

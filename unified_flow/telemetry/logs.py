@@ -1,0 +1,106 @@
+"""`logs/flow.log`: what the flow says to whoever runs it, where a program wants it in a file.
+
+Warnings and worse of everything here, and every line of the guardrails; redacted, one line each.
+A file that is full becomes `flow.log.1`, in the place of the one before.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from interventions.home import open_private
+from interventions.secrets.redaction import redact_text
+from interventions.view.plaintext import one_line
+from unified_flow.turns.events import now, stamp
+
+GUARDRAILS = "unified_flow.guardrails"
+FILE = "flow.log"
+MAX_BYTES = 5 * 1024 * 1024  # of one file; there are two at most
+MAX_LINE = 10_000  # characters
+
+_lock = threading.Lock()
+_handlers: dict[Path, _PrivateFile] = {}
+
+
+@contextmanager
+def logged(home: Path) -> Iterator[None]:
+    """As long as it lasts. For a program's own process: a library must leave logging to whoever
+    uses it. May be entered again, also by several threads: each line is written once."""
+    path = home / "logs" / FILE
+    with _lock:
+        handler = _handlers.setdefault(path, _PrivateFile(path))
+        handler.users += 1
+        if handler.users == 1:
+            _attach(handler)
+    try:
+        yield
+    finally:
+        with _lock:
+            handler.users -= 1
+            if not handler.users:
+                del _handlers[path]
+                for logger in _loggers():
+                    logger.removeHandler(handler)
+                if not _handlers and logging.lastResort is not None:
+                    _loggers()[1].removeHandler(logging.lastResort)
+
+
+def _attach(handler: _PrivateFile) -> None:
+    ours, queues = _loggers()
+    if not queues.hasHandlers() and logging.lastResort is not None:
+        queues.addHandler(logging.lastResort)  # a full queue is told at the terminal too
+    for logger in (ours, queues):
+        logger.addHandler(handler)
+    logging.getLogger(GUARDRAILS).setLevel(logging.INFO)
+
+
+def _loggers() -> tuple[logging.Logger, logging.Logger]:
+    return logging.getLogger("unified_flow"), logging.getLogger("interventions")
+
+
+class _PrivateFile(logging.Handler):
+    """Opened for each line, of which there are few, so that the file may be moved at any time."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.users = 0
+        self._path = path
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING or record.name == GUARDRAILS
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            said = one_line(redact_text(self.format(record), MAX_LINE))
+            line = f"{stamp(now())} {record.levelname} {record.name} {said}\n"
+            data = line.encode("utf-8", "replace")
+        except Exception:  # noqa: BLE001 - logging must not fail what is logged
+            self.handleError(record)
+            return
+        try:
+            # One write, so that lines of several processes do not mix.
+            descriptor = open_private(self._path, os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(descriptor, data)
+                self._turn_over(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            # A full disk is just what has to be heard of; where stderr is on it, nobody is left.
+            with suppress(OSError, ValueError):
+                sys.stderr.write(line)
+
+    def _turn_over(self, descriptor: int) -> None:
+        """Once, however many processes find the file full."""
+        if os.fstat(descriptor).st_size < MAX_BYTES:
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.samestat(self._path.stat(), os.fstat(descriptor)):
+            self._path.replace(self._path.with_name(f"{FILE}.1"))

@@ -1,0 +1,204 @@
+"""`calculate`: arithmetic, bounded in length, size and time."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from unified_flow import tool_names
+from unified_flow.errors import ToolArgumentError
+from unified_flow.tools import Arguments, Tool, ToolOutput
+from unified_flow.tools.threads import in_daemon_thread
+from unified_flow.turns.results import Claim
+
+if TYPE_CHECKING:
+    from simpleeval import SimpleEval
+
+NAME = tool_names.CALCULATE
+MAX_CHARS = 500
+MAX_BITS = 4096
+MAX_FACTORIAL = 300
+MAX_DIGITS = 300
+TIMEOUT_S = 2.0
+
+
+class CalculateArguments(Arguments):
+    expression: str = Field(
+        min_length=1,
+        max_length=MAX_CHARS,
+        description="such as (2 + 3) * 4 ** 2, sqrt(2), round(2300 * 17 / 100, 2)",
+    )
+
+
+async def _run(args: CalculateArguments) -> ToolOutput:
+    """Raises ToolArgumentError for what is no arithmetic, or too large."""
+    value = await in_daemon_thread(partial(evaluate, args.expression))
+    text = f"{args.expression} = {shown(value)}"
+    return ToolOutput(
+        {"expression": args.expression, "value": value, "text": text},
+        [Claim(claim=text, confidence=1.0, source=NAME)],
+    )
+
+
+CALCULATE = Tool(
+    name=NAME,
+    description="Calculate an arithmetic expression: + - * / // % ** and the usual functions.",
+    arguments=CalculateArguments,
+    access=frozenset(),
+    run=_run,
+    timeout_s=TIMEOUT_S,
+)
+
+
+def evaluate(expression: str) -> int | float:
+    """Numbers only, whatever the expression tries; no names but constants, nothing to call but
+    the functions below. Raises ToolArgumentError."""
+    from simpleeval import FeatureNotAvailable, InvalidExpression, NumberTooHigh
+
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+        _check(tree.body)
+        value = _evaluator().eval(expression, tree.body)
+    except (_TooLargeError, NumberTooHigh, OverflowError, MemoryError, RecursionError) as exc:
+        raise ToolArgumentError(
+            f"{expression!r} is too large to calculate", hint="Ask for a smaller number."
+        ) from exc
+    except ZeroDivisionError as exc:
+        raise ToolArgumentError(f"{expression!r} divides by zero") from exc
+    except (
+        InvalidExpression,
+        FeatureNotAvailable,
+        SyntaxError,
+        ValueError,
+        TypeError,
+        KeyError,
+    ) as exc:
+        raise ToolArgumentError(
+            f"{expression!r} is no arithmetic: {exc}",
+            hint=f"Use numbers, + - * / // % **, {', '.join(sorted(_FUNCTIONS))}.",
+        ) from exc
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ToolArgumentError(f"{expression!r} is no number")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ToolArgumentError(f"{expression!r} is too large to calculate")
+    return value
+
+
+def shown(value: float) -> str:
+    """Twelve digits: 391.0 as 391, and 0.1 + 0.2 as 0.3."""
+    if isinstance(value, int):
+        return str(value)
+    text = f"{value:.12g}"
+    return text if "e" in text or "." not in text else text.rstrip("0").rstrip(".")
+
+
+def _check(node: ast.expr) -> None:
+    """Raises ValueError for whatever is no arithmetic, before anything is evaluated: a text or a
+    format could take all memory at once."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return
+        case ast.Name(id=name) if name in _CONSTANTS:
+            return
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
+            parts = [operand]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            parts = [left, right]
+        case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]) if name in _FUNCTIONS:
+            pass
+        case _:
+            raise ValueError(f"{ast.unparse(node)[:40]!r} is neither a number nor an operation")
+    for part in parts:
+        _check(part)
+
+
+class _TooLargeError(ArithmeticError):
+    pass
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise _TooLargeError
+    return value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{type(value).__name__} is no number")
+    return value
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    _number(base), _number(exponent)
+    whole = isinstance(base, int) and isinstance(exponent, int)
+    if whole and abs(exponent) * base.bit_length() > MAX_BITS:
+        raise _TooLargeError
+    return _number(base**exponent)
+
+
+def _binary(operation: Any) -> Any:
+    return lambda a, b: _bounded(operation(_number(a), _number(b)))
+
+
+def _factorial(value: int) -> int:
+    if _number(value) > MAX_FACTORIAL:
+        raise _TooLargeError
+    return math.factorial(value)
+
+
+def _round(value: float, digits: int = 0) -> int | float:
+    if abs(_number(digits)) > MAX_DIGITS:
+        raise _TooLargeError
+    _number(value)
+    return round(value, digits) if digits else round(value)
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "abs": abs,
+    "ceil": math.ceil,
+    "cos": math.cos,
+    "degrees": math.degrees,
+    "exp": math.exp,
+    "factorial": _factorial,
+    "floor": math.floor,
+    "log": math.log,
+    "log10": math.log10,
+    "log2": math.log2,
+    "max": max,
+    "min": min,
+    "radians": math.radians,
+    "round": _round,
+    "sin": math.sin,
+    "sqrt": math.sqrt,
+    "tan": math.tan,
+}
+_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau}
+NAMES = frozenset({*_FUNCTIONS, *_CONSTANTS})
+_OPERATORS: dict[type[ast.AST], Any] = {
+    ast.Add: _binary(operator.add),
+    ast.Sub: _binary(operator.sub),
+    ast.Mult: _binary(operator.mul),
+    ast.Div: _binary(operator.truediv),
+    ast.FloorDiv: _binary(operator.floordiv),
+    ast.Mod: _binary(operator.mod),
+    ast.Pow: _power,
+    ast.USub: lambda a: -_number(a),
+    ast.UAdd: lambda a: +_number(a),
+}
+
+
+def _evaluator() -> SimpleEval:
+    """simpleeval walks what `_check` let through; only what is listed here exists in it."""
+    from simpleeval import SimpleEval
+
+    return SimpleEval(
+        operators=dict(_OPERATORS),
+        functions=dict(_FUNCTIONS),
+        names=dict(_CONSTANTS),
+        allowed_attrs={},
+    )

@@ -1,0 +1,138 @@
+"""`file.read`: lines of one file inside the allowed folders; of a document that needs a converter,
+lines of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from unified_flow import tool_names
+from unified_flow.errors import ToolArgumentError
+from unified_flow.retrieval import source_of
+from unified_flow.retrieval.decode import UndecodableError, decode
+from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput, claim
+from unified_flow.tools.builtin.place import Converted, Place, converted, is_converted, locate
+from unified_flow.tools.builtin.roots import Located, Roots
+from unified_flow.tools.errors import FileUnusableError
+from unified_flow.tools.threads import in_daemon_thread
+from unified_flow.turns.results import Claim
+
+NAME = tool_names.FILE_READ
+MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_CHARS = 64_000
+CLAIM_LINES = 40
+
+
+class ReadArguments(Arguments):
+    path: str = Field(min_length=1, max_length=4096, description="as a search shows it")
+    start_line: int = Field(default=1, ge=1, description="first line, counted from 1")
+    end_line: int | None = Field(default=None, ge=1, description="last line; to the end if null")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.end_line is not None and self.end_line < self.start_line:
+            raise ValueError("end_line is before start_line")
+        return self
+
+
+def file_read(roots: Roots) -> Tool:
+    async def run(args: ReadArguments) -> ToolOutput:
+        return await in_daemon_thread(partial(_read, roots, args))
+
+    return Tool(
+        name=NAME,
+        description="Read a file, or some lines or a page (report.pdf:p3) of it.",
+        arguments=ReadArguments,
+        access=frozenset({Access.READS}),
+        run=run,
+    )
+
+
+def read_text(roots: Roots, located: Located) -> str:
+    """Raises FileUnusableError for a file that is not text or too large, and as Roots.read."""
+    data = roots.read(located, MAX_FILE_BYTES)
+    if len(data) > MAX_FILE_BYTES:
+        raise FileUnusableError(
+            f"{located.shown} is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB",
+            hint="Name a smaller file.",
+        )
+    try:
+        return decode(data).text
+    except UndecodableError as exc:
+        raise FileUnusableError(
+            f"{located.shown} is not a text file: {exc}", hint="Name a text file."
+        ) from exc
+
+
+def _read(roots: Roots, args: ReadArguments) -> ToolOutput:
+    place = locate(roots, args.path)
+    located = place.located
+    if is_converted(located):
+        document = converted(roots, located)
+    else:
+        text = read_text(roots, located)
+        document = Converted(text.removesuffix("\n").split("\n"), {})
+    lines = document.lines
+    start, end = _range(args, place, document)
+    if start > len(lines):
+        raise ToolArgumentError(f"{located.shown} has {len(lines)} lines, so none from {start} on")
+    wanted = lines[start - 1 : end]
+    shown = _bounded(wanted)
+    last = start + len(shown) - 1
+    page = {} if place.page is None else {"page": place.page}
+    return ToolOutput(
+        result={
+            "path": located.shown,
+            **page,
+            "start_line": start,
+            "end_line": last,
+            "total_lines": len(lines),
+            "truncated": len(shown) < len(wanted) or shown[-1] != wanted[len(shown) - 1],
+            "text": "\n".join(shown),
+        },
+        claims=list(_claims(located.shown, start, shown, document)),
+    )
+
+
+def _range(args: ReadArguments, place: Place, document: Converted) -> tuple[int, int | None]:
+    """(first line, last line) of what is asked for; a page that the path names decides."""
+    if place.page is None:
+        asked = args.start_line if "start_line" in args.model_fields_set else place.line
+        return asked or 1, args.end_line
+    if place.page not in document.pages:
+        raise ToolArgumentError(
+            f"{place.located.shown} has {len(document.pages)} pages, so no page {place.page}"
+        )
+    return document.pages[place.page]
+
+
+def _bounded(lines: list[str]) -> list[str]:
+    """As many lines as fit, and at least the beginning of one."""
+    size = 0
+    for count, line in enumerate(lines):
+        size += len(line) + 1
+        if size > MAX_CHARS:
+            return lines[:count] or [line[:MAX_CHARS]]
+    return lines
+
+
+def _claims(shown: str, first: int, lines: list[str], document: Converted) -> Iterator[Claim]:
+    """Pieces short enough that a source says where; blank ones say nothing."""
+    begins = {start for start, _ in document.pages.values()}
+    piece: list[str] = []
+    for number, line in enumerate(lines, first):
+        size = sum(map(len, piece)) + len(piece) + len(line)
+        if piece and (len(piece) == CLAIM_LINES or size > MAX_CLAIM_CHARS or number in begins):
+            yield from _claim(shown, number - len(piece), piece, document)
+            piece = []
+        piece.append(line)
+    yield from _claim(shown, first + len(lines) - len(piece), piece, document)
+
+
+def _claim(shown: str, first: int, piece: list[str], document: Converted) -> Iterator[Claim]:
+    text = "\n".join(piece)
+    if text.strip():
+        yield claim(text, source_of(shown, first, document.page_of(first)))

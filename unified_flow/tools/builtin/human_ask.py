@@ -1,0 +1,38 @@
+"""`human.ask`: the turn waits for a person's answer, which is this tool's result."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from unified_flow import tool_names
+from unified_flow.errors import HumanNeededError
+from unified_flow.tools import Arguments, Tool, ToolOutput
+from unified_flow.tools.caller import calling
+from unified_flow.turns.results import Claim
+
+NAME = tool_names.HUMAN_ASK
+
+
+class AskArguments(Arguments):
+    question: str = Field(min_length=1, max_length=2000, description="what the person must answer")
+
+
+async def _run(args: AskArguments) -> ToolOutput:
+    """Raises HumanNeededError until the turn is resumed with an answer to this question."""
+    answer = calling().answer
+    if answer is None:
+        raise HumanNeededError(
+            args.question,
+            hint='resolve the intervention with --retry and --note "the answer"',
+        )
+    claim = Claim(claim=answer, confidence=1.0, source=NAME)
+    return ToolOutput({"question": args.question, "answer": answer}, [claim])
+
+
+HUMAN_ASK = Tool(
+    name=NAME,
+    description="Ask a person. The answer comes later, by whoever sees the question.",
+    arguments=AskArguments,
+    access=frozenset(),
+    run=_run,
+)

@@ -1,0 +1,1 @@
+"""The tools of MCP servers; the extra `mcp` brings the SDK."""

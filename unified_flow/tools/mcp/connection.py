@@ -1,0 +1,274 @@
+"""One connection to an MCP server, through the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from interventions.secrets.redaction import redact_text
+from unified_flow.config.tables import McpSettings
+from unified_flow.errors import ConfigError, ToolError, ToolServerError
+from unified_flow.tools.mcp.process import SHELL, ServerProcess
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult
+    from mcp.types import Tool as McpTool
+
+SIGN_OF_LIFE_S = 2.0
+LEAVES_WITHIN_S = 1.0  # once its input is closed, or its session ended
+CLOSED_WITHIN_S = 2.0  # once its process is ended, or the connection cut
+MOST_PAGES = 100
+_CLOSED = "Connection closed"
+
+
+class Connection:
+    """Opened by `opened`; everything else needs it to be open.
+
+    A task of its own holds it, because the SDK must be left in the task that entered it, and the
+    turn that first needs the server is seldom the one that closes the flow.
+    """
+
+    def __init__(self, name: str, settings: McpSettings, folder: Path) -> None:
+        self.name = name
+        self.tools: tuple[McpTool, ...] = ()
+        self._settings = settings
+        self._folder = folder
+        self._secrets = _secrets(name, settings)
+        self._process: ServerProcess | None = None
+        self._client: Client | None = None
+        self._lost = False
+        self._running = 0
+        self._left_waiting = False
+        self._session_ended = False
+        self._stop = asyncio.Event()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._holder = asyncio.create_task(self._hold(), name=f"mcp {name}")
+
+    @classmethod
+    async def opened(cls, name: str, settings: McpSettings, folder: Path) -> Connection:
+        """Raises ConfigError for what cannot be started, ToolServerError for what does not work."""
+        connection = cls(name, settings, folder)
+        try:
+            async with asyncio.timeout(settings.start_timeout_s):
+                await asyncio.shield(connection._ready)
+        except TimeoutError as exc:
+            await connection.aclose()
+            raise connection.failure(f"did not answer in {settings.start_timeout_s:g} s") from exc
+        except asyncio.CancelledError:
+            await connection.aclose()
+            raise
+        return connection
+
+    @property
+    def is_alive(self) -> bool:
+        """False once it is known to be gone, or in another event loop than its own."""
+        if self._lost or self._session_ended or self._holder.done():
+            return False
+        if self._holder.get_loop() is not asyncio.get_running_loop():
+            return False
+        return self._process_is_alive
+
+    async def call(self, tool: str, args: dict[str, Any]) -> CallToolResult:
+        """Raises ToolServerError if the server is gone, MCPError if it refuses."""
+        from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED
+
+        if not self.is_alive or self._client is None:
+            raise self.failure("has gone")
+        self._running += 1
+        try:
+            result = await self._client.call_tool(tool, args)
+            self._left_waiting = False
+            return result
+        except asyncio.CancelledError:
+            self._left_waiting = True
+            raise
+        except MCPError as exc:
+            if self._session_ended:
+                raise self.failure(f"had ended the session when {tool} was called") from exc
+            # A server may say that number of its own; the words are the SDK's.
+            is_closed = (exc.code, exc.message) == (CONNECTION_CLOSED, _CLOSED)
+            if not is_closed and self._process_is_alive:
+                self._left_waiting = False
+                raise
+            self._lost = True
+            raise self.failure(f"went away while {tool} ran") from exc
+        except (OSError, EOFError, BrokenResourceError, ClosedResourceError, EndOfStream) as exc:
+            self._lost = True
+            raise self.failure(f"went away while {tool} ran") from exc
+        finally:
+            self._running -= 1
+
+    async def still_answers(self) -> bool:
+        """Asked only if it let a call's time run out: one that hangs would do so with every later
+        call. Not while another call runs, which may be what it is busy with."""
+        from mcp import MCPError
+
+        if not self._left_waiting or self._running or self._client is None:
+            return True
+        try:
+            async with asyncio.timeout(SIGN_OF_LIFE_S):
+                await self._client.list_tools()
+        except MCPError:
+            pass  # an answer, too
+        except TimeoutError:
+            return False
+        self._left_waiting = False
+        return True
+
+    async def aclose(self) -> None:
+        """Ends the process that it started: asked at first, unless it has left a call unanswered.
+        Bounded in time."""
+        if self._holder.get_loop() is not asyncio.get_running_loop():
+            return  # its loop has ended, and ended it
+        answers = self._ready.done() and not (self._left_waiting or self._running)
+        self._stop.set()
+        if not self._ready.done():
+            self._holder.cancel()
+        if await self._is_over(LEAVES_WITHIN_S if answers else 0):
+            return
+        if self._process is not None:
+            await self._process.end()
+        if self._process is None or not await self._is_over(CLOSED_WITHIN_S):
+            self._holder.cancel()
+            await self._is_over(CLOSED_WITHIN_S)
+
+    async def _is_over(self, within_s: float) -> bool:
+        done, _ = await asyncio.wait([self._holder], timeout=within_s)
+        return bool(done)
+
+    def failure(self, what: str, because: BaseException | None = None) -> ToolServerError:
+        """Which server, how it ended and what it last said; without its secrets."""
+        where = "" if self._settings.url is None else f" at {_shown(self._settings.url)}"
+        parts = [f"the MCP server {self.name}{where} {what}"]
+        if because is not None and (said := self.clean(str(because).strip())):
+            parts.append(said)
+        hint = f"see whether [mcp.{self.name}] is right: unified-flow doctor"
+        if self._process is not None:
+            if (code := self._process.exit_code) is not None:
+                parts.append(f"it ended with exit code {code}")
+            if lines := self._process.last_lines():
+                parts.append("it last said: " + self.clean(" | ".join(lines)))
+        return ToolServerError("; ".join(parts), hint=hint)
+
+    def clean(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "[redacted]")
+        return redact_text(text)
+
+    def _end_session(self) -> None:
+        self._session_ended = True
+
+    @property
+    def _process_is_alive(self) -> bool:
+        return self._process is None or self._process.exit_code is None
+
+    async def _hold(self) -> None:
+        try:
+            async with AsyncExitStack() as opened:
+                client = await self._enter(opened)
+                self.tools = tuple(await _listed(client))
+                self._client = client
+                self._ready.set_result(None)
+                await self._stop.wait()
+        except asyncio.CancelledError:
+            if not self._ready.done():
+                self._ready.cancel()
+            raise
+        except Exception as exc:  # noqa: BLE001 - whatever the SDK or the server does
+            self._lost = True
+            if not self._ready.done():
+                known = isinstance(exc, ConfigError)
+                error = exc if known else self.failure("cannot be used", _first(exc))
+                self._ready.set_exception(error)
+
+    async def _enter(self, opened: AsyncExitStack) -> Client:
+        from mcp import Client, StdioServerParameters, stdio_client
+
+        _keep_to_itself()
+        if self._settings.url is not None:
+            return await opened.enter_async_context(Client(self._http(), cache=None))
+        process = self._process = ServerProcess(self.name, self._settings)
+        opened.callback(process.close)
+        parameters = StdioServerParameters(
+            command=SHELL,
+            args=process.command(self._settings.args),
+            env=self._settings.env | {n: os.environ[n] for n in self._settings.env_from},
+            cwd=self._folder,
+            encoding_error_handler="replace",
+        )
+        transport = stdio_client(parameters, errlog=process.stderr)
+        return await opened.enter_async_context(Client(transport, cache=None))
+
+    @asynccontextmanager
+    async def _http(self) -> AsyncIterator[Any]:
+        from mcp.client.streamable_http import streamable_http_client
+
+        from unified_flow.tools.mcp.http import client
+
+        assert self._settings.url is not None
+        headers = {key: os.environ[name] for key, name in self._settings.headers_env.items()}
+        async with (
+            client(headers, self._end_session) as http,
+            streamable_http_client(self._settings.url, http_client=http) as streams,
+        ):
+            yield streams
+
+
+def _shown(url: str) -> str:
+    """Without what may be a secret of it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _keep_to_itself() -> None:
+    """The SDK logs what a server sent as it came, with the secrets that it was given, and a
+    process without logging has that on its terminal. What matters of it is raised as well."""
+    for name in ("mcp.client", "mcp.shared"):
+        logging.getLogger(name).propagate = False
+        if not logging.getLogger(name).handlers:
+            logging.getLogger(name).addHandler(logging.NullHandler())
+    logging.getLogger("client").addFilter(_is_not_of_the_sdk)  # its session calls itself so
+
+
+def _is_not_of_the_sdk(record: logging.LogRecord) -> bool:
+    return "mcp" not in Path(record.pathname).parts
+
+
+def _secrets(name: str, settings: McpSettings) -> list[str]:
+    """The values of the variables that the settings name. Raises ConfigError for one unset."""
+    names = [*settings.env_from, *settings.headers_env.values()]
+    missing = [each for each in names if each not in os.environ]
+    if missing:
+        raise ConfigError(
+            f"the MCP server {name} needs {', '.join(missing)}, which the environment lacks",
+            hint="set it where this command runs; its value is kept nowhere",
+        )
+    return [value for each in names if (value := os.environ[each])]
+
+
+async def _listed(client: Client) -> list[McpTool]:
+    found: list[McpTool] = []
+    cursor = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+    raise ToolError(f"its list of tools has more than {MOST_PAGES} pages")
+
+
+def _first(exc: BaseException) -> BaseException:
+    """The SDK runs in task groups, which wrap what was raised."""
+    while isinstance(exc, BaseExceptionGroup):
+        exc = exc.exceptions[0]
+    return exc

@@ -1,0 +1,176 @@
+"""The tools of an MCP server, as `SERVER.tool`; the extra `mcp` brings the SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from unified_flow.config.tables import McpSettings
+from unified_flow.errors import ConfigError, ToolError
+from unified_flow.tools import Access, Tool, ToolOutput
+from unified_flow.tools.functions import claims_of
+from unified_flow.tools.mcp.schema import arguments_of
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
+    from mcp.types import Tool as McpTool
+
+    from unified_flow.tools.mcp.connection import Connection
+
+MAX_TOOLS = 500
+MAX_SAID = 4_000
+
+
+class McpServer:
+    """Connects when its tools are first needed, and again when the connection is gone."""
+
+    def __init__(self, name: str, settings: McpSettings, folder: Path) -> None:
+        self.name = name
+        self._settings = settings
+        self._folder = folder
+        self._connection: Connection | None = None
+        self._tools: tuple[Tool, ...] = ()
+        self._connecting: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+
+    async def tools(self) -> Sequence[Tool]:
+        """Raises ConfigError or ToolServerError."""
+        before = self._connection
+        connection = await self._connected()
+        if connection is not before or not self._tools:
+            self._tools = tuple(self._as_tool(tool) for tool in self._bounded(connection.tools))
+        return self._tools
+
+    def _bounded(self, tools: Sequence[McpTool]) -> Sequence[McpTool]:
+        """All of them are told to the planner. Raises ToolError for more than one can be told."""
+        if len(tools) > MAX_TOOLS:
+            raise ToolError(
+                f"the MCP server {self.name} has {len(tools):,} tools, and {MAX_TOOLS} at most can"
+                " be used",
+                hint="start it with fewer of them",
+            )
+        names: set[str] = set()
+        for tool in tools:
+            if not tool.name.isprintable():
+                raise ToolError(f"the MCP server {self.name} names a tool {tool.name!r}")
+            if tool.name in names:
+                raise ToolError(
+                    f"the MCP server {self.name} has two tools named {tool.name}",
+                    hint=f"another version of it may be mended; else take out [mcp.{self.name}]",
+                )
+            names.add(tool.name)
+        return tools
+
+    async def aclose(self) -> None:
+        if self._connection is not None:
+            await self._connection.aclose()
+            self._connection = None
+
+    async def _connected(self) -> Connection:
+        connection_type = _sdk()
+        async with self._lock():
+            if self._connection is not None and not await _is_of_use(self._connection):
+                await self._connection.aclose()
+                self._connection = None
+            if self._connection is None:
+                self._connection = await connection_type.opened(
+                    self.name, self._settings, self._folder
+                )
+            return self._connection
+
+    def _lock(self) -> asyncio.Lock:
+        """Of the running loop: a flow may be used by one after another."""
+        loop = asyncio.get_running_loop()
+        if self._connecting is None or self._connecting[0] is not loop:
+            self._connecting = loop, asyncio.Lock()
+        return self._connecting[1]
+
+    def _as_tool(self, tool: McpTool) -> Tool:
+        name = f"{self.name}.{tool.name}"
+
+        async def run(args: BaseModel) -> ToolOutput:
+            return await self._call(tool.name, args.model_dump())
+
+        return Tool(
+            name=name,
+            description=tool.description or tool.title or tool.name,
+            arguments=arguments_of(name, tool.input_schema),
+            access=access_of(tool, trusted=self._settings.trust_hints),
+            run=run,
+            timeout_s=self._settings.timeout_s,
+            source=f"MCP server {self.name}",
+        )
+
+    async def _call(self, tool: str, args: dict[str, Any]) -> ToolOutput:
+        """Raises ToolServerError if the server is gone, ToolError if it says that it failed."""
+        from mcp import MCPError
+
+        connection = await self._connected()
+        name = f"{self.name}.{tool}"
+        try:
+            result = await connection.call(tool, args)
+        except MCPError as exc:
+            said = connection.clean(exc.message)
+            raise ToolError(f"{name} was refused by its server: {said} ({exc.code})") from exc
+        texts = _texts(result)
+        if result.is_error:
+            said = connection.clean(" ".join(texts)[:MAX_SAID]) or "it does not say why"
+            raise ToolError(f"{name} says that it failed: {said}")
+        structured = result.structured_content
+        if structured is None:
+            return ToolOutput("\n".join(texts), claims_of(name, texts))
+        claimed = texts if any(text.strip() for text in texts) else [json.dumps(structured)]
+        return ToolOutput(structured, claims_of(name, claimed))
+
+
+async def _is_of_use(connection: Connection) -> bool:
+    return connection.is_alive and await connection.still_answers()
+
+
+def servers_of(settings: dict[str, McpSettings], folder: Path) -> list[McpServer]:
+    return [McpServer(name, each, folder) for name, each in settings.items()]
+
+
+def access_of(tool: McpTool, *, trusted: bool) -> frozenset[Access]:
+    """A server's own word that a tool only reads counts only if the configuration trusts it."""
+    access = {Access.NETWORK, Access.WRITES}
+    hints = tool.annotations
+    if trusted and hints is not None and hints.read_only_hint:
+        access = {Access.READS}
+        if hints.open_world_hint is not False:
+            access.add(Access.NETWORK)
+    return frozenset(access)
+
+
+def _sdk() -> type[Connection]:
+    try:
+        import jsonschema  # noqa: F401
+        import mcp  # noqa: F401
+    except ModuleNotFoundError as exc:
+        raise ConfigError(
+            f"MCP servers are configured, and {exc.name} is not installed",
+            hint="pip install 'unified-flow[mcp]'",
+        ) from exc
+    from unified_flow.tools.mcp.connection import Connection
+
+    return Connection
+
+
+def _texts(result: CallToolResult) -> list[str]:
+    """The text of each part; what is no text is only said to be there."""
+    texts = []
+    for part in result.content:
+        match part.type:
+            case "text":
+                texts.append(part.text)
+            case "resource" if hasattr(part.resource, "text"):
+                texts.append(part.resource.text)
+            case "resource_link":
+                texts.append(f"{part.name}: {part.uri}")
+            case _:
+                texts.append(f"[{part.type}]")
+    return texts

@@ -1,0 +1,133 @@
+"""Reading turns back from disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from interventions.home import find_home, state_folder
+from unified_flow.errors import RetrievalError
+from unified_flow.resuming.errors import NoSuchTurnError
+from unified_flow.turns.events import TurnStarted
+from unified_flow.turns.folding import fold
+from unified_flow.turns.journal import NAME, first_line, read
+from unified_flow.turns.lock import is_held
+from unified_flow.turns.page import markdown
+from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn_folders import TurnFolders
+
+MAX_DIGITS = 15
+
+
+@dataclass(frozen=True)
+class TurnArchive:
+    folders: TurnFolders
+
+    @classmethod
+    def of(cls, home: Path | str | None) -> Self:
+        return cls(TurnFolders(state_folder(find_home(home)) / "turns"))
+
+    def load(self, turn_id: int) -> Turn | None:
+        """None if there is no such turn. Raises RetrievalError for a damaged journal.
+
+        A turn that seems to run, and that no process holds, is interrupted.
+        """
+        folder = self.folders.path(turn_id)
+        try:
+            size = (folder / NAME).stat().st_size
+            turn = _read_back(folder)
+            if turn.status == "running" and turn.turn_id and not is_held(folder / NAME):
+                # It may have come to its end between the look at the journal and at its lock.
+                if (folder / NAME).stat().st_size != size:
+                    turn = _read_back(folder)
+                if turn.status == "running":
+                    turn = turn.interrupted()
+        except FileNotFoundError:
+            return None
+        except RetrievalError:
+            raise
+        except (OSError, ValueError, LookupError, AssertionError, TypeError) as exc:
+            # Lines that are whole, and that no turn could have written in this order.
+            raise _damaged(folder, first_line(exc)) from exc
+        if turn.turn_id not in (0, turn_id):
+            raise _damaged(folder, f"it is the journal of turn {turn.turn_id}")
+        return turn if turn.turn_id else None  # killed before its first line
+
+    def require(self, turn_id: int) -> Turn:
+        """`load`. Raises NoSuchTurnError too."""
+        turn = self.load(turn_id)
+        if turn is None:
+            raise self.no_such_turn(turn_id)
+        return turn
+
+    def no_such_turn(self, turn_id: int) -> NoSuchTurnError:
+        folder = self.folders.path(turn_id)
+        if folder.is_dir():
+            return NoSuchTurnError(
+                f"turn {turn_id} was never begun: there is nothing in its journal, {folder / NAME}",
+                hint="ask its question again; unified-flow turns prune removes the folder",
+            )
+        return NoSuchTurnError(
+            f"there is no turn {turn_id} in {self.folders.root}",
+            hint="the turns: unified-flow turns list",
+        )
+
+    def find(self, name: str) -> Turn | None:
+        """A turn by its number or its request id."""
+        if name.isdecimal() and len(name) <= MAX_DIGITS:
+            return self.load(int(name))
+        turns, _ = self.latest(limit=None, session=None)
+        return next((turn for turn in turns if turn.request_id == name), None)
+
+    def latest(
+        self, limit: int | None, session: str | None, *, interrupted: bool = False
+    ) -> tuple[list[Turn], list[str]]:
+        """The newest turns, and what is wrong with those that cannot be read."""
+        turns: list[Turn] = []
+        damaged: list[str] = []
+        for turn_id in reversed(self.folders.ids()):
+            if limit is not None and len(turns) >= limit:
+                break
+            try:
+                turn = self.load(turn_id)
+            except RetrievalError as exc:
+                damaged.append(str(exc))
+                continue
+            # A folder without a journal is a turn that is just being begun, or never was.
+            if turn is None and self._was_emptied(turn_id):
+                damaged.append(str(self.no_such_turn(turn_id)))
+            if turn is None or session not in (None, turn.session_id):
+                continue
+            if turn.status == "interrupted" or not interrupted:
+                turns.append(turn)
+        return turns, damaged
+
+    def _was_emptied(self, turn_id: int) -> bool:
+        """By a power cut, or a hand: a journal without its first line that nobody writes."""
+        journal = self.folders.path(turn_id) / NAME
+        try:
+            return journal.stat().st_size == 0 and not is_held(journal)
+        except OSError:
+            return False
+
+    def page(self, turn_id: int) -> str:
+        """The turn for reading, from its journal: `context.md`, also of a turn that was killed,
+        but without the secrets that the structure of an output tells."""
+        return "".join(markdown(event, clean=True) for event in read(self.folders.path(turn_id)))
+
+
+def _read_back(folder: Path) -> Turn:
+    """No lock is taken to look at a turn that is done, or that has not begun: whoever begins it
+    would find it taken."""
+    events = list(read(folder))
+    if events and not isinstance(events[0], TurnStarted):
+        raise _damaged(folder, "its first line is missing")
+    return fold(events)
+
+
+def _damaged(folder: Path, reason: str) -> RetrievalError:
+    return RetrievalError(
+        f"the turn in {folder} cannot be read: {reason}",
+        hint="its journal is damaged; ask the question again",
+    )

@@ -1,0 +1,308 @@
+"""A turn as a fold over its journal: `apply` takes a turn and an event, and gives the next turn.
+
+What the loop does next is read off the turn too (`routing.py`), so a turn that is read back
+from disk stands exactly where it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any, Literal, assert_never
+
+from pydantic import TypeAdapter
+
+from unified_flow.turns import results
+from unified_flow.turns.events import (
+    AnyEvent,
+    GuardrailChecked,
+    HistoryRead,
+    ModelCalled,
+    ModelFailed,
+    Observed,
+    PhaseCompleted,
+    PhaseFailed,
+    PhaseStarted,
+    TextArrived,
+    ToolCompleted,
+    ToolStarted,
+    TurnAbandoned,
+    TurnCompleted,
+    TurnInterrupted,
+    TurnResumed,
+    TurnStarted,
+)
+from unified_flow.turns.records import changed
+from unified_flow.turns.turn import (
+    Check,
+    Counters,
+    Failure,
+    Retry,
+    Status,
+    Turn,
+    Visit,
+    Write,
+    cut_off,
+)
+
+OUTPUT: dict[str, TypeAdapter[Any]] = {
+    "query_analyzer": TypeAdapter(results.QueryAnalysis),
+    "reflection": TypeAdapter(results.Reflection),
+    "context_gatherer": TypeAdapter(results.GatheredContext),
+    "planner": TypeAdapter(results.Plan),
+    "coordinator": TypeAdapter(tuple[results.ToolResult, ...]),
+    "synthesis": TypeAdapter(results.Draft),
+    "validation": TypeAdapter(results.Verdict),
+    "save": TypeAdapter(results.Saved),
+}
+
+# Where an intervention says that a check failed; no phase, but retried as one.
+GUARDRAILS = "guardrails"
+HISTORY = TypeAdapter(tuple[results.PriorTurn, ...])
+
+
+def fold(events: Iterable[AnyEvent]) -> Turn:
+    return reduce(apply, events, Turn())
+
+
+def apply(turn: Turn, event: Observed) -> Turn:
+    match event:
+        case TextArrived():
+            return turn
+        case TurnStarted():
+            return Turn(
+                turn_id=event.turn_id,
+                session_id=event.session_id,
+                request_id=event.request_id,
+                user_id=event.user_id,
+                channel=event.channel,
+                question=event.question,
+                policy=event.policy,
+                started_at=event.at,
+                config_digest=event.config_digest,
+                asked_with=event.asked_with,
+                environment=event.environment,
+                runner=event.runner,
+                runs_since=event.at,
+                persist=event.persist,
+            )
+        case TurnResumed():
+            return _resume(turn, event)
+        case TurnAbandoned():
+            return changed(turn, status="abandoned", visits=cut_off(turn.visits))
+        case PhaseStarted():
+            visit = Visit(
+                event.phase,
+                event.visit,
+                "running",
+                before=turn.sections,
+                model=event.model,
+                recipe_digest=event.recipe_digest,
+            )
+            return changed(turn, status="running", visits=(*turn.visits, visit), failure=None)
+        case HistoryRead():
+            return changed(turn, history=HISTORY.validate_python(event.turns))
+        case ModelCalled() | ModelFailed():
+            calls = turn.counters.model_calls + 1
+            return changed(turn, counters=changed(turn.counters, model_calls=calls))
+        case ToolStarted():
+            if "writes" not in event.access:
+                return turn
+            write = Write(event.call, event.tool, event.args)
+            return changed(turn, writes=(*turn.writes, write))
+        case ToolCompleted():
+            result = results.ToolResult.model_validate(event.output)
+            done = {**turn.tools_done, event.call: result}
+            given = None if turn.given and turn.given.tool == result.tool else turn.given
+            return changed(turn, tools_done=done, writes=_all_done(turn.writes), given=given)
+        case PhaseCompleted():
+            return _complete(turn, event)
+        case PhaseFailed():
+            failure = Failure(
+                phase=event.phase,
+                error_type=event.error_type,
+                error_message=event.error_message,
+                category=event.category,
+                tool=event.tool,
+                intervention_id=event.intervention_id,
+                admission=event.admission,
+                environment=event.environment,
+                action=event.action,
+                code=event.code,
+                kind=event.kind,
+            )
+            visits = _ended(turn, event, "failed")
+            # Whatever a tool that writes has raised, it may have had its effect before; so may
+            # one whose result found no room in the journal. Its call stays begun.
+            status: Status = "running" if event.action == "retry" else "failed"
+            retry = turn.retry
+            if retry is not None and retry.phase == event.phase:
+                retry = changed(retry, passed=False)  # it came back to that phase, and failed
+            tried = turn.retry_count + (event.action == "retry" or event.attempt > 1)
+            return changed(
+                turn,
+                visits=visits,
+                status=status,
+                failure=failure,
+                last_failure=failure,
+                retry=retry,
+                retry_count=tried,
+            )
+        case GuardrailChecked():
+            return _checked(turn, event)
+        case TurnInterrupted():
+            return turn.interrupted()
+        case TurnCompleted():
+            return changed(
+                turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms
+            )
+        case _:
+            assert_never(event)
+
+
+def _checked(turn: Turn, event: GuardrailChecked) -> Turn:
+    check = Check(event.decision, event.reason, event.confidence, event.matched_rule, event.failed)
+    retry = turn.retry
+    if retry is not None and retry.phase == GUARDRAILS and event.decision == "pass":
+        retry = changed(retry, passed=True)
+    if event.stage == "pre":
+        return changed(turn, pre=check, retry=retry)
+    return changed(turn, post=check, retry=retry)
+
+
+def _ended(
+    turn: Turn, event: PhaseCompleted | PhaseFailed, status: Literal["completed", "failed"]
+) -> tuple[Visit, ...]:
+    """The running visit ends. A phase whose recipe cannot be read fails before it has begun one."""
+    begun = bool(turn.visits) and turn.visits[-1].status == "running"
+    before = turn.visits[:-1] if begun else turn.visits
+    visit = turn.visits[-1] if begun else Visit(event.phase, event.visit, status)
+    if not begun:
+        visit = changed(visit, before=turn.sections)
+    return (*before, changed(visit, status=status, duration_ms=event.duration_ms))
+
+
+def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
+    output = OUTPUT[event.phase].validate_python(event.output)
+    counters = turn.counters
+    if event.phase == "coordinator":
+        output = (*turn.sections.coordinator, *output)
+    elif event.phase == "planner":
+        counters = changed(counters, planning=counters.planning + 1)
+    elif event.phase == "validation" and output.decision == "RETRY":
+        counters = changed(counters, retries=counters.retries + 1, planning=0)
+    elif event.phase == "validation" and output.decision == "REVISE":
+        counters = changed(counters, revisions=counters.revisions + 1)
+    retry = turn.retry
+    if retry is not None and retry.phase == event.phase:
+        retry = changed(retry, passed=True)
+    last = turn.last_failure
+    return changed(
+        turn,
+        retry=retry,
+        last_failure=None if last is not None and last.phase == event.phase else last,
+        visits=_ended(turn, event, "completed"),
+        sections=changed(turn.sections, **{event.phase: output}),
+        counters=counters,
+        tools_done={},
+    )
+
+
+def _all_done(writes: tuple[Write, ...]) -> tuple[Write, ...]:
+    """Tools run one after another, and a turn with a call whose effect is unknown goes on only by
+    a person's word, so whatever had begun is done, or settled, when a result comes."""
+    return tuple(w if w.done else changed(w, done=True) for w in writes)
+
+
+def _resume(turn: Turn, event: TurnResumed) -> Turn:
+    """The turn ready to go on: as it stood, or as it stood before a phase, and perhaps edited."""
+    visits = cut_off(turn.visits)
+    sections, done, history = turn.sections, turn.tools_done, turn.history
+    place = turn.first_visit(event.phase) if event.rewound else None
+    if place is not None:
+        sections, done = visits[place].before, {}
+        dropped = (changed(v, status="dropped") for v in visits[place:])
+        history = history if place else None
+        visits = (*visits[:place], *dropped)
+    done = _taken_as_done(turn, event, done)
+    edited = dict(event.edited)
+    question = edited.pop("question", turn.question)
+    if edited:
+        replaced = {name: OUTPUT[name].validate_python(value) for name, value in edited.items()}
+        before, sections = sections.planner, changed(sections, **replaced)
+        if "planner" in edited:
+            done = _moved(done, before, sections.planner)
+    retry = None
+    if event.retry_of is not None and event.retry_phase is not None:
+        old = turn.retry if not event.rewound else None
+        passed = old is not None and old.intervention_id == event.retry_of and old.passed
+        retry = Retry(
+            event.retry_of, event.retry_phase, event.by, event.via, event.note, passed=passed
+        )
+    return changed(
+        turn,
+        status="running",
+        question=question,
+        sections=sections,
+        history=history,
+        visits=visits,
+        counters=Counters(),
+        tools_done=done,
+        failure=None,
+        config_digest=event.config_digest,
+        asked_with=event.asked_with,
+        environment=event.environment,
+        runner=event.runner,
+        runs_since=event.at,
+        resumed=turn.resumed + 1,
+        retry=retry,
+        # What was let through stays so; a reply that is made anew, or that a person has changed or
+        # changed the grounds of, is looked at anew.
+        pre=turn.pre if turn.should_respond and "question" not in event.edited else None,
+        post=turn.post if turn.should_respond and not (event.rewound or edited) else None,
+        retry_count=0,
+        given=event.given or turn.given,
+        writes=tuple(
+            changed(w, done=True) for w in turn.writes if w.done or w.call in event.tools_done
+        ),
+    )
+
+
+def _taken_as_done(
+    turn: Turn, event: TurnResumed, done: dict[int, results.ToolResult]
+) -> dict[int, results.ToolResult]:
+    """What a person says was done has a result that says so: what the tool answered is lost."""
+    plan = turn.sections.planner
+    taken = dict(done)
+    for write in turn.writes:
+        if plan is None or write.done or write.call not in event.tools_done:
+            continue
+        for place, asked in enumerate(plan.tool_requests):
+            if place not in taken and (asked.tool, asked.args) == (write.tool, write.args):
+                taken[place] = results.ToolResult(
+                    tool=asked.tool,
+                    goal_id=asked.goal_id,
+                    success=True,
+                    result=f"done, as {event.by} says; what the tool answered is not known",
+                    duration_ms=0.0,
+                )
+                break
+    return taken
+
+
+def _moved(
+    done: dict[int, results.ToolResult], old: results.Plan | None, new: results.Plan | None
+) -> dict[int, results.ToolResult]:
+    """Every result at the place where the edited plan makes the very request that it answered,
+    so that no call is made again for standing elsewhere."""
+    if old is None or new is None:
+        return {}
+    left = [(old.tool_requests[place], result) for place, result in sorted(done.items())]
+    moved: dict[int, results.ToolResult] = {}
+    for place, asked in enumerate(new.tool_requests):
+        for known, result in left:
+            if (known.tool, known.args) == (asked.tool, asked.args):
+                moved[place] = result.model_copy(update={"goal_id": asked.goal_id})
+                left.remove((known, result))
+                break
+    return moved

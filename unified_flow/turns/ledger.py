@@ -1,0 +1,161 @@
+"""The running turn, in memory and on disk, moved by one event at a time."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from interventions.home import open_private
+from unified_flow.turns.events import (
+    AnyEvent,
+    GuardrailChecked,
+    HistoryRead,
+    Observed,
+    PhaseFailed,
+    TurnAbandoned,
+    TurnCompleted,
+    TurnInterrupted,
+    TurnResumed,
+    TurnStarted,
+)
+from unified_flow.turns.folding import apply, fold
+from unified_flow.turns.journal import Journal, read
+from unified_flow.turns.page import markdown
+from unified_flow.turns.turn import Turn
+
+logger = logging.getLogger(__name__)
+
+Observer = Callable[[Observed], None]
+PAGE = "context.md"
+STOPS = (PhaseFailed, TurnInterrupted, TurnCompleted, TurnAbandoned)
+
+
+class Ledger:
+    """`record` gives an event to the journal first; only what it takes has happened.
+
+    With `first` a turn begins; without, the one on disk is taken up, and `begin` lets it go on.
+    Raises BlockingIOError if somebody runs the turn, FileNotFoundError if there is none to take
+    up, RetrievalError if its journal is damaged, and OSError if the folder cannot take the event;
+    nothing is kept open then.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        observer: Observer | None = None,
+        *,
+        first: TurnStarted | None = None,
+    ) -> None:
+        self.turn = Turn()
+        self.folder = folder
+        self._observer = observer
+        self._unwritten: list[AnyEvent] = []
+        self._page_flags = os.O_WRONLY | os.O_APPEND
+        with ExitStack() as opened:
+            self._journal = Journal(folder, create=first is not None)
+            opened.callback(self._journal.close)
+            if first is None:
+                self._read_back()
+            else:
+                self.begin(first)
+            self._opened = opened.pop_all()
+
+    def begin(self, event: TurnStarted | TurnResumed | TurnAbandoned) -> None:
+        """The event with which a run begins. Raises OSError; then it has not happened, and nobody
+        is told of it."""
+        self._journal.append(event)
+        try:
+            self.flush()
+        except OSError:
+            self._journal.drop()
+            raise
+        self._took(event)
+
+    def _read_back(self) -> None:
+        events = list(read(self.folder))
+        self.turn = fold(events)
+        # The page may lack what happened before a kill, so it is written whole.
+        self._unwritten = events
+        self._page_flags = os.O_WRONLY | os.O_TRUNC
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self.turn.persist and not self.turn.waits:
+            self._journal.drop()
+        self._opened.close()
+
+    def flush(self) -> None:
+        """What was recorded so far is on disk."""
+        self._journal.flush()
+
+    def checkpoint(self) -> None:
+        """Before anything that takes time or acts. Nobody goes on with a turn that is not kept, nor
+        watches it, unless it fails; then all of it is written."""
+        if self.turn.persist:
+            self.flush()
+
+    def record(self, event: AnyEvent) -> None:
+        """Raises OSError if the journal cannot be written; the turn then stands as before."""
+        self._journal.append(event)
+        self._took(event)
+
+    def insist(self, event: PhaseFailed | GuardrailChecked | HistoryRead) -> None:
+        """Record what holds even if the journal cannot take it: what a failure or a check means
+        for the turn must not hang on the disk. Whichever phase runs next meets that trouble."""
+        try:
+            self._journal.append(event)
+        except OSError as exc:
+            logger.critical("the journal in %s cannot be written: %s", self.folder, exc)
+        self._took(event)
+
+    def _took(self, event: AnyEvent) -> None:
+        self.turn = apply(self.turn, event)
+        self._unwritten.append(event)
+        if isinstance(event, STOPS) and (self.turn.persist or self.turn.status == "failed"):
+            self._write_page()
+        self.show(event)
+
+    @property
+    def watched(self) -> bool:
+        return self._observer is not None
+
+    def show(self, event: Observed) -> None:
+        """Give the observer an event that is recorded, or that is for onlookers alone."""
+        if self._observer is None:
+            return
+        try:
+            self._observer(event)
+        except Exception as exc:  # noqa: BLE001 - an onlooker's trouble is not the turn's
+            logger.warning("the observer of turn %s failed: %r", self.turn.turn_id, exc)
+            self._observer = None
+
+    def _write_page(self) -> None:
+        """Add to the page what happened since it was written, whenever the turn comes to a stop.
+
+        Not after every phase: another file's dirty pages make each fsync of the journal dearer,
+        by two fifths of the floor in benchmarks/turn.py. `archive.page` needs no page at all.
+        """
+        text = "".join(map(markdown, self._unwritten)).encode("utf-8", "replace")
+        self._unwritten.clear()
+        try:
+            descriptor = open_private(self.folder / PAGE, self._page_flags)
+            try:
+                os.write(descriptor, text)
+            finally:
+                os.close(descriptor)
+        except OSError as exc:
+            # The page only repeats the journal; it must not cost the turn its answer.
+            logger.warning("the page in %s cannot be written: %s", self.folder, exc)
+        self._page_flags = os.O_WRONLY | os.O_APPEND

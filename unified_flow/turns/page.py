@@ -1,0 +1,93 @@
+"""The turn as a page that a person reads: what each event adds to `context.md`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interventions.secrets.redaction import WHOLE, redact
+from unified_flow.turns.events import (
+    AnyEvent,
+    GuardrailChecked,
+    PhaseCompleted,
+    PhaseFailed,
+    TurnAbandoned,
+    TurnCompleted,
+    TurnInterrupted,
+    TurnResumed,
+    TurnStarted,
+)
+from unified_flow.turns.folding import OUTPUT
+from unified_flow.turns.journal import encode
+
+NUMBER = {phase: number for number, phase in enumerate(OUTPUT)}
+
+
+def markdown(event: AnyEvent, *, clean: bool = False) -> str:
+    """`clean`: what a phase found without secrets, which only its structure may tell; as text
+    they are everywhere the reader's to redact."""
+    match event:
+        case TurnStarted():
+            return (
+                f"# Turn {event.turn_id}\n\n{_quoted(event.question)}\n\n"
+                f"session {event.session_id}, request {event.request_id}, {event.at:%F %T} UTC\n"
+            )
+        case PhaseCompleted():
+            again = f", visit {event.visit}" if event.visit > 1 else ""
+            head = (
+                f"\n## {NUMBER[event.phase]}. {event.phase}{again} ({event.duration_ms:.1f} ms)\n"
+            )
+            return head + _body(_structure(event.output, clean=clean))
+        case PhaseFailed():
+            waits = f"\nintervention {event.intervention_id}" if event.intervention_id else ""
+            return (
+                f"\n## {NUMBER[event.phase]}. {event.phase} failed ({event.category})\n\n"
+                f"{_quoted(f'{event.error_type}: {event.error_message}')}\n{waits}\n"
+            )
+        case TurnResumed():
+            head = f"\nResumed at {event.phase} by {event.by}, {event.at:%F %T} UTC\n"
+            return head + _edited(_structure(event.edited, clean=clean))
+        case TurnAbandoned():
+            return f"\nAbandoned by {event.by}: {event.reason}\n"
+        case GuardrailChecked() if event.decision != "pass":
+            return f"\nGuardrail ({event.stage}): {event.decision}, {event.reason}\n"
+        case TurnInterrupted():
+            return f"\nInterrupted in {event.phase or 'no phase'}: {event.reason}\n"
+        case TurnCompleted():
+            kept = "" if event.saved or event.status != "answered" else ", not saved"
+            return f"\n{event.status.capitalize()}{kept} after {event.duration_ms:.0f} ms.\n"
+        case _:
+            return ""
+
+
+def _structure(value: Any, *, clean: bool) -> Any:
+    return redact(value, WHOLE) if clean else value
+
+
+def _edited(edited: dict[str, Any]) -> str:
+    """What a person put in the place of what stands above."""
+    text = ""
+    for name, value in edited.items():
+        now = f"\n{_quoted(value)}\n" if isinstance(value, str) else _body(value)
+        text += f"\nEdited, {name} is from here on:\n{now}"
+    return text
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.splitlines())
+
+
+def _body(output: Any) -> str:
+    items = output if isinstance(output, tuple | list) else [output]
+    return "".join([f"\n{_fields(item)}" for item in items])
+
+
+def _fields(item: Any) -> str:
+    """A line a field; `item` is a section of the turn, or the same as it was read back."""
+    values = item if isinstance(item, dict) else vars(item)
+    return "".join([f"- {key}: {_value(value)}\n" for key, value in values.items() if value])
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return value.replace("\n", "\n  ")
+    return encode(value).decode()

@@ -1,0 +1,86 @@
+"""The turn as a document: what the phases have written so far, and what a phase may read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from unified_flow.turns.records import changed
+from unified_flow.turns.results import (
+    Draft,
+    Evidence,
+    GatheredContext,
+    Plan,
+    PriorTurn,
+    QueryAnalysis,
+    Reflection,
+    Saved,
+    ToolResult,
+    Verdict,
+)
+
+
+@dataclass(frozen=True)
+class ToolDescription:
+    """What a planner needs to know of a tool; `parameters` is a JSON schema."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Sections 0 to 7, each under the name of its phase, and three inputs.
+
+    `history` holds the session's recent turns, oldest first; `evidence` is read off `coordinator`
+    (grounding/evidence.py). A section that is not written
+    yet, or that the recipe does not read, is None (or empty). In a loop the latest stands:
+    the planner's last plan, the last draft, the last verdict; `coordinator` grows.
+    """
+
+    history: tuple[PriorTurn, ...] = ()
+    tools: tuple[ToolDescription, ...] = ()
+    evidence: Evidence | None = None
+    query_analyzer: QueryAnalysis | None = None
+    reflection: Reflection | None = None
+    context_gatherer: GatheredContext | None = None
+    planner: Plan | None = None
+    coordinator: tuple[ToolResult, ...] = ()
+    synthesis: Draft | None = None
+    validation: Verdict | None = None
+    save: Saved | None = None
+
+    def only(self, names: frozenset[str]) -> Sections:
+        """The same with every section emptied that is not in `names`."""
+        return changed(EMPTY, **{name: getattr(self, name) for name in names})
+
+    def with_inputs(
+        self,
+        history: tuple[PriorTurn, ...],
+        tools: tuple[ToolDescription, ...],
+        context_gatherer: GatheredContext | None,
+        evidence: Evidence | None,
+    ) -> Sections:
+        """The same with the inputs of one model call that no phase has written."""
+        gathered = context_gatherer or self.context_gatherer
+        return replace(
+            self, history=history, tools=tools, context_gatherer=gathered, evidence=evidence
+        )
+
+
+EMPTY = Sections()
+NAMES = frozenset(f.name for f in fields(Sections))
+PASSAGES = "passages"  # the ranked part of `coordinator`: what searches found
+
+
+def written(sections: Sections) -> dict[str, Any]:
+    """The sections that have content, JSON-able, by name."""
+    values = {own.name: getattr(sections, own.name) for own in fields(sections)}
+    return {
+        name: [item.model_dump(mode="json") for item in value]
+        if isinstance(value, tuple)
+        else value.model_dump(mode="json")
+        for name, value in values.items()
+        if value
+    }

@@ -1,0 +1,273 @@
+"""A turn: one question on its way through the phases, as a value. `folding.py` moves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from unified_flow.turns import results
+from unified_flow.turns.events import Given, Runner
+from unified_flow.turns.sections import Sections
+
+Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
+
+FINISHED: tuple[Status, ...] = ("answered", "clarify", "abandoned", "silenced")
+
+_KIND = {"llm_error": "LLM_ERROR", "parse_error": "LLM_ERROR", "retrieval_error": "RETRIEVAL_ERROR"}
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One run of one phase. `number` counts the runs of this phase from 1.
+
+    `before` is what the phases before it had written, for going back. A visit whose process died
+    is interrupted; one that a person went back behind is dropped.
+    """
+
+    phase: str
+    number: int
+    status: Literal["running", "completed", "failed", "interrupted", "dropped"]
+    duration_ms: float = 0.0
+    before: Sections = field(default_factory=Sections, repr=False)
+    model: str | None = None
+    recipe_digest: str | None = None
+
+
+def cut_off(visits: tuple[Visit, ...]) -> tuple[Visit, ...]:
+    """What seems to run, where nobody runs it any more."""
+    if not visits or visits[-1].status != "running":
+        return visits
+    return (*visits[:-1], replace(visits[-1], status="interrupted"))
+
+
+@dataclass(frozen=True)
+class Counters:
+    """How often the loops have turned. They start anew when a person resumes the turn."""
+
+    planning: int = 0
+    retries: int = 0
+    revisions: int = 0
+    model_calls: int = 0
+
+
+@dataclass(frozen=True)
+class Write:
+    """A call of a tool that writes. Not `done`: begun, and whether it had its effect is unknown."""
+
+    call: int
+    tool: str
+    args: dict[str, Any]
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class Retry:
+    """The intervention that the resumed turn is a retry of. `passed`: its phase has completed."""
+
+    intervention_id: str
+    phase: str
+    by: str
+    via: str
+    note: str | None = None
+    passed: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    phase: str
+    error_type: str
+    error_message: str
+    category: str
+    tool: str | None
+    intervention_id: str | None
+    admission: str | None
+    environment: dict[str, Any] = field(default_factory=dict, repr=False)
+    action: str = "halt"
+    code: str | None = None
+    kind: str | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the guardrails made of the message or of the reply (events.GuardrailChecked)."""
+
+    decision: Literal["block", "pass", "escalate"]
+    reason: str
+    confidence: float
+    matched_rule: str | None
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One question on its way through the phases. Immutable; `apply` makes the next one.
+
+    `failure` is what the turn stands at; `last_failure` outlives the resumption, until its phase
+    has completed, so that the next failure can be held against it.
+    """
+
+    turn_id: int = 0
+    session_id: str = ""
+    request_id: str = ""
+    user_id: str = "default"
+    channel: str | None = None
+    question: str = ""
+    policy: str = "fail_fast"
+    started_at: datetime | None = None
+    status: Status = "running"
+    sections: Sections = field(default_factory=Sections)
+    history: tuple[results.PriorTurn, ...] | None = None
+    visits: tuple[Visit, ...] = ()
+    counters: Counters = field(default_factory=Counters)
+    tools_done: dict[int, results.ToolResult] = field(default_factory=dict)
+    failure: Failure | None = None
+    last_failure: Failure | None = None
+    saved: bool = False
+    duration_ms: float = 0.0
+    config_digest: str = ""
+    asked_with: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict, repr=False)
+    runner: Runner | None = None
+    runs_since: datetime | None = None
+    resumed: int = 0
+    retry: Retry | None = None
+    writes: tuple[Write, ...] = ()
+    given: Given | None = None
+    persist: bool = True
+    pre: Check | None = None
+    post: Check | None = None
+    retry_count: int = 0
+
+    @property
+    def should_respond(self) -> bool:
+        """Whether its user is told anything (silent-errors-and-guardrails.md, "State")."""
+        return self.error_message is None
+
+    @property
+    def error_message(self) -> str | None:
+        """Why nothing is said, in the words of that document; never for the user."""
+        for stage, check in (("PRE", self.pre), ("POST", self.post)):
+            if check is not None and check.decision != "pass":
+                word = "ESCALATED" if check.decision == "escalate" else "BLOCKED"
+                return f"GUARDRAIL_{stage}_{word}: {check.reason}"
+        if self.failure is not None and self.failure.action == "silence":
+            return f"{_KIND.get(self.failure.category, 'ERROR')}: {self.failure.error_message}"
+        return None
+
+    @property
+    def unchecked(self) -> bool:
+        """It is silent only because a check failed, which somebody may mend."""
+        return any(check is not None and check.failed for check in (self.pre, self.post))
+
+    @property
+    def waits(self) -> bool:
+        """Whether a person needs it: it failed, could not be checked, or is theirs to answer."""
+        escalated = self.pre is not None and self.pre.decision == "escalate"
+        return self.status == "failed" or (
+            self.status == "silenced" and (self.unchecked or escalated)
+        )
+
+    @property
+    def guardrail_pre_result(self) -> dict[str, Any] | None:
+        """{decision, reason, confidence}; None where nothing was checked."""
+        if self.pre is None:
+            return None
+        return {
+            "decision": self.pre.decision,
+            "reason": self.pre.reason,
+            "confidence": self.pre.confidence,
+        }
+
+    @property
+    def degraded(self) -> bool:
+        """Whether its user was given part of an answer: the turn failed, and its policy says so."""
+        return self.failure is not None and self.failure.action == "degrade"
+
+    @property
+    def failed_over(self) -> bool:
+        """Whether another model has done what the phase's own could not, and nobody chose it."""
+        failed = {(v.phase, v.model) for v in self.visits if v.status == "failed"}
+        return not self.resumed and any(
+            v.status == "completed" and phase == v.phase and model != v.model
+            for v in self.visits
+            for phase, model in failed
+        )
+
+    @property
+    def phases(self) -> list[dict[str, Any]]:
+        """Every visit as clients and logs see it: {name, visit, status, duration_ms}."""
+        return [
+            {
+                "name": visit.phase,
+                "visit": visit.number,
+                "status": visit.status,
+                "duration_ms": visit.duration_ms,
+            }
+            for visit in self.visits
+        ]
+
+    @property
+    def running(self) -> str | None:
+        """The phase that has begun and not ended."""
+        last = self.visits[-1] if self.visits else None
+        return last.phase if last is not None and last.status == "running" else None
+
+    @property
+    def stopped_in(self) -> str | None:
+        """The phase that had begun and not ended when the turn was stopped, or that runs."""
+        last = self.visits[-1] if self.visits else None
+        begun = last is not None and last.status in ("running", "interrupted")
+        return last.phase if last is not None and begun else None
+
+    def interrupted(self) -> Turn:
+        """The turn as it stands once nobody runs it, without having come to its end."""
+        return replace(self, status="interrupted", visits=cut_off(self.visits))
+
+    @property
+    def response(self) -> str | None:
+        """What the user is told: the answer, or the question that clarifies theirs."""
+        if not self.should_respond:
+            return None
+        if self.status == "clarify":
+            return self.clarification_question
+        return self.sections.synthesis.response if self.sections.synthesis else None
+
+    @property
+    def clarification_question(self) -> str | None:
+        if self.sections.planner and self.sections.planner.route == "clarify":
+            return self.sections.planner.clarification_question
+        if self.sections.reflection and self.sections.reflection.decision == "CLARIFY":
+            return self.sections.reflection.clarification_question
+        return None
+
+    @property
+    def citations(self) -> list[results.Citation]:
+        said = self.sections.synthesis if self.should_respond else None
+        return list(said.citations) if said else []
+
+    @property
+    def abstained(self) -> bool:
+        return self.sections.synthesis is not None and self.sections.synthesis.abstained
+
+    @property
+    def completed(self) -> str | None:
+        """The phase that completed last; what comes next follows from it."""
+        done = (visit.phase for visit in reversed(self.visits) if visit.status == "completed")
+        return next(done, None)
+
+    def visit_number(self, phase: str) -> int:
+        """The number that the next completed run of `phase` will bear."""
+        ended = ("completed", "dropped")
+        return 1 + sum(v.phase == phase and v.status in ended for v in self.visits)
+
+    def is_past(self, phase: str) -> bool:
+        """Whether the phase has completed, and nothing went back before it or failed in it
+        since."""
+        runs = (v.status for v in self.visits if v.phase == phase and v.status != "dropped")
+        return next(iter(reversed(list(runs))), None) == "completed"
+
+    def first_visit(self, phase: str) -> int | None:
+        """The place in `visits` of the first run of `phase` that still counts."""
+        places = enumerate(self.visits)
+        return next((n for n, v in places if v.phase == phase and v.status != "dropped"), None)
