@@ -12,9 +12,12 @@ from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from tests.api.service import Service, serving
-from unified_flow.api.connections import room_for
+from unified_flow.api.connections import Connections, room_for
+from unified_flow.api.server import config_of
+from unified_flow.config.tables import ServeSettings
 
 WAIT_S = 20.0
 MOST = 30
@@ -61,6 +64,13 @@ def test_nor_is_that_of_the_next_request(crowded: Service) -> None:
         assert answer.startswith(b"HTTP/1.1 200")
         connection.sendall(HEAD)
         assert _rest(connection) == b""
+
+
+def test_the_server_keeps_a_connection_longer_than_clients_keep_theirs() -> None:
+    settings = ServeSettings()
+    connections = Connections(most=1, head_s=1.0, refused=lambda client, scope: b"")
+    kept_s = config_of(FastAPI(), connections, settings).timeout_keep_alive
+    assert kept_s > max(5, 60, 90)  # httpx; nginx and AWS; Go and hyper: see server.KEEP_ALIVE_S
 
 
 def test_whoever_asks_gets_in_among_those_who_do_not(crowded: Service) -> None:

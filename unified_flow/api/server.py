@@ -14,12 +14,17 @@ from fastapi import FastAPI
 from unified_flow.api.app import make_app
 from unified_flow.api.connections import Connections, room_for
 from unified_flow.api.context import Serving
+from unified_flow.config.tables import ServeSettings
 from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.services import Services
 from unified_flow.telemetry.logs import logged
 
 AFTER_GRACE_S = 5.0  # for answers to be sent once the turns have been cancelled
 BACKLOG = 1024
+# For how long a connection without a request is kept open. Longer than clients keep one in their
+# pools (Go and Rust's hyper 90 s, nginx and AWS's load balancer 60 s, httpx 5 s), so that they end
+# it: one that the server ends just as a request is sent on it costs that request.
+KEEP_ALIVE_S = 120
 
 
 def serve(services: Services) -> None:
@@ -42,7 +47,12 @@ def _serve(services: Services) -> None:
         head_s=settings.body_timeout_s,
         refused=app.state.refused,
     )
-    config = uvicorn.Config(
+    config = config_of(app, connections, settings)
+    _Server(config, app, settings.shutdown_grace_s).run(sockets=[listening])
+
+
+def config_of(app: FastAPI, connections: Connections, settings: ServeSettings) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         http=connections.protocol,  # type: ignore[arg-type]  # called as the class would be
         ws="none",
@@ -54,9 +64,9 @@ def _serve(services: Services) -> None:
         lifespan="on",
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=settings.trusted_proxies or None,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=int(settings.shutdown_grace_s + AFTER_GRACE_S),
     )
-    _Server(config, app, settings.shutdown_grace_s).run(sockets=[listening])
 
 
 def _warm_up(services: Services) -> None:
