@@ -15,8 +15,8 @@ from freezegun import freeze_time
 
 from interventions import InterventionQueue, InterventionRequest
 from monitor.app import Monitor
+from monitor.core.source import LiveSource
 from monitor.once import first_screen, screen_svg
-from monitor.source import LiveSource
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 SIZE = (130, 34)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from interventions.errors import QueueError
-from monitor.arguments import parse
+from monitor.core.arguments import parse
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -74,8 +74,8 @@ def _application(options: Namespace) -> Monitor:
     from interventions.settings import queue_at
     from interventions.timestamps import utc_now
     from monitor.app import Monitor
-    from monitor.bundle import BundleSource
-    from monitor.source import LiveSource, Source
+    from monitor.core.bundle import BundleSource
+    from monitor.core.source import LiveSource, Source
 
     source: Source
     if options.bundle is not None:

@@ -21,11 +21,11 @@ from textual.screen import Screen
 from interventions.secrets.redaction import redact_text
 from interventions.timestamps import utc_now
 from interventions.view.plaintext import clean
-from monitor.changes import Outcome
+from monitor.core.changes import Outcome
+from monitor.core.snapshot import Snapshot
+from monitor.core.source import Clock, Source
 from monitor.keys import key
 from monitor.screens.triage import TriageScreen
-from monitor.snapshot import Snapshot
-from monitor.source import Clock, Source
 
 ENDED_BY = (signal.SIGTERM, signal.SIGHUP)
 STILL_WORKING = (

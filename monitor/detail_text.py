@@ -18,7 +18,7 @@ from interventions.putting.occurrences import stands_at
 from interventions.view.describe import Section, describe
 from interventions.view.plaintext import clean, one_line
 from monitor import ribbon
-from monitor.snapshot import Background
+from monitor.core.snapshot import Background
 
 _OWN = ("Phases", "Turn", "Go on with")
 # What the turn did is told before these, whichever of them there are.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from monitor.feeds import Feed
-from monitor.snapshot import Background, Snapshot
+from monitor.core.feeds import Feed
+from monitor.core.snapshot import Background, Snapshot
 
 
 @dataclass

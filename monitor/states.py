@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from monitor.snapshot import Kind, Snapshot
+from monitor.core.snapshot import Kind, Snapshot
 
 
 def why_empty(snapshot: Snapshot, query: str) -> Content:

@@ -7,7 +7,7 @@ from textual.widgets import Input
 
 from interventions.closing.transitions import Actor
 from interventions.entry import Entry
-from monitor.changes import VIA, Change
+from monitor.core.changes import VIA, Change
 from monitor.forms.form import Form
 
 

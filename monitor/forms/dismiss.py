@@ -9,7 +9,7 @@ from textual.binding import BindingType
 from textual.widgets import Input
 
 from interventions.entry import Entry
-from monitor.changes import VIA, Change
+from monitor.core.changes import VIA, Change
 from monitor.forms.form import Form
 from monitor.keys import key
 

@@ -23,7 +23,7 @@ from interventions.entry import Entry, names, short_id, state_of
 from interventions.putting.occurrences import stands_at
 from interventions.queue import InterventionQueue
 from interventions.view.plaintext import one_line
-from monitor.changes import Change, Outcome, apply, look_again
+from monitor.core.changes import Change, Outcome, apply, look_again
 from monitor.keys import key
 from monitor.widgets.key_bar import KeyBar
 

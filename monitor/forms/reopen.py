@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from interventions.entry import Entry
-from monitor.changes import VIA, Change
+from monitor.core.changes import VIA, Change
 from monitor.forms.form import Form
 from monitor.keys import key
 

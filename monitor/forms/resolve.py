@@ -7,7 +7,7 @@ from textual.widgets import Input
 
 from interventions.entry import Entry
 from interventions.view.plaintext import one_line
-from monitor.changes import VIA, Change
+from monitor.core.changes import VIA, Change
 from monitor.forms.form import Form, InputError
 
 

@@ -29,9 +29,10 @@ from interventions.retry.retrying import Waiting, retry_all, waiting
 from interventions.retry.turns import LiveTurn, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import one_line
-from monitor import changes, retries
-from monitor.changes import VIA, Change
-from monitor.feeds import redacted
+from monitor import retries
+from monitor.core import changes
+from monitor.core.changes import VIA, Change
+from monitor.core.feeds import redacted
 from monitor.forms.form import Form, InputError
 from monitor.forms.settle import ask_in
 from monitor.keys import key

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 from interventions.durations import parse_duration
 from interventions.entry import Entry
 from interventions.timestamps import from_text
-from monitor.changes import VIA, Change
+from monitor.core.changes import VIA, Change
 from monitor.forms.form import Form, InputError
 
 _TIMES = re.compile(r"x\s?(\d{1,6})|(\d{1,6})\s?x")

@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from interventions.entry import Entry
 from interventions.queue import InterventionQueue
 from interventions.view.plaintext import one_line
-from monitor.changes import VIA, Change
+from monitor.core.changes import VIA, Change
 from monitor.forms.form import Form
 from monitor.keys import key
 

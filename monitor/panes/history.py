@@ -9,11 +9,11 @@ from datetime import datetime
 from interventions.durations import short_duration
 from interventions.entry import Entry, closed_at
 from interventions.timestamps import from_text
-from monitor import listing
-from monitor.model import Model
-from monitor.panes.made import Made, minute
+from monitor.core import listing
+from monitor.core.model import Model
+from monitor.core.row_cache import RowCache, minute
+from monitor.core.rows import Row
 from monitor.panes.tab import Tab
-from monitor.widgets.rows import Row
 
 MOST_HISTORY = 500
 
@@ -42,7 +42,7 @@ class HistoryTab(Tab):
         self._found: list[Entry] = []
         self._judged: dict[str, tuple[Entry, bool]] = {}
         self._shown_now: dict[str, _Shown] = {}
-        self._made = Made()
+        self._made = RowCache()
 
     def rows(self, now: datetime) -> list[Row]:
         of = (self._matching(now), frozenset(self._marked))

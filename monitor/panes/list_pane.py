@@ -9,8 +9,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from monitor.core.rows import Column, Row
 from monitor.widgets.row_list import RowList
-from monitor.widgets.rows import Column, Row
 
 
 class ListPane(Vertical):

@@ -13,10 +13,10 @@ from interventions.entry import complete, short_id
 from interventions.view.grouping import SEVERITY_WORDS
 from interventions.view.plaintext import clean, one_line
 from interventions.view.query import Query
-from monitor.logtail import MOST_LINES
-from monitor.model import Model
+from monitor.core.logtail import MOST_LINES
+from monitor.core.model import Model
+from monitor.core.rows import Cell, Column, Row
 from monitor.panes.tab import Tab
-from monitor.widgets.rows import Cell, Column, Row
 
 COLUMNS = (
     Column("TIME", 8),

@@ -10,12 +10,12 @@ from textual.content import Content
 from interventions.entry import Entry
 from interventions.timestamps import from_text
 from interventions.view.grouping import Group
-from monitor import listing
-from monitor.model import Model
-from monitor.panes.made import Made
+from monitor.core import listing
+from monitor.core.model import Model
+from monitor.core.row_cache import RowCache
+from monitor.core.rows import Row
 from monitor.panes.tab import Tab
 from monitor.states import why_empty
-from monitor.widgets.rows import Row
 
 
 class OpenTab(Tab):
@@ -27,7 +27,7 @@ class OpenTab(Tab):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         self._groups: Sequence[Group] = ()
-        self._made = Made()
+        self._made = RowCache()
 
     def rows(self, now: datetime) -> list[Row]:
         model = self.model

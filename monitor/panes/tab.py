@@ -9,10 +9,10 @@ from typing import ClassVar
 from textual.content import Content
 
 from interventions.entry import Entry
-from monitor.feeds import Feed
-from monitor.model import Model
+from monitor.core.feeds import Feed
+from monitor.core.model import Model
+from monitor.core.rows import Column, Row
 from monitor.states import told
-from monitor.widgets.rows import Column, Row
 
 
 class Tab:

@@ -14,9 +14,9 @@ from interventions.timestamps import from_text, to_text
 from interventions.view.plaintext import clean, one_line
 from interventions.view.query import Query
 from monitor import ribbon
-from monitor.feeds import MOST_TURNS
+from monitor.core.feeds import MOST_TURNS
+from monitor.core.rows import Cell, Column, Row
 from monitor.panes.tab import Tab
-from monitor.widgets.rows import Cell, Column, Row
 
 COLUMNS = (
     Column("TURN", 6, right=True),

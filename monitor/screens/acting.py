@@ -17,8 +17,9 @@ from interventions.queue import InterventionQueue
 from interventions.retry.resumers import find_resumer, has_resumer
 from interventions.view.export import as_markdown
 from interventions.view.plaintext import one_line
-from monitor import changes, clipboard, editor
-from monitor.changes import Outcome
+from monitor.core import changes, clipboard, editor
+from monitor.core.changes import Outcome
+from monitor.core.source import Source
 from monitor.forms.assign import AssignForm
 from monitor.forms.dismiss import DismissForm
 from monitor.forms.form import Form
@@ -28,7 +29,6 @@ from monitor.forms.retry import RetryForm
 from monitor.forms.snooze import SnoozeForm
 from monitor.forms.undo import UndoForm
 from monitor.screens.help import HelpScreen
-from monitor.source import Source
 
 if TYPE_CHECKING:
     from monitor.app import Monitor

@@ -8,11 +8,11 @@ from textual import work
 from textual.worker import get_current_worker
 
 from interventions.errors import QueueError
-from monitor.feeds import reader_of
+from monitor.core.feeds import reader_of
+from monitor.core.snapshot import Background
+from monitor.core.source import Clock, Source
 from monitor.messages import BackgroundRead, FeedRead, QueueRead
 from monitor.screens.acting import ActingScreen
-from monitor.snapshot import Background
-from monitor.source import Clock, Source
 
 _POLL_S = 0.1
 # After a change, of which there may be twenty a second: each costs the keys a few milliseconds.

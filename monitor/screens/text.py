@@ -10,9 +10,9 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from interventions.entry import Entry
+from monitor.core.source import Source
 from monitor.keys import HELP, LEAVE, STEPS, key
 from monitor.screens.acting import ActingScreen
-from monitor.source import Source
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.key_bar import KeyBar
 

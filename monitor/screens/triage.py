@@ -15,17 +15,17 @@ from textual.widgets import ContentSwitcher
 
 from interventions.entry import Entry
 from interventions.errors import QueryError
+from monitor.core.listing import SORT_COLUMN, Sort
+from monitor.core.model import Model
+from monitor.core.snapshot import Snapshot
+from monitor.core.source import Clock, Source
 from monitor.forms.form import Form
 from monitor.keys import ACTS, HELP, LEAVE, LISTS
-from monitor.listing import SORT_COLUMN, Sort
 from monitor.messages import BackgroundRead, FeedRead, QueueRead
-from monitor.model import Model
 from monitor.panes import TABS, Tab
 from monitor.panes.list_pane import ListPane
 from monitor.screens.details import Details
 from monitor.screens.reading import ReadingScreen
-from monitor.snapshot import Snapshot
-from monitor.source import Clock, Source
 from monitor.states import notice
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.filter_bar import FilterBar

@@ -14,10 +14,10 @@ from textual.visual import Visual
 
 from interventions.entry import Entry
 from interventions.timestamps import from_text
+from monitor.core.row_cache import rounded
+from monitor.core.snapshot import Background
 from monitor.detail_text import detail
 from monitor.keys import SCROLLS
-from monitor.panes.made import rounded
-from monitor.snapshot import Background
 from monitor.widgets.lines import Lines
 from monitor.wrapping import wrapped
 

@@ -20,9 +20,9 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
+from monitor.core.rows import GAP, Column, Row, cut, layout
 from monitor.keys import MOVES
 from monitor.widgets.lines import Lines
-from monitor.widgets.rows import GAP, Column, Row, cut, layout
 
 _HEAD = 1
 

@@ -10,8 +10,8 @@ from textual.widgets import Static
 from interventions.durations import short_duration
 from interventions.upkeep.health import Health
 from interventions.view.plaintext import one_line
-from monitor.listing import short_number
-from monitor.snapshot import Snapshot
+from monitor.core.listing import short_number
+from monitor.core.snapshot import Snapshot
 
 _GRADE = {
     "healthy": "$text-success",

@@ -10,7 +10,7 @@ import pytest
 from interventions import InterventionQueue
 from interventions.timestamps import utc_now
 from monitor.app import Monitor
-from monitor.source import Clock, LiveSource
+from monitor.core.source import Clock, LiveSource
 from tests.tui.other_process import OtherProcess
 
 

@@ -15,8 +15,8 @@ from textual.pilot import Pilot
 
 from interventions import InterventionQueue
 from monitor.app import Monitor
+from monitor.core.source import LiveSource
 from monitor.messages import QueueRead
-from monitor.source import LiveSource
 from monitor.widgets.row_list import RowList
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until

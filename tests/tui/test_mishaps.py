@@ -126,7 +126,7 @@ async def test_escape_stops_what_works_and_twice_leaves_it(
 
 
 def _patient(home: Path) -> tuple[Any, Any]:
-    from monitor.source import LiveSource
+    from monitor.core.source import LiveSource
 
     source = LiveSource(InterventionQueue(home, lock_timeout_s=30))
     return source, source.read()

@@ -22,7 +22,7 @@ from pathlib import Path
 from interventions import InterventionQueue
 from monitor.app import Monitor
 from monitor.once import screen_text
-from monitor.source import LiveSource
+from monitor.core.source import LiveSource
 
 async def look(home):
     source = LiveSource(InterventionQueue(home))

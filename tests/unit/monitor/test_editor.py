@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.editor import command, place
+from monitor.core.editor import command, place
 
 FILE = Path("/tmp/x.py")
 

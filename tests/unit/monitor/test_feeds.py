@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from interventions.retry.turns import LiveTurn
-from monitor.feeds import redacted
+from monitor.core.feeds import redacted
 from monitor.panes.turns import text
 
 SECRET = "sk-abcdEFGH1234567890abcdEFGH1234567890"

@@ -10,10 +10,10 @@ import pytest
 from interventions.entry import complete, names
 from interventions.errors import QueryError
 from interventions.timestamps import to_text
-from monitor.listing import Sort, open_row, short_number
-from monitor.model import Model
-from monitor.snapshot import Kind, Snapshot, Trouble
-from monitor.widgets.rows import Cell, Column, Row, cut, layout
+from monitor.core.listing import Sort, open_row, short_number
+from monitor.core.model import Model
+from monitor.core.rows import Cell, Column, Row, cut, layout
+from monitor.core.snapshot import Kind, Snapshot, Trouble
 
 NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
 

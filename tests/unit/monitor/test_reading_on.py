@@ -10,11 +10,11 @@ from typing import Any
 from interventions import InterventionQueue
 from interventions.home import archive_file, emergency_log, error_log, queue_file, state_folder
 from interventions.putting.errorlog import Dropped
-from monitor.archived import Archived
-from monitor.feeds import reader_of
-from monitor.logtail import LogTail
-from monitor.snapshot import Kind
-from monitor.source import LiveSource
+from monitor.core.archived import Archived
+from monitor.core.feeds import reader_of
+from monitor.core.logtail import LogTail
+from monitor.core.snapshot import Kind
+from monitor.core.source import LiveSource
 
 NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
 CLOSED = {"created_at": "2026-01-01T00:00:00Z", "resolved_at": "2026-01-01T02:00:00Z"}

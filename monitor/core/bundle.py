@@ -11,8 +11,8 @@ from interventions.entry import Entry, complete, is_open
 from interventions.errors import QueueError
 from interventions.queue import InterventionQueue
 from interventions.storage.queue_format import decode
-from monitor.snapshot import Background, Snapshot
-from monitor.source import Clock
+from monitor.core.snapshot import Background, Snapshot
+from monitor.core.source import Clock
 
 _REASON = "an exported file"
 

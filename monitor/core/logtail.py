@@ -8,7 +8,7 @@ from typing import Any
 
 from interventions.home import error_log
 from interventions.storage.jsonl import Tail, parse_line
-from monitor.source import Clock
+from monitor.core.source import Clock
 
 MOST_LINES = 500
 _MOST_BYTES = 4_000_000

@@ -12,8 +12,8 @@ from interventions.errors import QueryError
 from interventions.timestamps import from_text
 from interventions.view.grouping import Group
 from interventions.view.query import parse
-from monitor.listing import Sort, View, select
-from monitor.snapshot import Snapshot
+from monitor.core.listing import Sort, View, select
+from monitor.core.snapshot import Snapshot
 
 NEW_FOR = timedelta(minutes=10)
 

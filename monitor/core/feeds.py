@@ -12,8 +12,8 @@ from interventions.errors import NoResumerError, QueueError
 from interventions.retry.turns import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import one_line
-from monitor.logtail import LogTail
-from monitor.source import Clock, Source
+from monitor.core.logtail import LogTail
+from monitor.core.source import Clock, Source
 
 MOST_TURNS = 100
 

@@ -8,11 +8,11 @@ from typing import Any
 from interventions.entry import Entry, complete
 from interventions.timestamps import to_text
 from interventions.view.query import parse
-from monitor.feeds import Feed
-from monitor.model import Model
+from monitor.core.feeds import Feed
+from monitor.core.model import Model
+from monitor.core.snapshot import Snapshot
 from monitor.panes.history import HistoryTab
 from monitor.panes.open import OpenTab
-from monitor.snapshot import Snapshot
 
 NOW = datetime(2026, 3, 14, 15, 9, 10, tzinfo=UTC)
 

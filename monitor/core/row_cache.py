@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from monitor.widgets.rows import Row
+from monitor.core.rows import Row
 
 _IN_SECONDS = timedelta(minutes=1)
 
@@ -19,7 +19,7 @@ def rounded(now: datetime, since: datetime) -> datetime:
     return now.replace(microsecond=0) if now - since < _IN_SECONDS else minute(now)
 
 
-class Made:
+class RowCache:
     """Thousands of rows that are older than a minute are made once a minute and not once a second,
     and not for every key."""
 

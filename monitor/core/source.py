@@ -22,9 +22,9 @@ from interventions.queue import InterventionQueue
 from interventions.timestamps import utc_now
 from interventions.upkeep.health import health
 from interventions.view.hints import for_home
-from monitor.archived import Archived
-from monitor.locked import LockWatch
-from monitor.snapshot import Background, Kind, Snapshot, Trouble
+from monitor.core.archived import Archived
+from monitor.core.locked import LockWatch
+from monitor.core.snapshot import Background, Kind, Snapshot, Trouble
 
 _MOST_PAST = 20
 Clock = Callable[[], datetime]

@@ -20,7 +20,7 @@ from interventions.timestamps import from_text
 from interventions.view.grouping import SEVERITY_WORDS, Group, grouped, marks, single
 from interventions.view.plaintext import one_line
 from interventions.view.query import Query
-from monitor.widgets.rows import Cell, Column, Row
+from monitor.core.rows import Cell, Column, Row
 
 OPEN_COLUMNS = (
     Column("", 1),
