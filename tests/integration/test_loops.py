@@ -29,7 +29,7 @@ from tests.servers.model_server import ModelServer
 from unified_flow.errors import LoopLimitError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
-from unified_flow.policies import Failure, Retry, Stop
+from unified_flow.policies import Failure, Retry
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.recipe import load
 from unified_flow.turns.results import Plan, Reflection
@@ -158,8 +158,8 @@ def test_the_planner_may_ask_too(home: Path, docs: Path) -> None:
 class TryOnceMore(FailFast):
     """A policy that lets the failure of a first attempt be tried again at once."""
 
-    def decide(self, failure: Failure) -> Retry | Stop:
-        return Retry(after_s=0.0) if failure.attempt == 1 else super().decide(failure)
+    def again(self, failure: Failure) -> Retry | None:
+        return Retry(after_s=0.0) if failure.attempt == 1 else None
 
 
 def test_a_call_that_fails_is_journalled_and_counts(home: Path, docs: Path) -> None:

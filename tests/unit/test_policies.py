@@ -12,12 +12,12 @@ import pytest
 from unified_flow import errors
 from unified_flow.config.tables import GracefulSettings
 from unified_flow.failures.classify import Stage, classify
-from unified_flow.policies import Failure, Retry, Stop
+from unified_flow.policies import Action, Failure, Policy, Retry, Stop
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.policies.graceful import Graceful
 from unified_flow.policies.kinds import kind_of
 from unified_flow.policies.silent import Silent
-from unified_flow.policies.tries import retry_after_s
+from unified_flow.policies.waits import retry_after_s
 
 REQUEST = httpx.Request("POST", "http://m/v1")
 
@@ -40,6 +40,10 @@ def locked() -> errors.RetrievalError:
     return error
 
 
+def action(policy: Policy, known: Failure) -> Action:
+    return policy.again(known) or policy.ends(known)
+
+
 TIMEOUT = errors.GenerationTimeoutError("3 s")
 GONE = errors.RetrievalError("there is no index")
 UP = errors.PipelineTimeoutError("5 s")
@@ -58,13 +62,13 @@ OUTSIDE_THE_TABLE = (
 @pytest.mark.parametrize("outside", OUTSIDE_THE_TABLE, ids=lambda f: type(f.error).__name__)
 def test_what_the_table_does_not_name_halts_as_under_fail_fast(outside: Failure) -> None:
     policy = Graceful(GracefulSettings(retries=5, failover="second"))
-    assert policy.decide(outside) == Stop("halt") == FailFast().decide(outside)
+    assert action(policy, outside) == Stop("halt") == action(FailFast(), outside)
 
 
 @pytest.mark.parametrize("known", [failure(TIMEOUT), failure(GONE, "retriever"), failure(UP)])
 def test_what_the_table_names_degrades_at_once(known: Failure) -> None:
-    assert Graceful(GracefulSettings()).decide(known) == Stop("degrade")
-    assert FailFast().decide(known) == Stop("halt")
+    assert action(Graceful(GracefulSettings()), known) == Stop("degrade")
+    assert action(FailFast(), known) == Stop("halt")
 
 
 @pytest.mark.parametrize(
@@ -124,61 +128,61 @@ def test_three_kinds_of_errors(what: Failure, kind: str) -> None:
 
 def test_a_failure_that_may_pass_is_tried_again_each_time_after_twice_the_wait() -> None:
     policy = Graceful(GracefulSettings(retries=3, backoff_s=0.2))
-    waits = [policy.decide(replace(failure(TIMEOUT), attempt=n)) for n in (1, 2, 3, 4)]
+    waits = [action(policy, replace(failure(TIMEOUT), attempt=n)) for n in (1, 2, 3, 4)]
     assert waits == [Retry(0.2), Retry(0.4), Retry(0.8), Stop("degrade")]
 
 
 def test_a_rate_limit_is_waited_for_as_long_as_the_server_says() -> None:
     policy = Graceful(GracefulSettings(retries=1, backoff_s=0.2))
-    assert policy.decide(failure(refusal(429, retry_after="2"))) == Retry(2.0)
+    assert action(policy, failure(refusal(429, retry_after="2"))) == Retry(2.0)
 
 
 def test_nothing_is_tried_again_that_would_come_too_late() -> None:
     policy = Graceful(GracefulSettings(retries=3, backoff_s=5.0))
-    assert policy.decide(failure(TIMEOUT)) == Stop("degrade")
+    assert action(policy, failure(TIMEOUT)) == Stop("degrade")
 
 
 def test_what_may_pass_but_not_within_the_turn_is_not_tried_again() -> None:
     policy = Graceful(GracefulSettings(retries=3, backoff_s=0.2))
     for later in (UP, errors.CircuitOpenError("open", retry_after_s=0.5)):
-        assert isinstance(policy.decide(failure(later)), Stop)
+        assert isinstance(action(policy, failure(later)), Stop)
 
 
 def test_a_permanent_failure_is_not_tried_again() -> None:
     policy = Graceful(GracefulSettings(retries=3))
-    assert policy.decide(failure(refusal(401))) == Stop("degrade")
+    assert action(policy, failure(refusal(401))) == Stop("degrade")
 
 
 def test_the_other_model_is_asked_once_the_tries_are_used_up() -> None:
     policy = Graceful(GracefulSettings(retries=1, backoff_s=0.2, failover="second"))
     first = failure(refusal(503))
-    assert policy.decide(first) == Retry(0.2)
-    assert policy.decide(replace(first, attempt=2)) == Retry(0.0, "second")
-    assert policy.decide(replace(first, attempt=3, model="second")) == Stop("degrade")
+    assert action(policy, first) == Retry(0.2)
+    assert action(policy, replace(first, attempt=2)) == Retry(0.0, "second")
+    assert action(policy, replace(first, attempt=3, model="second")) == Stop("degrade")
 
 
 def test_the_other_model_is_asked_at_once_where_trying_again_does_not_help() -> None:
     policy = Graceful(GracefulSettings(retries=1, failover="second"))
-    assert policy.decide(failure(refusal(401))) == Retry(0.0, "second")
+    assert action(policy, failure(refusal(401))) == Retry(0.0, "second")
 
 
 def test_no_model_is_asked_for_a_search_that_failed() -> None:
     policy = Graceful(GracefulSettings(failover="second"))
-    assert policy.decide(failure(GONE, "retriever")) == Stop("degrade")
+    assert action(policy, failure(GONE, "retriever")) == Stop("degrade")
 
 
 def test_silence_comes_after_two_waits() -> None:
     first = replace(failure(refusal(503)), left_s=None)
-    said = [Silent().decide(replace(first, attempt=n)) for n in (1, 2, 3, 4)]
+    said = [action(Silent(), replace(first, attempt=n)) for n in (1, 2, 3, 4)]
     assert said == [Retry(2.0), Retry(4.0), Stop("silence"), Stop("silence")]
 
 
 @pytest.mark.parametrize(
-    ("named", "action"),
+    ("named", "said"),
     [("1", Retry(2.0)), ("7", Retry(7.0)), ("59", Retry(59.0)), ("3600", Stop("silence"))],
 )
 def test_a_silent_turn_waits_as_long_as_the_server_says_within_reason(
-    named: str, action: Retry | Stop
+    named: str, said: Retry | Stop
 ) -> None:
     limited = replace(failure(refusal(429, retry_after=named)), left_s=None)
-    assert Silent().decide(limited) == action
+    assert action(Silent(), limited) == said

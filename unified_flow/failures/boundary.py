@@ -19,7 +19,7 @@ from unified_flow.failures.report import Told, redacted_message, tell, untold
 from unified_flow.phases import BY_NAME
 from unified_flow.policies import Action, Failure, Retry, Stop
 from unified_flow.policies.kinds import kind_of
-from unified_flow.policies.tries import Again, go_on, retry_after_s
+from unified_flow.policies.tries import Again, go_on
 from unified_flow.retrieval import Passage
 from unified_flow.running.course import Course
 from unified_flow.running.kit import Kit
@@ -35,7 +35,6 @@ from unified_flow.turns.sections import written
 logger = logging.getLogger(__name__)
 
 TELL_S = 1.0
-NO_MORE_TRIES = 1_000_000
 
 
 async def run_phase(
@@ -179,20 +178,11 @@ def _failure(exc: Exception, phase: str, attempt: int, kit: Kit | None, course: 
 
 
 def _decide(failure: Failure, first: Failure, ledger: Ledger, services: Services) -> Action:
-    """What the policy says; at the end of several tries, what it says of the first of them."""
-    action = services.policy.decide(failure)
-    if isinstance(action, Retry):
-        if any(not write.done for write in ledger.turn.writes):
-            # A call that may have written is a person's to repeat.
-            return _last_word(failure, services) or Stop()
-        return action
-    return action if failure is first else _last_word(first, services) or action
-
-
-def _last_word(failure: Failure, services: Services) -> Stop | None:
-    """What the policy says of it when no further try is left."""
-    action = services.policy.decide(replace(failure, attempt=NO_MORE_TRIES, left_s=0.0))
-    return action if isinstance(action, Stop) else None
+    """Another try, else what the policy makes of the try that failed first. A call that may have
+    written is a person's to repeat."""
+    may_repeat = all(write.done for write in ledger.turn.writes)
+    again = services.policy.again(failure) if may_repeat else None
+    return again or services.policy.ends(first)
 
 
 async def _told_in_time(
@@ -218,7 +208,6 @@ def _phase_error(
     failure: Failure, told: Told, action: Stop, retrieved: list[Passage], ledger: Ledger
 ) -> PhaseError:
     turn, meaning = ledger.turn, failure.meaning
-    wait_s = action.retry_after_s
     limit = isinstance(failure.error, LimitReachedError)
     kind = LoopLimitError if limit else BY_NAME[failure.phase].ERROR
     what = f"tool {failure.tool}" if failure.tool else failure.phase
@@ -241,6 +230,6 @@ def _phase_error(
         scope=failure.scope,
         timed_out=failure.timed_out,
         attempts=failure.attempt,
-        retry_after_s=retry_after_s(failure.error) if wait_s is None else wait_s,
+        retry_after_s=failure.retry_after_s,
         retrieved=retrieved,
     )

@@ -9,7 +9,8 @@ import httpx
 
 from unified_flow import errors
 from unified_flow.errors import Scope
-from unified_flow.failures.classify import Classification
+from unified_flow.failures.classify import Classification, classify
+from unified_flow.policies.waits import retry_after_s
 
 TIMEOUTS = (
     TimeoutError,
@@ -50,6 +51,11 @@ class Failure:
     model: str | None = None
     left_s: float | None = None
 
+    @classmethod
+    def outside_a_phase(cls, error: Exception) -> Failure:
+        """What went wrong before the turn's first phase, or beside them."""
+        return cls("unknown", None, 1, classify(error, "answer_pipeline"), error)
+
     @property
     def scope(self) -> Scope:
         """What is down or slow: the search, a model, the turn as a whole, or something else."""
@@ -63,6 +69,11 @@ class Failure:
     def timed_out(self) -> bool:
         return isinstance(self.error, TIMEOUTS)
 
+    @property
+    def retry_after_s(self) -> float | None:
+        """Seconds until it makes sense to ask again; None if nobody has said so."""
+        return retry_after_s(self.error)
+
 
 @dataclass(frozen=True)
 class Retry:
@@ -74,21 +85,24 @@ class Retry:
 
 @dataclass(frozen=True)
 class Stop:
-    """End the turn, with an intervention. `answer` is what the client's side makes of it, and
-    `retry_after_s` when that may ask again."""
+    """End the turn, with an intervention. `answer` is what the client's side makes of it."""
 
     answer: Literal["halt", "degrade", "silence"] = "halt"
-    retry_after_s: float | None = None
 
 
 Action = Retry | Stop
 
 
 class Policy(Protocol):
+    """`again` is asked after every failed try; where it says None, or no try may follow, `ends`
+    says of the visit's first failure how the turn does."""
+
     @property
     def name(self) -> str: ...
 
     @property
     def bounds(self) -> Bounds: ...
 
-    def decide(self, failure: Failure) -> Action: ...
+    def again(self, failure: Failure) -> Retry | None: ...
+
+    def ends(self, failure: Failure) -> Stop: ...

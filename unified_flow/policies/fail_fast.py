@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from unified_flow.policies import UNBOUNDED, Action, Failure, Stop
+from unified_flow.policies import UNBOUNDED, Failure, Retry, Stop
 
 
 class FailFast:
     name = "fail_fast"
     bounds = UNBOUNDED
 
-    def decide(self, failure: Failure) -> Action:
+    def again(self, failure: Failure) -> Retry | None:
+        return None
+
+    def ends(self, failure: Failure) -> Stop:
         return Stop("halt")

@@ -7,8 +7,8 @@ else halts as under `fail_fast`, and so does a failed save, which costs nobody t
 from __future__ import annotations
 
 from unified_flow.config.tables import GracefulSettings
-from unified_flow.policies import Action, Bounds, Failure, Retry, Stop
-from unified_flow.policies.tries import again_after_s, retry_after_s
+from unified_flow.policies import Bounds, Failure, Retry, Stop
+from unified_flow.policies.tries import again_after_s
 
 
 class Graceful:
@@ -22,13 +22,10 @@ class Graceful:
             searches_first=True,
         )
 
-    def decide(self, failure: Failure) -> Action:
-        if failure.scope == "other" or failure.phase == "save":
-            return Stop("halt")
-        return self._again(failure) or Stop("degrade", retry_after_s(failure.error))
-
-    def _again(self, failure: Failure) -> Retry | None:
+    def again(self, failure: Failure) -> Retry | None:
         """Another try, if there is hope and time for one; after the last, the other model."""
+        if not _degrades(failure):
+            return None
         second = self.settings.failover
         if self.settings.retries:
             tries, first_s = 1 + self.settings.retries, self.settings.backoff_s
@@ -43,3 +40,10 @@ class Graceful:
         ):
             return Retry(0.0, second)
         return None
+
+    def ends(self, failure: Failure) -> Stop:
+        return Stop("degrade" if _degrades(failure) else "halt")
+
+
+def _degrades(failure: Failure) -> bool:
+    return failure.scope != "other" and failure.phase != "save"

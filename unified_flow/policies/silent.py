@@ -8,8 +8,7 @@ nothing is said. A failed save costs nobody the answer, as under every policy.
 from __future__ import annotations
 
 from unified_flow.errors import InputError
-from unified_flow.failures.classify import classify
-from unified_flow.policies import UNBOUNDED, Action, Failure, Policy, Retry, Stop
+from unified_flow.policies import UNBOUNDED, Failure, Policy, Retry, Stop
 from unified_flow.policies.tries import again_after_s
 
 MAX_RETRIES = 3
@@ -20,17 +19,20 @@ class Silent:
     name = "silent"
     bounds = UNBOUNDED
 
-    def decide(self, failure: Failure) -> Action:
-        if failure.scope == "model":
-            # 2 s, 4 s; 8 s would come next if there were more attempts.
-            wait_s = again_after_s(failure, attempts=MAX_RETRIES, first_s=RETRY_DELAY_S)
-            if wait_s is not None:
-                return Retry(wait_s)
+    def again(self, failure: Failure) -> Retry | None:
+        if failure.scope != "model":
+            return None
+        # 2 s, 4 s; 8 s would come next if there were more attempts.
+        wait_s = again_after_s(failure, attempts=MAX_RETRIES, first_s=RETRY_DELAY_S)
+        return Retry(wait_s) if wait_s is not None else None
+
+    def ends(self, failure: Failure) -> Stop:
         return Stop("halt" if failure.phase == "save" else "silence")
 
 
 def silences(policy: Policy, error: Exception) -> bool:
     """Whether the policy keeps what went wrong outside every phase from the user, as it keeps a
     phase's failure. What the caller has to mend is no failure."""
-    failure = Failure("unknown", None, 1, classify(error, "answer_pipeline"), error)
-    return not isinstance(error, InputError) and policy.decide(failure) == Stop("silence")
+    if isinstance(error, InputError):
+        return False
+    return policy.ends(Failure.outside_a_phase(error)).answer == "silence"

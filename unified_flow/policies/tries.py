@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
-
-import httpx
 
 from unified_flow.errors import CircuitOpenError, PipelineTimeoutError
 from unified_flow.policies import Failure
@@ -21,11 +17,8 @@ from unified_flow.policies.kinds import kind_of
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-DEFAULT_RETRY_AFTER_S = 1.0
 # What a server may ask for where the turn's time has no bound; an hour would be no retry.
 LONGEST_WAIT_S = 60.0
-# What a client is told at most: one that obeys a wrong date would never ask again.
-LONGEST_RETRY_AFTER_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ def again_after_s(failure: Failure, *, attempts: int, first_s: float) -> float |
     state.attempt_number = failure.attempt
     if stop_after_attempt(attempts)(state):
         return None
-    wait_s = max(wait_exponential(multiplier=first_s)(state), retry_after_s(failure.error) or 0.0)
+    wait_s = max(wait_exponential(multiplier=first_s)(state), failure.retry_after_s or 0.0)
     longest_s = LONGEST_WAIT_S if failure.left_s is None else failure.left_s
     return wait_s if wait_s < longest_s else None
 
@@ -89,29 +82,3 @@ def _outcome(state: RetryCallState) -> Again:
     again = state.outcome.result()
     assert isinstance(again, Again)
     return again
-
-
-def retry_after_s(error: Exception, now: datetime | None = None) -> float | None:
-    """Seconds until it makes sense to ask again; None if nobody has said so.
-
-    A server that limits the rate without saying until when means a second; one that is down or
-    overloaded (503) need not know.
-    """
-    if isinstance(error, CircuitOpenError):
-        return error.retry_after_s
-    if not isinstance(error, httpx.HTTPStatusError):
-        return None
-    limited = error.response.status_code == httpx.codes.TOO_MANY_REQUESTS
-    if not limited and error.response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
-        return None
-    unsaid = DEFAULT_RETRY_AFTER_S if limited else None
-    said = error.response.headers.get("retry-after", "").strip()
-    if said.isdecimal() and said.isascii() and len(said) < 10:
-        return min(float(said), LONGEST_RETRY_AFTER_S)
-    try:
-        until = parsedate_to_datetime(said)
-    except ValueError:
-        return unsaid
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    left_s = (until - (now or datetime.now(UTC))).total_seconds()
-    return min(max(0.0, left_s), LONGEST_RETRY_AFTER_S)
