@@ -6,6 +6,8 @@ import re
 from datetime import timedelta
 
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_YEAR_S = 31_556_952  # the mean one of the calendar
+_MOST_DAYS = 1000
 _PART = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s?([smhdw])", re.IGNORECASE)
 
 
@@ -21,8 +23,11 @@ def parse_duration(text: str) -> timedelta | None:
 
 
 def short_duration(duration: timedelta) -> str:
-    """Two or three characters where possible: 12s, 5m, 3h, 2d."""
+    """Two or three characters where possible, and never more than four in a thousand years: 12s,
+    5m, 3h, 2d, 999d, 2y."""
     seconds = max(int(duration.total_seconds()), 0)
+    if seconds >= _MOST_DAYS * _UNIT_S["d"]:
+        return f"{seconds // _YEAR_S}y"
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds >= size:
             return f"{seconds // size}{unit}"

@@ -30,7 +30,7 @@ def table(groups: list[Group], width: int, now: datetime) -> list[str]:
         _Column("AGE", lambda g: _age(g.first, now), 4),
         _Column("N", lambda g: str(g.occurrences), 5),
         _Column("PHASE", lambda g: g.first["phase"], 16),
-        _Column("TOOL", lambda g: g.first.get("tool") or "", 16, from_width=90),
+        _Column("TOOL", lambda g: stands_at(g.first).get("tool") or "", 16, from_width=90),
         _Column("SESSION", lambda g: g.first["session_id"], 14, from_width=110),
     ]
     shown = [column for column in columns if width >= column.from_width]

@@ -11,7 +11,14 @@ from interventions.closing import transitions
 from interventions.closing.transitions import Actor
 from interventions.entry import Entry, closed_at, fingerprints
 from interventions.ids import new_id
-from interventions.putting.admission import Admission, AdmissionKind, Decision, Limits, decide
+from interventions.putting.admission import (
+    ESCALATION,
+    Admission,
+    AdmissionKind,
+    Decision,
+    Limits,
+    decide,
+)
 from interventions.putting.occurrences import count_onto
 from interventions.storage.retention import make_room
 from interventions.storage.state import QueueState
@@ -93,6 +100,8 @@ def _holder(state: QueueState, store: Store, failure_id: str) -> str | None:
 
 
 def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> Entry:
+    if failure["type"] == ESCALATION:
+        return failure  # a question that is asked again is no bug that came back
     known = failure["fingerprint"]
     resolved = [e for e in state.entries if e["resolved_at"] and known in fingerprints(e)]
     if resolved:

@@ -86,9 +86,10 @@ def ribbon(phases: Any) -> str:
 def _head(entry: Entry, now: datetime) -> list[str]:
     age = short_duration(now - from_text(entry["created_at"]))
     who = f", assigned to {entry['owner']}" if entry.get("owner") else ""
+    tool = stands_at(entry).get("tool")
     lines = [
         f"{entry['severity']}, P{priority(entry)}, {entry['type']}, {state_of(entry, now)}{who}",
-        f"phase {entry['phase']}" + (f", tool {entry['tool']}" if entry.get("tool") else ""),
+        f"phase {entry['phase']}" + (f", tool {tool}" if tool else ""),
         f"session {entry['session_id']}, turn {entry['turn_id']}"
         + (f", request {entry['request_id']}" if entry.get("request_id") else ""),
         f"since {entry['created_at']} ({age} ago)",
@@ -211,11 +212,15 @@ def _commands(entry: Entry, home_flag: str, resumer: bool) -> list[str]:
             f"interventions reopen {short}{home_flag}",
             f"interventions similar {short}{home_flag}",
         ]
-    if resumer and entry["type"] == "escalation":
+    # What the turn waits for now: after an answer it may be leave to run a tool.
+    now = stands_at(entry)
+    if resumer and now.get("type") == "escalation":
         answered = f'interventions resolve {short} --note "the answer" --retry{home_flag}'
         commands = [answered]
     else:
         commands = [f'interventions resolve {short} --note "what you mended"{home_flag}']
+    if resumer and entry["turn_id"] and now.get("type") == "permission" and now.get("tool"):
+        commands.append(f"interventions retry {short} --grant once{home_flag}")
     if entry["turn_id"] and resumer:
         commands.append(f"interventions retry {short}{home_flag}")
     commands.append(f"interventions snooze {short} --for 1d{home_flag}")

@@ -63,6 +63,7 @@ def test_the_list_is_newest_first_with_the_opening_question(spoken: Path) -> Non
         ("ros", 1),
     ]
     assert found[2]["opening"] == "What is a topic?"
+    assert "  1 turn   What is a topic?" in run(spoken, "list").stdout
 
 
 def test_show_and_export_hold_the_failed_turn_and_no_secret(spoken: Path, tmp_path: Path) -> None:

@@ -231,6 +231,27 @@ def test_a_person_s_answer_is_the_tool_s_result(asked: Asked, way: str) -> None:
     assert "The old one" in asked.server.requests[-1].text
 
 
+def test_an_answer_that_leads_to_a_refused_tool_says_how_it_is_allowed(
+    asked: Asked, tmp_path: Path
+) -> None:
+    target, home = tmp_path / "target", asked.home
+    ask = ToolRequest(tool="human.ask", args={"question": "Which colour?"})
+    write = ToolRequest(tool="append", args={"path": str(target), "text": "blue"})
+    both = Plan(decision="EXECUTE", route="coordinator", tool_requests=[ask, write])
+    asked.server.script = script(planner=[both, *[COMPLETE] * 3], synthesis=NOTHING_CLAIMED)
+    run("unified-flow", "ask", "Paint?", "--model", "m", "--base-url", asked.server.url, home=home)
+    [entry] = open_entries(home)
+    answered = run("interventions", "resolve", entry["id"], "--note", "blue", "--retry", home=home)
+    assert answered.returncode == 1
+    shown = run("interventions", "show", entry["id"], home=home).stdout
+    go_on = shown.split("Go on with")[1]
+    [command] = [line.split() for line in go_on.splitlines() if "--grant" in line]
+    assert "tool append" in shown
+    assert "the answer" not in go_on
+    assert run(*command, home=home).returncode == 0
+    assert target.read_text() == "blue\n"
+
+
 def test_two_questions_to_a_person_are_two_answers(asked: Asked) -> None:
     ask = [ToolRequest(tool="human.ask", args={"question": q}) for q in ("First?", "Second?")]
     both = Plan(decision="EXECUTE", route="coordinator", tool_requests=ask)

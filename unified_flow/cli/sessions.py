@@ -59,7 +59,8 @@ def list_sessions(
         elif not found:
             note("no sessions yet: unified-flow chat, or unified-flow ask '…' --session NAME")
         for each in found if not as_json else []:
-            head = f"{each.session_id:<24} {each.last_at[:16]}  {each.turns:>3} turns  "
+            word = "turn " if each.turns == 1 else "turns"
+            head = f"{each.session_id:<24} {each.last_at[:16]}  {each.turns:>3} {word}  "
             say(head + beginning(redact_text(each.opening), 60))
 
 

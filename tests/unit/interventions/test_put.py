@@ -237,6 +237,14 @@ def test_what_was_merged_into_a_resolved_entry_comes_back_as_a_regression(queue,
     assert queue.find(back)["regression_of"] == merged
 
 
+def test_a_question_that_is_asked_again_is_no_regression(queue, make) -> None:
+    first = queue.put(make(type="escalation", error_message="which?")).intervention_id
+    queue.resolve(first, "the blue one")
+    again = queue.put(make(type="escalation", error_message="which?")).intervention_id
+    assert again != first
+    assert queue.find(again)["regression_of"] is None
+
+
 def test_a_dismissed_failure_that_comes_back_is_no_regression(queue, make) -> None:
     first = queue.put(make(error_type="E", error_message="again")).intervention_id
     queue.dismiss(first, "noise")

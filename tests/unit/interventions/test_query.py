@@ -111,6 +111,12 @@ def test_durations() -> None:
         "3h",
         "2d",
     ]
+    # Never more than the four characters that the lists have for it.
+    assert [short_duration(timedelta(days=d)) for d in (999, 1000, 365_000)] == [
+        "999d",
+        "2y",
+        "999y",
+    ]
 
 
 def test_a_regression_is_found(queue: InterventionQueue, make) -> None:
