@@ -24,6 +24,7 @@ from interventions.home import (
 from interventions.putting.errorlog import emergency_lines, error_lines
 from interventions.queue import InterventionQueue
 from interventions.retry.resumers import find_resumer
+from interventions.retry.turns import find_turn_reader
 from interventions.storage import jsonl, queue_format
 from interventions.storage.file_read import storage_error
 from interventions.storage.file_store import CORRUPT_PREFIX, TEMPORARY_PREFIX, sweep
@@ -32,6 +33,7 @@ from interventions.storage.retention import make_room
 from interventions.storage.writable import obstacle
 from interventions.timestamps import to_text, utc_now
 from interventions.upkeep.drain import pending
+from interventions.upkeep.lost import in_words, with_lost_turns
 from interventions.upkeep.rebuild import rebuild, recount, whole_log
 
 _MEND_MODES = "mend its permissions; the queue's files belong to the user who runs the flow"
@@ -59,6 +61,7 @@ def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
             findings += _queue(queue, mend=mend)
             findings += _modes(queue.home, mend=mend)
             findings += _logs(queue)
+            findings += _turns(queue)
         except StorageError as error:
             findings.append(Finding(str(error), fine=False, todo=error.hint))
         except OSError as error:
@@ -217,6 +220,18 @@ def _logs(queue: InterventionQueue) -> Iterator[Finding]:
         yield Finding(
             f"{len(waiting)} failures wait in the emergency log", todo="interventions drain"
         )
+
+
+def _turns(queue: InterventionQueue) -> Iterator[Finding]:
+    """Nothing of the queue's is wrong then, so it is no failure of the queue."""
+    try:
+        reader = find_turn_reader()
+        lost = with_lost_turns(queue.entries(), queue.home, reader)
+    except (CorruptQueueError, NoResumerError):
+        return  # which is told as a finding of its own
+    if lost:
+        what, todo = in_words(lost)
+        yield Finding(what, todo=todo)
 
 
 def _resumer() -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from interventions import InterventionQueue
-from interventions.entry import turns_needed
+from interventions.entry import short_id, turns_needed
 from interventions.home import lock_file
 from interventions.storage.lock import FairLock
 from tests import forked
@@ -230,6 +231,20 @@ def test_a_turn_that_cannot_be_read_can_be_given_up(home: Path, docs: Path) -> N
     (entry,) = open_entries(home)
     assert "turn 1 was abandoned" in entry["superseded"]
     cli(home, "unified_flow", "turns", "abandon", "1", code=1)
+
+
+def test_both_doctors_name_what_no_retry_can_pass(home: Path, docs: Path) -> None:
+    """Its turn was removed, with a hand or a disk; what is advised leaves nothing to tell."""
+    ask(home, docs, synthesis=DOWN)
+    assert "no retry can pass" not in cli(home, "interventions", "doctor").stdout
+    shutil.rmtree(TurnArchive.of(home).folders.path(1))
+    name = short_id(open_entries(home)[0]["id"])
+    flow_s = cli(home, "unified_flow", "doctor", "--docs", docs, code=1).stdout
+    for told in (cli(home, "interventions", "doctor").stdout, flow_s):
+        assert f"their turns are gone or cannot be read: {name}" in told
+        assert f'interventions dismiss {name} --note "its turn is gone"' in told
+    cli(home, "interventions", "dismiss", name, "--note", "its turn is gone")
+    assert "no retry can pass" not in cli(home, "interventions", "doctor").stdout
 
 
 def test_a_turn_that_runs_says_who_runs_it(home: Path, docs: Path) -> None:

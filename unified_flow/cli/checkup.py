@@ -11,6 +11,7 @@ from pathlib import Path
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
 from interventions.storage.writable import obstacle
+from interventions.upkeep.lost import in_words, with_lost_turns
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.errors import (
     ConfigError,
@@ -20,6 +21,7 @@ from unified_flow.errors import (
     ToolError,
 )
 from unified_flow.phases import NAMES
+from unified_flow.resuming.reader import JournalReader
 from unified_flow.retrieval.collections import described, names
 from unified_flow.retrieval.converters import INSTALL
 from unified_flow.retrieval.documents import AS_IT_IS, index_folder
@@ -52,6 +54,7 @@ async def check_all(services: Services) -> list[Finding]:
         _sessions(services),
         _memories(services),
         _queue(services),
+        *_lost_turns(services),
         *[finding async for finding in _guardrails(services)],
         *[await _model(name, services) for name in sorted(_models(services))],
     ]
@@ -170,6 +173,17 @@ def _queue(services: Services) -> Finding:
         return Finding("queue", False, str(exc), getattr(exc, "hint", None))
     state = f"{health['unresolved']} open, {health['queue_health']}"
     return Finding("queue", True, state)
+
+
+def _lost_turns(services: Services) -> Iterator[Finding]:
+    """Nothing where all is well: nobody waits for a finding about them."""
+    try:
+        lost = with_lost_turns(services.queue.entries(), services.home, JournalReader())
+    except QueueError:
+        return  # told of the queue
+    if lost:
+        what, hint = in_words(lost)
+        yield Finding("turns", False, what, hint)
 
 
 async def _guardrails(services: Services) -> AsyncIterator[Finding]:
