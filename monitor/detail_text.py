@@ -1,7 +1,7 @@
 """Everything about one entry as styled text. Never markup: what failed may contain any brackets.
 
-What is said comes from `interventions.view.describe`, as in `interventions show`; the turn's
-ribbon, input and evidence are laid out here.
+What is said comes from `interventions.view.describe`, as in `interventions show`, laid out by the
+kind of each section; the turn's ribbon, input and evidence are laid out here.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from textual.content import Content
 
 from interventions.entry import Entry, short_id
 from interventions.putting.occurrences import stands_at
-from interventions.view.describe import Section, describe
+from interventions.view.describe import Kind, Line, Role, Section, describe
 from interventions.view.plaintext import clean, one_line
+from interventions.view.ribbon import Phase, phases, summary
 from monitor import ribbon
 from monitor.core.snapshot import Background
 
-_OWN = ("Phases", "Turn", "Go on with")
-# What the turn did is told before these, whichever of them there are.
-_LATER = ("Context", "Latest occurrence", "Merged into it", "History", "Environment")
+# The turn is laid out here, and the keys are told at the bottom of the screen.
+_TOLD_OTHERWISE = {Kind.PHASES, Kind.TURN, Kind.COMMANDS}
+_AFTER_THE_TURN = {Kind.CONTEXT, Kind.SAMPLE, Kind.MERGED, Kind.HISTORY, Kind.ENVIRONMENT}
 _HEAD = "bold $text-accent"
 _SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}
 
@@ -32,32 +33,31 @@ def detail(entry: Entry, others: Sequence[Entry], background: Background, now: d
     turn = entry["context"].get("turn")
     turn = turn if isinstance(turn, dict) else {}
     told = describe(entry, list(background.past), list(background.journal), now)
-    head, *rest = [section for section in told if section.title not in _OWN]
-    parts = [_header(entry, head, ribbon.phases(turn.get("ribbon")))]
-    for section in rest:
-        if section.title in _LATER:
-            parts += _turn(turn)
-            turn = {}
-        parts.append(_section(section))
-    parts += _turn(turn)
-    if others:
-        parts.insert(1, _alike(others))
-    return Content("\n\n").join(parts)
+    head, *rest = [section for section in told if section.kind not in _TOLD_OTHERWISE]
+    return Content("\n\n").join(
+        [
+            _header(entry, head, phases(turn.get("ribbon"))),
+            *([_alike(others)] if others else []),
+            *(_section(section) for section in rest if section.kind not in _AFTER_THE_TURN),
+            *_turn(turn),
+            *(_section(section) for section in rest if section.kind in _AFTER_THE_TURN),
+        ]
+    )
 
 
-def _header(entry: Entry, head: Section, phases: list[ribbon.Phase]) -> Content:
+def _header(entry: Entry, head: Section, steps: list[Phase]) -> Content:
     style = _SEVERITY.get(entry["severity"], "bold")
     lines = [Content.assemble((one_line(entry["error_type"]), style), ("  " + head.title, "dim"))]
     if (now := stands_at(entry)) is not entry:
         again = one_line(f"now: {now.get('error_type')}: {now.get('error_message')}")
         lines.append(Content.styled(again, style))
-    if phases:
-        lines.append(Content.assemble(ribbon.marks(phases), "  ", (ribbon.summary(phases), "dim")))
+    if steps:
+        lines.append(Content.assemble(ribbon.marks(steps), "  ", (summary(steps), "dim")))
     return Content("\n").join([*lines, *map(_head_line, head.lines)])
 
 
-def _head_line(line: str) -> Content:
-    return Content.styled(line, "bold $text-warning" if line.startswith("superseded: ") else "")
+def _head_line(line: Line) -> Content:
+    return Content.styled(line.text, "bold $text-warning" if line.role is Role.WARNING else "")
 
 
 def _alike(others: Sequence[Entry]) -> Content:
@@ -69,10 +69,10 @@ def _alike(others: Sequence[Entry]) -> Content:
 
 
 def _section(section: Section) -> Content:
-    paint = _traceback_line if section.title == "Traceback" else Content
-    told = "\n".join(section.lines).rstrip("\n").split("\n")
-    lines = [paint(line) for line in told if line or section.title == "Traceback"]
-    return _titled(section.title, lines)
+    told = "\n".join(section.texts).rstrip("\n").split("\n")
+    if section.kind is Kind.TRACEBACK:
+        return _titled(section.title, [_traceback_line(line) for line in told])
+    return _titled(section.title, [Content(line) for line in told if line])
 
 
 def _titled(title: str, lines: Sequence[Content]) -> Content:
@@ -93,9 +93,8 @@ def _traceback_line(line: str) -> Content:
 def _turn(turn: dict[str, Any]) -> list[Content]:
     """Its phases by name, the question, what the failed phase read, what was found, model."""
     parts = []
-    phases = ribbon.phases(turn.get("ribbon"))
-    if phases:
-        parts.append(_titled("Phases", [ribbon.named(phases)]))
+    if steps := phases(turn.get("ribbon")):
+        parts.append(_titled("Phases", [ribbon.named(steps)]))
     if turn.get("question"):
         parts.append(_titled("Question", [Content(clean(str(turn["question"])))]))
     made_by = [

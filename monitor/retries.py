@@ -11,6 +11,7 @@ from interventions.retry.retrying import Outcome
 from interventions.retry.turns import LiveTurn
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import one_line
+from interventions.view.ribbon import phases
 from monitor import ribbon
 
 _MOST_TOLD = 6
@@ -18,7 +19,7 @@ _MOST_TOLD = 6
 
 def live(turn: LiveTurn) -> Content:
     """`turn 42  ✓ ✓ ▸ · · · · ·  planner`"""
-    marks = ribbon.marks(ribbon.phases(turn.get("ribbon")))
+    marks = ribbon.marks(phases(turn.get("ribbon")))
     doing = one_line(turn.get("doing") or turn.get("status", ""))
     return Content.assemble(f"turn {turn['turn_id']}  ", marks, f"  {doing}")
 

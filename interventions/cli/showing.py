@@ -35,7 +35,7 @@ def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> Non
         told = describe(entry, past, journal, now, home_flag=home_flag(home), resumer=has_resumer())
         for section in told:
             say_painted(paint(section.title, "bold"))
-            for line in section.lines:
+            for line in section.texts:
                 say(f"  {line}" if line else "")
             say("")
 

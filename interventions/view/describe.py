@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from interventions.durations import short_duration
@@ -14,22 +15,52 @@ from interventions.putting.occurrences import stands_at
 from interventions.storage.store import Transition
 from interventions.timestamps import from_text
 from interventions.view.plaintext import clean, one_line
-
-_SYMBOLS = {
-    "completed": "✓",
-    "failed": "✗",
-    "running": "▸",
-    "interrupted": "■",
-    "not_run": "·",
-}
+from interventions.view.ribbon import in_line, phases
 
 TURNS_SHOWN = 12
 
 
+class Kind(StrEnum):
+    """What a section is about, for a face that lays sections out; titles are for people."""
+
+    HEAD = "head"
+    PHASES = "phases"
+    ERROR = "error"
+    REGRESSION = "regression"
+    RETRIED = "retried"
+    KNOWN_FIXES = "known_fixes"
+    TRACEBACK = "traceback"
+    TURN = "turn"
+    CONTEXT = "context"
+    SAMPLE = "sample"
+    MERGED = "merged"
+    HISTORY = "history"
+    ENVIRONMENT = "environment"
+    COMMANDS = "commands"
+
+
+class Role(StrEnum):
+    """How much a line wants to be seen."""
+
+    PLAIN = "plain"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Line:
+    text: str
+    role: Role = Role.PLAIN
+
+
 @dataclass(frozen=True)
 class Section:
+    kind: Kind
     title: str
-    lines: list[str]
+    lines: list[Line]
+
+    @property
+    def texts(self) -> list[str]:
+        return [line.text for line in self.lines]
 
 
 def describe(
@@ -45,45 +76,43 @@ def describe(
     `resumer` nothing can be retried."""
     turn = entry["context"].get("turn")
     turn = turn if isinstance(turn, dict) else {}
-    sections = [
-        Section(entry["id"], _head(entry, now)),
-        Section("Phases", [ribbon(turn.get("ribbon"))]),
-        Section("Error", _error(entry)),
-        Section("Regression", _regression(entry)),
-        Section("Retried", _retried(entry)),
-        Section("Known fixes", [_past(other) for other in past]),
-        Section("Traceback", clean(entry.get("traceback") or "").split("\n")),
-        Section("Turn", _fields({k: v for k, v in turn.items() if k != "ribbon"})),
-        Section("Context", _fields({k: v for k, v in entry["context"].items() if k != "turn"})),
-        Section("Latest occurrence", _sample(entry)),
-        Section("Merged into it", [_merged(row) for row in entry["merged"]]),
-        Section("History", [_transition(line) for line in journal]),
-        Section("Environment", _fields(entry.get("environment") or {})),
-        Section("Go on with", _commands(entry, home_flag, resumer)),
+    context = {name: value for name, value in entry["context"].items() if name != "turn"}
+    sections: list[tuple[Kind, str, Sequence[str | Line]]] = [
+        (Kind.HEAD, entry["id"], _head(entry, now)),
+        (Kind.PHASES, "Phases", [_phases(turn.get("ribbon"))]),
+        (Kind.ERROR, "Error", _error(entry)),
+        (Kind.REGRESSION, "Regression", _regression(entry)),
+        (Kind.RETRIED, "Retried", _retried(entry)),
+        (Kind.KNOWN_FIXES, "Known fixes", [_past(other) for other in past]),
+        (Kind.TRACEBACK, "Traceback", clean(entry.get("traceback") or "").split("\n")),
+        (Kind.TURN, "Turn", _fields({k: v for k, v in turn.items() if k != "ribbon"})),
+        (Kind.CONTEXT, "Context", _fields(context)),
+        (Kind.SAMPLE, "Latest occurrence", _sample(entry)),
+        (Kind.MERGED, "Merged into it", [_merged(row) for row in entry["merged"]]),
+        (Kind.HISTORY, "History", [_transition(line) for line in journal]),
+        (Kind.ENVIRONMENT, "Environment", _fields(entry.get("environment") or {})),
+        (Kind.COMMANDS, "Go on with", _commands(entry, home_flag, resumer)),
     ]
-    # Whatever a section is made of, nothing in it commands a terminal.
     return [
-        Section(one_line(section.title), [clean(line) for line in section.lines])
-        for section in sections
-        if any(section.lines)
+        Section(kind, one_line(title), [_safe(line) for line in lines])
+        for kind, title, lines in sections
+        if any(lines)
     ]
 
 
-def ribbon(phases: Any) -> str:
-    """`✓ planner  ✗ coordinator  · synthesis`, from a list of phases or a ready-made text."""
-    if isinstance(phases, str):
-        return one_line(phases)
-    if not isinstance(phases, list):
-        return ""
-    shown = []
-    for phase in phases:
-        if isinstance(phase, dict):
-            symbol = _SYMBOLS.get(str(phase.get("status")), "·")
-            shown.append(f"{symbol} {one_line(str(phase.get('name', '?')))}")
-    return "  ".join(shown)
+def _safe(line: str | Line) -> Line:
+    """Whatever a section is made of, nothing in it commands a terminal."""
+    if isinstance(line, Line):
+        return Line(clean(line.text), line.role)
+    return Line(clean(line))
 
 
-def _head(entry: Entry, now: datetime) -> list[str]:
+def _phases(value: Any) -> str:
+    """From a list of phases, or from a ready-made text."""
+    return one_line(value) if isinstance(value, str) else in_line(phases(value))
+
+
+def _head(entry: Entry, now: datetime) -> list[Line]:
     age = short_duration(now - from_text(entry["created_at"]))
     who = f", assigned to {entry['owner']}" if entry.get("owner") else ""
     tool = stands_at(entry).get("tool")
@@ -102,11 +131,12 @@ def _head(entry: Entry, now: datetime) -> list[str]:
         lines.append(f"snoozed until {entry['snoozed_until']}")
     if entry.get("snoozed_until_occurrences"):
         lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
+    told = [Line(one_line(line)) for line in lines]
     if entry.get("superseded"):
-        lines.append(f"superseded: {entry['superseded']}")
+        told.append(Line(one_line(f"superseded: {entry['superseded']}"), Role.WARNING))
     if entry.get("resolution"):
-        lines.append(f"{state_of(entry, now)}: {entry['resolution']}")
-    return [one_line(line) for line in lines]
+        told.append(Line(one_line(f"{state_of(entry, now)}: {entry['resolution']}")))
+    return told
 
 
 def _blocked(turns: list[int]) -> str:

@@ -9,9 +9,7 @@ from typing import Any
 from interventions.entry import Entry
 from interventions.secrets.redaction import redact
 from interventions.storage.store import Transition
-from interventions.view.describe import describe
-
-_NOT_FOR_OTHERS = ("Go on with",)
+from interventions.view.describe import Kind, describe
 
 
 def as_json(entry: Entry, past: list[Entry], journal: list[Transition], now: datetime) -> str:
@@ -24,11 +22,11 @@ def as_markdown(entry: Entry, past: list[Entry], journal: list[Transition], now:
     lines = []
     clean_past = [_redacted(other) for other in past]
     for number, section in enumerate(describe(_redacted(entry), clean_past, journal, now)):
-        if section.title in _NOT_FOR_OTHERS:
-            continue
-        fence = "~" * _fence_length(section.lines)
+        if section.kind is Kind.COMMANDS:
+            continue  # they are for this machine
+        fence = "~" * _fence_length(section.texts)
         lines += [f"{'#' if number == 0 else '##'} {section.title}", ""]
-        lines += [f"{fence}text", *section.lines, fence, ""]
+        lines += [f"{fence}text", *section.texts, fence, ""]
     return "\n".join(lines).rstrip()
 
 

@@ -13,6 +13,7 @@ from interventions.retry.turns import LiveTurn
 from interventions.timestamps import from_text, to_text
 from interventions.view.plaintext import clean, one_line
 from interventions.view.query import Query
+from interventions.view.ribbon import Phase, marks, phases
 from monitor import ribbon
 from monitor.core.feeds import MOST_TURNS
 from monitor.core.rows import Cell, Column, Row
@@ -56,13 +57,13 @@ class TurnsTab(Tab):
 
 def row(turn: LiveTurn, now: datetime) -> Row:
     status = one_line(str(turn["status"]))
-    phases = ribbon.phases(turn.get("ribbon"))
+    steps = phases(turn.get("ribbon"))
     cells = (
         Cell(str(turn["turn_id"])),
         Cell(_age(turn, now)),
         Cell(status, _STYLE.get(status, "dim")),
-        Cell(ribbon.plain_marks(phases), _STYLE.get(status, "")),
-        Cell(_doing(turn, phases), "dim"),
+        Cell(marks(steps), _STYLE.get(status, "")),
+        Cell(_doing(turn, steps), "dim"),
         Cell(one_line(turn.get("question") or "")),
         Cell(one_line(turn.get("session_id") or ""), "dim"),
     )
@@ -73,8 +74,8 @@ def matches(turn: LiveTurn, query: Query, now: datetime) -> bool:
     """By the terms that mean something of a turn; text is looked for in all that is shown of it."""
     if not query.tests:
         return True
-    phases = ribbon.phases(turn.get("ribbon"))
-    stopped = next((one.name for one in phases if one.status in ("failed", "running")), "-")
+    steps = phases(turn.get("ribbon"))
+    stopped = next((one.name for one in steps if one.status in ("failed", "running")), "-")
     words = (turn["status"], turn.get("question"), turn.get("doing"), turn.get("error"))
     entry = {
         "id": str(turn.get("intervention_id") or f"turn-{turn['turn_id']}"),
@@ -91,12 +92,12 @@ def matches(turn: LiveTurn, query: Query, now: datetime) -> bool:
 
 
 def text(turn: LiveTurn) -> Content:
-    phases = ribbon.phases(turn.get("ribbon"))
+    steps = phases(turn.get("ribbon"))
     head = f"turn {turn['turn_id']}, {turn['status']}, session {turn.get('session_id', '?')}"
     parts = [
         Content.styled(one_line(head), "bold"),
         Content(clean(turn.get("question") or "")),
-        ribbon.named(phases),
+        ribbon.named(steps),
     ]
     if turn.get("doing"):
         parts.append(Content.assemble(("now: ", "dim"), one_line(turn["doing"])))
@@ -109,8 +110,8 @@ def text(turn: LiveTurn) -> Content:
     return Content("\n\n").join(part for part in parts if part.plain)
 
 
-def _doing(turn: LiveTurn, phases: list[ribbon.Phase]) -> str:
-    running = next((phase.name for phase in phases if phase.status == "running"), "")
+def _doing(turn: LiveTurn, steps: list[Phase]) -> str:
+    running = next((phase.name for phase in steps if phase.status == "running"), "")
     return one_line(turn.get("doing") or running)
 
 

@@ -1,0 +1,77 @@
+"""The phases of a turn: what ran, failed, never ran. In words; a face adds its colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from interventions.view.plaintext import one_line
+
+Status = Literal["completed", "failed", "running", "interrupted", "not_run"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+SYMBOLS: dict[Status, str] = {
+    "completed": "✓",
+    "failed": "✗",
+    "running": "▸",
+    "interrupted": "■",
+    "not_run": "·",
+}
+
+
+@dataclass(frozen=True)
+class Phase:
+    name: str
+    status: Status
+    duration_ms: float | None = None
+
+    @property
+    def symbol(self) -> str:
+        return SYMBOLS[self.status]
+
+
+def phases(value: Any) -> list[Phase]:
+    """From `context.turn.ribbon`; anything else that may stand there gives none."""
+    found = []
+    for item in value if isinstance(value, list) else []:
+        if isinstance(item, dict):
+            took = item.get("duration_ms")
+            number = float(took) if isinstance(took, int | float) else None
+            name = one_line(str(item.get("name", "?")))
+            found.append(Phase(name, _status(item.get("status")), number))
+    return found
+
+
+def _status(value: Any) -> Status:
+    """Of a status that is not known nothing can be said but that the phase is not done."""
+    return next((status for status in STATUSES if status == value), "not_run")
+
+
+def marks(ribbon: Iterable[Phase]) -> str:
+    """`✓ ✓ ✓ ✗ · · · ·`"""
+    return " ".join(phase.symbol for phase in ribbon)
+
+
+def in_line(ribbon: Iterable[Phase]) -> str:
+    """`✓ planner  ✗ coordinator  · synthesis`"""
+    return "  ".join(f"{phase.symbol} {phase.name}" for phase in ribbon)
+
+
+def took_text(duration_ms: float) -> str:
+    if duration_ms < 1:
+        return "under 1 ms"
+    return f"{duration_ms:.0f} ms" if duration_ms < 1000 else f"{duration_ms / 1000:.1f} s"
+
+
+def summary(ribbon: Iterable[Phase]) -> str:
+    """`planner failed after 12 ms, 4 never ran`"""
+    all_phases = list(ribbon)
+    words = []
+    for phase in all_phases:
+        if phase.status == "failed":
+            after = f" after {took_text(phase.duration_ms)}" if phase.duration_ms else ""
+            words.append(f"{phase.name} failed{after}")
+    never = sum(1 for phase in all_phases if phase.status == "not_run")
+    if never:
+        words.append(f"{never} never ran")
+    return ", ".join(words)

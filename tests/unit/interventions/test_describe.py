@@ -1,0 +1,66 @@
+"""The sections of an entry, and the phases of a turn in a line."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from interventions.entry import complete
+from interventions.view.describe import Kind, Line, Role, describe
+from interventions.view.ribbon import in_line, marks, phases, summary
+
+NOW = datetime(2026, 3, 14, tzinfo=UTC)
+RIBBON = [
+    {"name": "planner", "status": "completed", "duration_ms": 3},
+    {"name": "coordinator", "status": "failed", "duration_ms": 1200},
+    {"name": "synthesis", "status": "not_run"},
+]
+FULL: dict[str, Any] = {
+    "id": "int_1_aaaaaa",
+    "created_at": "2026-01-01T00:00:00Z",
+    "error_type": "E",
+    "error_message": "boom",
+    "regression_of": "int_1_bbbbbb",
+    "superseded": "the turn went another way",
+    "traceback": "E: boom",
+    "context": {"turn": {"ribbon": RIBBON, "question": "why?"}, "query": "q"},
+    "latest_sample": {"error_message": "again"},
+    "merged": [{"count": 2, "fingerprint": "f"}],
+    "resolutions": [{"note": "mended", "verified": True}],
+    "environment": {"python": "3.11"},
+}
+
+
+def test_each_kind_of_section_is_told_once_and_in_this_order() -> None:
+    entry = complete(FULL)
+    told = describe(entry, [entry], [{"at": "now", "action": "resolve"}], NOW)
+    assert [section.kind for section in told] == list(Kind)
+
+
+def test_what_there_is_nothing_of_has_no_section() -> None:
+    least = complete({"id": "int_1_aaaaaa", "created_at": "2026-01-01T00:00:00Z"})
+    told = describe(least, [], [], NOW)
+    assert [section.kind for section in told] == [Kind.HEAD, Kind.ERROR, Kind.COMMANDS]
+
+
+def test_that_it_was_superseded_must_not_be_overlooked() -> None:
+    head = describe(complete(FULL), [], [], NOW)[0]
+    warned = [line for line in head.lines if line.role is Role.WARNING]
+    assert warned == [Line("superseded: the turn went another way", Role.WARNING)]
+
+
+def test_a_ribbon_in_marks_in_words_and_in_short() -> None:
+    steps = phases(RIBBON)
+    assert marks(steps) == "✓ ✗ ·"
+    assert in_line(steps) == "✓ planner  ✗ coordinator  · synthesis"
+    assert summary(steps) == "coordinator failed after 1.2 s, 1 never ran"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(None, ""), ("x", ""), ([5], ""), ([{}], "· ?"), ([{"name": 5, "status": {}}], "· 5")],
+)
+def test_what_is_no_ribbon_is_shown_as_far_as_it_is_one(value: object, told: str) -> None:
+    assert in_line(phases(value)) == told
