@@ -203,3 +203,20 @@ def test_a_damaged_turn_is_skipped_and_another_is_tried_first(
     only = cli(home, "interventions", "retry", entry["id"], "--all")
     assert only.returncode == 2, "none of them could be resumed"
     assert only.stdout == "passed 0, failed 0, skipped 1\n"
+
+
+def test_a_later_failure_of_which_nobody_is_told_is_4(
+    home: Path, docs: Path, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue takes no more: the solved entry makes room for one, and one too many is open."""
+    failed_turns(home, docs, model_server, 3, "session {}")
+    first, second, _ = (entry["id"] for entry in open_entries(home))
+    monkeypatch.setenv("UNIFIED_FLOW_QUEUE__MAX_SIZE", "1")
+    model_server.script = script(validation=status(500))
+    one = command(home, "retry", {"id": first})
+    every = cli(home, "interventions", "retry", second, "--all")
+    for done in (one, every):
+        assert done.returncode == 4, done.stderr
+        assert "then failed in validation (nobody was told)" in done.stderr
+        assert "None" not in done.stdout + done.stderr
+    assert "passed 0, failed 1, skipped " in every.stdout
