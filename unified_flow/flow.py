@@ -32,6 +32,7 @@ from unified_flow.running.course import Course
 from unified_flow.running.walk import log_request, run_turn
 from unified_flow.services import Services
 from unified_flow.sessions.delivered import Deliveries, answered_before
+from unified_flow.telemetry.querylog import LogRequest
 from unified_flow.tools.threads import FewThreads
 from unified_flow.turns.events import HistoryRead, TurnStarted
 from unified_flow.turns.ledger import Ledger, Observer
@@ -80,6 +81,7 @@ class UnifiedFlow:
         observer: Observer | None = None,
         persist: bool = True,
         history: Sequence[PriorTurn] | None = None,
+        log: LogRequest | None = None,
     ) -> Turn:
         """The turn, answered or with a question back (`status`).
 
@@ -90,11 +92,12 @@ class UnifiedFlow:
         `observer` sees every journal event as it happens. Without `persist` nothing is kept but
         the line of the query log: no message, and the turn itself only for as long as it takes,
         or, if it fails, until its intervention is closed. `history` is what was said before, oldest
-        first, where the caller knows better than the session store.
+        first, where the caller knows better than the session store. `log` is given the request's
+        line in place of the query log, to which the caller then adds it.
         A message of a session that is delivered again, with the `request_id` it had, is answered
         by the turn that has answered it, or that is just about to.
         """
-        course = Course.begin(self.services.policy.bounds)
+        course = Course.begin(self.services.policy.bounds, log)
         question = checked_question(message)
         checked_id(session_id, "session_id")
         user_id = checked_user(user_id)
@@ -111,7 +114,7 @@ class UnifiedFlow:
         if not delivered:
             return await begin()
         async with self._deliveries.one_by_one(*asked.values()):
-            return self._answered(**asked) or await begin()
+            return self._answered(course, **asked) or await begin()
 
     async def _process(
         self,
@@ -134,21 +137,21 @@ class UnifiedFlow:
                     raise
                 return ledger.turn
 
-    async def resume(self, ledger: Ledger) -> Turn:
+    async def resume(self, ledger: Ledger, log: LogRequest | None = None) -> Turn:
         """A turn on disk that was taken up, and whose ledger says that it goes on, to its end.
 
         `resuming.run.resume_turn` does all of it as a person expects, and is what most callers
         want. Raises the phase's PhaseError once a failure is recorded.
         """
-        course = Course.begin(self.services.policy.bounds)
+        course = Course.begin(self.services.policy.bounds, log)
         with self._kept_if_needed(ledger, course):
             return await run_turn(ledger, course, self.services)
 
-    def _answered(self, **message: str) -> Turn | None:
+    def _answered(self, course: Course, **message: str) -> Turn | None:
         """The turn that has answered this very message, for a message that is delivered again."""
         turn = answered_before(self.services.sessions, self.services.folders, **message)
         if turn is not None:
-            log_request(turn, None, self.services)
+            log_request(turn, None, course, self.services)
         return turn
 
     async def _refresh_documents(self, course: Course) -> None:

@@ -120,7 +120,7 @@ def wire(
         memory=memory,
         queue=queue,
         refuse_when_full=queue_settings(root).refuse_when_full,
-        query_log=QueryLog(root / "logs" / "rag_queries.jsonl"),
+        query_log=QueryLog(root),
         policy=POLICIES[settings.policy](settings),
         guardrails=_guardrails(root, settings, sessions, memory, queue),
         pause=asyncio.sleep if pause is None else pause,

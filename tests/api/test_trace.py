@@ -17,6 +17,8 @@ from tests import forked
 from tests.answers import script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, status
+from unified_flow.telemetry.querylog import log_path
+from unified_flow.telemetry.request_line import RequestLine
 
 
 @pytest.fixture
@@ -156,6 +158,28 @@ def test_as_json_and_once_it_is_resolved(broken: Service) -> None:
     assert request["phases"][-1]["agent"] == "AnswerSynthesisAgent"
     assert request["intervention"]["state"] == "resolved"
     assert request["intervention"]["resolution"] == "restarted the server"
+
+
+def test_every_line_has_every_key(broken: Service) -> None:
+    broken.ask()
+    broken.ask("")
+    broken.http.get("/errors")
+    turn, refused, served = broken.log
+    assert set(turn) == set(refused) == set(served) == set(RequestLine.model_fields)
+    assert [line["status"] for line in broken.log] == ["failed", "refused", "served"]
+    assert (turn["question_chars"], turn["session_id"][:5]) == (len("What is a topic?"), "http_")
+    assert (refused["turn_id"], refused["phases"], refused["error"]) == (None, [], True)
+    assert [RequestLine.model_validate(line).model_dump(mode="json") for line in broken.log] == (
+        broken.log
+    )
+
+
+def test_a_line_that_is_torn_or_foreign_is_none_of_a_request(broken: Service) -> None:
+    broken.ask(headers={"X-Request-ID": "r-4"})
+    with log_path(broken.home).open("a") as log:
+        log.write('{"request_id":"r-4","phases":7}\n{"request_id":"r-4","tim')
+    shown = json.loads(_trace(broken, "r-4", "--json").stdout)
+    assert [request["status"] for request in shown["requests"]] == ["failed"]
 
 
 def test_a_refused_request_and_one_that_nobody_knows(broken: Service) -> None:

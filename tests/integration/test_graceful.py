@@ -23,7 +23,7 @@ from unified_flow.models.scripted import ScriptedModel
 from unified_flow.resuming.run import Resumption, resume_turn
 from unified_flow.resuming.unkept import EVERY_S, Unkept
 from unified_flow.retrieval import Passage
-from unified_flow.telemetry.querylog import QueryLog
+from unified_flow.telemetry.querylog import log_path
 from unified_flow.telemetry.tracing import trace
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
@@ -177,7 +177,7 @@ def test_a_turn_that_is_not_to_be_kept_leaves_only_its_line(
     assert isinstance(turn, Turn)
     assert (turn.status, turn.saved, folders(home)) == ("answered", False, [])
     assert not (home / "shared_state" / "sessions.sqlite3").exists()
-    logged = QueryLog(home / "logs" / "rag_queries.jsonl").path.read_text()
+    logged = log_path(home).read_text()
     assert turn.request_id in logged
     assert QUESTION not in logged
 
@@ -351,7 +351,8 @@ def test_a_turn_whose_failure_is_still_being_told_is_not_removed(
     (entry,) = open_entries(home)
     assert entry["turn_id"] == 1
     (request,) = trace(home, entry["request_id"])
-    assert request["intervention"]["id"] == entry["id"], "its line was written before it had one"
+    assert request.intervention is not None
+    assert request.intervention.id == entry["id"], "its line was written before it had one"
     assert folders(home) == ["turn_000001"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -22,7 +21,7 @@ from interventions.view.plaintext import one_line
 from unified_flow import __version__
 from unified_flow.api.context import Serving, one_too_many
 from unified_flow.api.cors import Cors
-from unified_flow.api.facts import Facts, RequestLog, facts_of
+from unified_flow.api.facts import Facts, facts_of
 from unified_flow.api.gate import LOOPBACK_NAMES, OPEN_PATHS, Gate, facts_in, write_line
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problems import problem as problems
@@ -53,7 +52,6 @@ def make_app(services: Services) -> FastAPI:
     """
     settings = services.settings.serve
     tokens = tokens_of(settings)
-    services = replace(services, query_log=RequestLog(services.query_log.path))
     flow = UnifiedFlow(services)
     running = Running(settings.max_turns)
     serving = Serving(

@@ -81,6 +81,7 @@ async def ask(
             observer=follow,
             persist=question.session_id is not None,
             history=question.history if question.session_id is None else None,
+            log=facts.keep,
         )
         turn = await unless_cancelled(work)
         answer = answer_of(turn, question.session_id, facts.language, traced=traced)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextvars import ContextVar
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 from starlette.datastructures import Headers
 
@@ -14,16 +12,12 @@ from unified_flow.api.problems.problem import KIND_OF_CODE
 from unified_flow.clock import elapsed_ms
 from unified_flow.failures.messages import Language
 from unified_flow.question import new_request_id
-from unified_flow.telemetry.querylog import QueryLog, line_of
-from unified_flow.turns.events import now, stamp
-from unified_flow.turns.turn import Turn
+from unified_flow.telemetry.request_line import HttpLine, RequestLine
 
 PROBLEM_JSON = "application/problem+json"
 _WELL_FORMED = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 PROBES = ("/health", "/ready", "/metrics", "/openapi.json")
 ASKING = ("/query", "/v1/chat/completions")
-
-current: ContextVar[Facts | None] = ContextVar("current", default=None)
 
 
 @dataclass
@@ -46,7 +40,7 @@ class Facts:
     code: str | None = None
     intervention_id: str | None = None
     degraded: bool = False
-    turn_line: dict[str, Any] | None = None
+    turn_line: RequestLine | None = None
     asked: bytes | None = None
 
     @property
@@ -58,36 +52,28 @@ class Facts:
     def is_probe(self) -> bool:
         return self.path in PROBES
 
-    def line(self, policy: str) -> dict[str, Any]:
+    def keep(self, line: RequestLine) -> None:
+        """The turn's line waits for what HTTP makes of it, so that a request is one line."""
+        self.turn_line = line
+
+    def line(self, policy: str) -> RequestLine:
         """No path as it was sent, no address, no words: only what links and counts."""
-        line = self.turn_line or {
-            "timestamp": stamp(now()),
-            "request_id": self.request_id,
-            "session_id": None,
-            "turn_id": None,
-            "policy": policy,
-            "status": "refused" if self.code else "served",
-            "phases": [],
-            "error": self.code is not None,
-            "type": None,
-            "code": None,
-            "intervention_id": None,
-        }
-        # Of a turn that was answered all the same the class of its error; a client knows kinds.
-        line["type"] = self.kind or KIND_OF_CODE.get(line["code"], line["type"])
-        line["code"] = self.code or line["code"]
-        line["error"] = line["error"] or self.code is not None
-        line["intervention_id"] = line["intervention_id"] or self.intervention_id
-        return line | {
-            "request_id": self.request_id,  # not that of the request which began the turn
-            "degraded": self.degraded,
-            "http": {
-                "method": self.method,
-                "route": self.route,
-                "status": self.status,
-                "duration_ms": elapsed_ms(self.started),
-            },
-        }
+        refused = self.code is not None
+        line = self.turn_line or RequestLine.without_turn(self.request_id, policy, refused=refused)
+        return line.over_http(
+            HttpLine(
+                method=self.method,
+                route=self.route,
+                status=self.status,
+                duration_ms=elapsed_ms(self.started),
+            ),
+            request_id=self.request_id,
+            degraded=self.degraded,
+            # Of a turn that was answered all the same the class of its error; a client knows kinds.
+            error_type=self.kind or KIND_OF_CODE.get(line.code or ""),
+            code=self.code,
+            intervention_id=self.intervention_id,
+        )
 
 
 def facts_of(headers: Headers, client: str, method: str, path: str, default: Language) -> Facts:
@@ -123,15 +109,3 @@ def preferred(accept_language: str, default: Language) -> Language:
 def _quality(parameter: str) -> float:
     found = re.fullmatch(r"\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*", parameter)
     return float(found[1]) if found else 1.0
-
-
-class RequestLog(QueryLog):
-    """The turn's line waits for what HTTP made of it, so that a request is one line."""
-
-    def write(self, turn: Turn, *, error_type: str | None, code: str | None) -> None:
-        line = line_of(turn, error_type=error_type, code=code)
-        facts = current.get()
-        if facts is None:
-            self.append(line)  # a turn that no request began
-        else:
-            facts.turn_line = line

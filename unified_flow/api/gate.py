@@ -14,7 +14,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from unified_flow.api.facts import ASKING, PROBES, Facts, current, facts_of
+from unified_flow.api.facts import ASKING, PROBES, Facts, facts_of
 from unified_flow.api.problems import problem as problems
 from unified_flow.api.problems.problem import CLIENT_CLOSED, Problem
 from unified_flow.api.problems.rendering import ProblemError, note, response_of
@@ -59,7 +59,6 @@ class Gate:
             return
         headers = Headers(scope=scope)
         facts = facts_in(scope, self._services.settings.language)
-        mark = current.set(facts)
         answer = _Answer(send, facts, lambda: self._finish(scope, facts))
         try:
             if refusal := self._refusal(scope, headers):
@@ -76,7 +75,6 @@ class Gate:
         except Exception as exc:  # noqa: BLE001 - the document's sixth kind: whatever else there is
             await self._unexpected(exc, scope, receive, answer, facts)
         finally:
-            current.reset(mark)
             answer.finish()
 
     def _refusal(self, scope: Scope, headers: Headers) -> Problem | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from interventions.entry import short_id
 from interventions.view.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
+
+if TYPE_CHECKING:
+    from unified_flow.telemetry.tracing import Traced
 
 
 def trace(
@@ -35,7 +38,8 @@ def trace(
             note("  hint: the newest are in logs/rag_queries.jsonl")
             raise typer.Exit(Code.NOT_FOUND)
         if as_json:
-            say(json.dumps({"requests": found}, ensure_ascii=False))
+            requests = [each.model_dump(mode="json") for each in found]
+            say(json.dumps({"requests": requests}, ensure_ascii=False))
             return
         for number, each in enumerate(found):
             if number:
@@ -43,34 +47,32 @@ def trace(
             _show(each)
 
 
-def _show(request: dict[str, Any]) -> None:
-    say(f"request  {_clean(request['request_id'])}  {_clean(request.get('timestamp'))}")
-    if http := request.get("http"):
-        took = f"{http['duration_ms']:.1f} ms"
-        say(f"http     {http['method']} {_clean(http['route'])}  {http['status']}  {took}")
-    if request.get("turn_id"):
-        session = _clean(request.get("session_id"))
-        say(f"turn     {request['turn_id']}, {request['status']}, session {session}")
-    say(
-        f"policy   {_clean(request.get('policy'))}{', degraded' if request.get('degraded') else ''}"
-    )
-    for phase in request["phases"]:
-        name = phase["name"] + (f" {phase['visit']}" if phase["visit"] > 1 else "")
-        agent = phase["agent"] or ""
-        say(f"  {name:<18} {phase['duration_ms']:>10.1f} ms  {phase['status']:<11} {agent}")
-    if request.get("error"):
-        say(f"error    {_clean(request.get('code'))} ({_clean(request.get('type'))})")
-    told = request["intervention"]
+def _show(request: Traced) -> None:
+    say(f"request  {_clean(request.request_id)}  {_clean(request.timestamp)}")
+    if http := request.http:
+        took = f"{http.duration_ms:.1f} ms"
+        say(f"http     {_clean(http.method)} {_clean(http.route)}  {http.status}  {took}")
+    if request.turn_id:
+        session = _clean(request.session_id)
+        say(f"turn     {request.turn_id}, {_clean(request.status)}, session {session}")
+    say(f"policy   {_clean(request.policy)}{', degraded' if request.degraded else ''}")
+    for phase in request.phases:
+        name = _clean(phase.name) + (f" {phase.visit}" if phase.visit > 1 else "")
+        agent = phase.agent or ""
+        say(f"  {name:<18} {phase.duration_ms:>10.1f} ms  {_clean(phase.status):<11} {agent}")
+    if request.error:
+        say(f"error    {_clean(request.code)} ({_clean(request.type)})")
+    told = request.intervention
     if told is not None:
-        tool = f", {_clean(told['tool'])}" if told["tool"] else ""
-        say(f"waiting  {told['id']}  {told['state']}, {told['severity']}")
-        say(f"  {_clean(told['phase'])}{tool}: {_clean(told['error_type'])}")
-        say(f"  {_clean(told['error_message'])}")
-        if told["resolution"]:
-            say(f"  resolved: {_clean(told['resolution'])}")
-        say(f"  interventions show {short_id(told['id'])}")
-    elif request.get("error") and request.get("intervention_id"):
-        say(f"waiting  {request['intervention_id']} is in no queue and no archive any more")
+        tool = f", {_clean(told.tool)}" if told.tool else ""
+        say(f"waiting  {_clean(told.id)}  {told.state}, {_clean(told.severity)}")
+        say(f"  {_clean(told.phase)}{tool}: {_clean(told.error_type)}")
+        say(f"  {_clean(told.error_message)}")
+        if told.resolution:
+            say(f"  resolved: {_clean(told.resolution)}")
+        say(f"  interventions show {short_id(told.id)}")
+    elif request.error and request.intervention_id:
+        say(f"waiting  {_clean(request.intervention_id)} is in no queue and no archive any more")
 
 
 def _clean(value: object) -> str:

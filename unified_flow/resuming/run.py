@@ -28,6 +28,7 @@ from unified_flow.resuming.settling import (
 )
 from unified_flow.resuming.taking import let_go_on, take_up
 from unified_flow.services import Services
+from unified_flow.telemetry.querylog import LogRequest
 from unified_flow.tools.permission.grants import Scope
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import TurnResumed
@@ -121,13 +122,19 @@ def flow_of(turn: Turn, home: Path, **given: Any) -> UnifiedFlow:
 
 
 async def resume_turn(
-    flow: UnifiedFlow, turn_id: int, wanted: Resumption, *, observer: Observer | None = None
+    flow: UnifiedFlow,
+    turn_id: int,
+    wanted: Resumption,
+    *,
+    observer: Observer | None = None,
+    log: LogRequest | None = None,
 ) -> Resumed:
     """Let the turn go on. A failure of the resumed turn is in the answer, not raised.
 
     Raises NoSuchTurnError, NotResumableError, TurnBusyError, RetrievalError for a damaged journal,
     and ConfigError or RecipeError for settings that are wrong; nothing has happened then.
-    `observer` sees the `turn_resumed` event, with what has changed, before anything runs.
+    `observer` sees the `turn_resumed` event, with what has changed, before anything runs; `log` as
+    in `UnifiedFlow.process`.
     """
     services = flow.services
     with take_up(services.folders, turn_id, observer) as ledger:
@@ -142,7 +149,7 @@ async def resume_turn(
             if plan.keep is not None:
                 tool, scope = plan.keep
                 services.gate.remember(tool, cast(Scope, scope), session_id=before.session_id)
-            error = await _ran(flow, ledger)
+            error = await _ran(flow, ledger, log)
         turn = ledger.turn  # as soon as its lock is free, what is on disk may be another's doing
     # The queue's lock may take its time, and this loop may serve others.
     if refused is not None:
@@ -151,9 +158,9 @@ async def resume_turn(
     return await asyncio.to_thread(_settled, services, wanted, before, plan.event, turn, error)
 
 
-async def _ran(flow: UnifiedFlow, ledger: Ledger) -> PhaseError | None:
+async def _ran(flow: UnifiedFlow, ledger: Ledger, log: LogRequest | None) -> PhaseError | None:
     try:
-        await flow.resume(ledger)
+        await flow.resume(ledger, log)
     except PhaseError as exc:
         return exc
     return None

@@ -17,6 +17,7 @@ from unified_flow.retrieval import Passage
 from unified_flow.running.prefetch import Prefetch, passages_of
 from unified_flow.running.where import Where
 from unified_flow.services import Services
+from unified_flow.telemetry.querylog import LogRequest
 from unified_flow.turns.turn import Turn
 
 T = TypeVar("T")
@@ -26,17 +27,18 @@ BEFORE_TOOLS = (None, *NAMES[: NAMES.index("coordinator") - 1])
 @dataclass
 class Course:
     """Times are those of the loop's clock; None: no bound. `telling` puts the failure of the turn
-    into the queue, and may outlive it."""
+    into the queue, and may outlive it; `log` takes the request's line instead of the query log."""
 
     began_at: float = 0.0
     bounds: Bounds = UNBOUNDED
     prefetch: Prefetch | None = None
     telling: asyncio.Task[Any] | None = None
+    log: LogRequest | None = None
     recipes: dict[str, Recipe] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, bounds: Bounds) -> Course:
-        return cls(asyncio.get_running_loop().time(), bounds)
+    def begin(cls, bounds: Bounds, log: LogRequest | None = None) -> Course:
+        return cls(asyncio.get_running_loop().time(), bounds, log=log)
 
     def recipe(self, services: Services, phase: str) -> Recipe:
         """As the run has first seen it, however often it looks. Raises RecipeError."""

@@ -8,15 +8,12 @@ from time import perf_counter
 from typing import Literal
 
 from unified_flow.clock import elapsed_ms
-from unified_flow.errors import (
-    PhaseError,
-    SaveError,
-    wire_name,
-)
+from unified_flow.errors import PhaseError, SaveError
 from unified_flow.failures.boundary import run_phase
 from unified_flow.running.course import Course
 from unified_flow.running.routing import End, next_step
 from unified_flow.services import Services
+from unified_flow.telemetry.request_line import RequestLine
 from unified_flow.turns.events import (
     TurnCompleted,
     TurnInterrupted,
@@ -53,7 +50,7 @@ async def run_turn(ledger: Ledger, course: Course, services: Services) -> Turn:
         raise
     finally:
         course.end()
-        log_request(ledger.turn, error, services)
+        log_request(ledger.turn, error, course, services)
     return ledger.turn
 
 
@@ -95,15 +92,13 @@ def _close(ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None:
         logger.critical("turn %s lacks its last line: %s", ledger.turn.turn_id, exc)
 
 
-def log_request(turn: Turn, error: BaseException | None, services: Services) -> None:
-    """The request's line in the query log."""
-    phase_error = error if isinstance(error, PhaseError) else None
+def log_request(
+    turn: Turn, error: BaseException | None, course: Course, services: Services
+) -> None:
+    """The request's line, for the query log or for whoever makes more of it."""
+    write = course.log or services.query_log.append
     try:
-        services.query_log.write(
-            turn,
-            error_type=wire_name(error) if error else None,
-            code=phase_error.code if phase_error else None,
-        )
+        write(RequestLine.of_turn(turn, error))
     except OSError as exc:
         # A full disk must not turn an answer into a failure, nor mask the failure at hand.
         logger.critical("%s cannot be written: %s", services.query_log.path, exc)

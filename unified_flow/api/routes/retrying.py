@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 from interventions.entry import Entry
 from interventions.errors import NotFoundError
 from unified_flow.api.context import Serving
+from unified_flow.api.facts import Facts
 from unified_flow.api.problems import problem as problems
 from unified_flow.api.problems.rendering import ProblemError
 from unified_flow.api.running import unless_cancelled
@@ -24,7 +24,7 @@ CONFLICT = 409
 
 
 async def retried(
-    serving: Serving, entry: Entry, *, note: str | None, by: str | None, via: str
+    serving: Serving, facts: Facts, entry: Entry, *, note: str | None, by: str | None, via: str
 ) -> dict[str, Any]:
     """How its turn ended, whose intervention is closed if it got past that phase, as it is by the
     command. Raises ProblemError if it failed again, and what `exceptions.py` knows if it cannot go
@@ -42,7 +42,8 @@ async def retried(
     try:
         turn = await asyncio.to_thread(load, flow.services.home, entry["turn_id"])
         async with _flow_for(turn, flow) as suited:
-            resuming = resume_turn(suited, turn.turn_id, wanted, observer=serving.metrics.observe)
+            observer = serving.metrics.observe
+            resuming = resume_turn(suited, turn.turn_id, wanted, observer=observer, log=facts.keep)
             resumed = await unless_cancelled(resuming)
     except (NotFoundError, ConfigError, InputError, RetrievalError) as exc:
         raise NotResumableError(str(exc)) from exc  # the turn is what is wrong, not the request
@@ -57,7 +58,5 @@ async def _flow_for(turn: Turn, flow: UnifiedFlow) -> AsyncIterator[UnifiedFlow]
     if turn.asked_with == flow.services.asked_with:
         yield flow
         return
-    other = await asyncio.to_thread(flow_of, turn, flow.services.home)
-    services = replace(other.services, query_log=flow.services.query_log)
-    async with UnifiedFlow(services) as own:
+    async with await asyncio.to_thread(flow_of, turn, flow.services.home) as own:
         yield own

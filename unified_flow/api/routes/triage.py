@@ -17,7 +17,7 @@ from interventions.retry.retried import to_be_retried
 from interventions.secrets.redaction import redact
 from interventions.timestamps import utc_now
 from interventions.view.query import parse
-from unified_flow.api.context import Served, Serving, for_triage
+from unified_flow.api.context import OfRequest, Served, Serving, for_triage
 from unified_flow.api.problems import problem as problems
 from unified_flow.api.problems.rendering import ProblemError
 from unified_flow.api.problems.schemas import errors
@@ -156,13 +156,14 @@ def undo(serving: Served, intervention_id: Id, action: Annotated[Action, Body()]
 async def retry_turn(
     request: Request,
     serving: Served,
+    facts: OfRequest,
     intervention_id: Id,
     action: Annotated[Retrying, Body()],
 ) -> Any:
     """Let its turn go on from the phase that failed. 409 if it fails again, or is closed."""
     queue = serving.flow.services.queue
     entry = await asyncio.to_thread(to_be_retried, queue, intervention_id, action.expected_version)
-    work = retried(serving, entry, note=action.note, by=action.by, via=VIA)
+    work = retried(serving, facts, entry, note=action.note, by=action.by, via=VIA)
     return await serving.running.while_connected(work, request.receive)
 
 
