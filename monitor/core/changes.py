@@ -17,6 +17,10 @@ VIA = "monitor"
 Change = Callable[[Entry], Entry]
 
 
+class InputError(Exception):
+    """What was typed cannot be used; `str` says why."""
+
+
 @dataclass(frozen=True)
 class Refused:
     """`passing`: the same may go well in a moment. `now` is the entry that somebody else made of
@@ -65,7 +69,9 @@ def apply(
 ) -> Outcome:
     """Each in turn; a refusal of one does not stop the others, unless it would be theirs too.
 
-    `go_on` is asked before each, with how many were tried.
+    `go_on` is asked before each, with how many were tried. A refusal is a QueueError, a
+    RetryFailedError (which whatever a resumer raises has become) or an InputError; anything else
+    is a mistake of the monitor, which ends it.
     """
     done: list[Entry] = []
     refused: list[Refused] = []
@@ -82,11 +88,8 @@ def apply(
             refused.append(Refused(entry, _why(error)))
         except RetryFailedError as error:
             refused.append(Refused(entry, one_line(f"failed again: {redact_text(_again(error))}")))
-        except ValueError as error:
+        except InputError as error:
             refused.append(Refused(entry, one_line(str(error))))
-        except Exception as error:  # noqa: BLE001 - one entry must not end what one sees of the rest
-            why = redact_text(f"{type(error).__name__}: {error}")
-            refused.append(Refused(entry, one_line(why)))
     return Outcome(action, tuple(done), tuple(refused))
 
 

@@ -23,7 +23,7 @@ from interventions.entry import Entry, names, short_id, state_of
 from interventions.putting.occurrences import stands_at
 from interventions.queue import InterventionQueue
 from interventions.view.plaintext import one_line
-from monitor.core.changes import Change, Outcome, apply, look_again
+from monitor.core.changes import Change, InputError, Outcome, apply, look_again
 from monitor.keys import key
 from monitor.widgets.key_bar import KeyBar
 
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
 _MOST_TOLD, _LEAST_TOLD = 8, 1
 _ROWS_OF_THE_REST, _ROWS_OF_A_PROBLEM = 15, 6
-
-
-class InputError(Exception):
-    """What was typed cannot be used; `str` says why."""
 
 
 class Form(ModalScreen[Outcome | None]):

@@ -7,8 +7,8 @@ from textual.widgets import Input
 
 from interventions.entry import Entry
 from interventions.view.plaintext import one_line
-from monitor.core.changes import VIA, Change
-from monitor.forms.form import Form, InputError
+from monitor.core.changes import VIA, Change, InputError
+from monitor.forms.form import Form
 
 
 class ResolveForm(Form):

@@ -31,9 +31,9 @@ from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import one_line
 from monitor import retries
 from monitor.core import changes
-from monitor.core.changes import VIA, Change
+from monitor.core.changes import VIA, Change, InputError
 from monitor.core.feeds import redacted
-from monitor.forms.form import Form, InputError
+from monitor.forms.form import Form
 from monitor.forms.settle import ask_in
 from monitor.keys import key
 

@@ -12,8 +12,8 @@ from textual.widgets import Input, Static
 from interventions.durations import parse_duration
 from interventions.entry import Entry
 from interventions.timestamps import from_text
-from monitor.core.changes import VIA, Change
-from monitor.forms.form import Form, InputError
+from monitor.core.changes import VIA, Change, InputError
+from monitor.forms.form import Form
 
 _TIMES = re.compile(r"x\s?(\d{1,6})|(\d{1,6})\s?x")
 
@@ -62,13 +62,16 @@ class SnoozeForm(Form):
         wanted = until(self.query_one("#until", Input).value)
 
         def one(entry: Entry) -> Entry:
-            return self.queue.snooze(
-                entry["id"],
-                duration=wanted.duration,
-                until=wanted.moment,
-                until_n_more=wanted.n_more,
-                expected_version=entry["version"],
-                via=VIA,
-            )
+            try:
+                return self.queue.snooze(
+                    entry["id"],
+                    duration=wanted.duration,
+                    until=wanted.moment,
+                    until_n_more=wanted.n_more,
+                    expected_version=entry["version"],
+                    via=VIA,
+                )
+            except ValueError as error:  # a moment that is past, or no longer in the calendar
+                raise InputError(str(error)) from error
 
         return one

@@ -19,7 +19,7 @@ from interventions.home import lock_file
 from interventions.retry import turns
 from interventions.timestamps import from_text, utc_now
 from monitor.app import Monitor
-from monitor.forms.form import InputError
+from monitor.core.changes import InputError
 from monitor.forms.snooze import until as parse_until
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
@@ -91,6 +91,10 @@ async def test_snooze(queue: InterventionQueue, monitor: Make) -> None:
         await paste(pilot, "soon")
         await pilot.press("enter")
         await until(pilot, lambda: "is neither a while" in problem(pilot))
+        await pilot.press("ctrl+u")
+        await paste(pilot, "2020-01-31T09:00Z")
+        await pilot.press("enter")
+        await until(pilot, lambda: "is not in the future" in problem(pilot))
         await pilot.press("ctrl+u")
         await paste(pilot, "x10")
         await pilot.press("enter")

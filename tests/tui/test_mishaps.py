@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 from filelock import FileLock
 from textual.pilot import Pilot
+from textual.worker import WorkerFailed
 
 from interventions import InterventionQueue
 from interventions.home import lock_file, queue_file
 from monitor.app import Monitor
+from monitor.core.changes import Change
 from monitor.forms.form import Form
+from monitor.forms.resolve import ResolveForm
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
 from tests.tui.seen import app, current, problem, text, told, top, triage
@@ -38,6 +41,23 @@ async def test_an_id_is_no_markup(queue: InterventionQueue, monitor: Make, key: 
         await pilot.press(key)
         await until(pilot, lambda: isinstance(pilot.app.screen, Form))
         await until(pilot, lambda: "[/b][@click=app.quit]x" in text(pilot))
+
+
+async def test_a_mistake_of_ours_ends_the_monitor_and_is_called_no_refusal(
+    queue: InterventionQueue, monitor: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(form: ResolveForm) -> Change:
+        return lambda entry: entry["no such field"]
+
+    async def resolve(running: Monitor) -> None:
+        async with running.run_test(size=SIZE) as pilot:
+            await pilot.press("r", "enter")
+            await until(pilot, lambda: running.return_code == 1)
+
+    monkeypatch.setattr(ResolveForm, "change", mistaken)
+    put(queue)
+    with pytest.raises(WorkerFailed, match="no such field"):
+        await resolve(monitor())
 
 
 async def test_escape_sequences_are_shown_and_not_obeyed(
