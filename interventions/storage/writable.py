@@ -49,12 +49,22 @@ def has_no_room(folder: Path) -> bool:
     return found.f_bavail * found.f_frsize < _BYTES
 
 
+def remedy(error: OSError) -> str:
+    """What helps against it, in words; empty for what is not about the disk or its modes."""
+    if error.errno in _NO_ROOM:
+        return "make room on its disk"
+    if error.errno == errno.EROFS:
+        return "mount it for writing, or name another home with --home"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "give yourself read and write access, or name another home with --home"
+    return ""
+
+
 def _obstacle(folder: Path, error: OSError) -> Obstacle:
     if error.errno in _NO_ROOM:
-        return Obstacle(f"there is no space left for {folder}", "make room on its disk")
+        return Obstacle(f"there is no space left for {folder}", remedy(error))
     if error.errno == errno.EROFS:
-        todo = "mount it for writing, or name another home with --home"
-        return Obstacle(f"{folder} is on a read-only file system", todo)
+        return Obstacle(f"{folder} is on a read-only file system", remedy(error))
     return Obstacle(
         f"{folder} cannot be written: {error.strerror or error}", f"chmod u+rwx {folder}"
     )

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 from contextlib import closing, suppress
@@ -113,6 +114,46 @@ def test_a_folder_in_which_no_turn_was_begun_goes_too(home: Path, docs: Path) ->
     cli(home, "unified_flow", "turns", "prune")
     assert folders.ids() == [1, 4, 5]
     assert fresh.is_dir()
+
+
+AS_NOBODY = """
+import os, sys
+from unified_flow.cli.app import app
+
+def prune(home, *words):
+    try:
+        app(["turns", "prune", "--older-than", "0s", "--home", home, *words])
+    except SystemExit as exc:
+        return exc.code
+
+# The first one loads all modules, which may lie where only root can read.
+assert prune(sys.argv[1], "--dry-run") == 0
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+sys.exit(prune(sys.argv[1]))
+"""
+
+
+def test_turns_that_cannot_be_removed_say_what_helps(home: Path, docs: Path) -> None:
+    """As somebody who is not root, in a folder without the write bit."""
+    ask(home, docs)
+    ask(home, docs)
+    turns = TurnArchive.of(home).folders.root
+    if os.getuid() == 0:
+        for path in (home, *home.rglob("*")):
+            os.chown(path, 65534, 65534)
+    for folder in home.parents:
+        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
+    turns.chmod(0o555)
+    done = forked.run(
+        [sys.executable, "-c", AS_NOBODY, str(home)], capture_output=True, text=True, check=False
+    )
+    turns.chmod(0o755)
+    assert done.returncode == 2
+    assert f"{turns}/turn_000001: Permission denied\n  hint: give yourself" in done.stderr
+    assert len(list(turns.iterdir())) == 2
 
 
 def test_what_was_taken_up_since_it_was_chosen_stays(home: Path, docs: Path) -> None:

@@ -205,6 +205,18 @@ def test_a_damaged_turn_is_skipped_and_another_is_tried_first(
     assert only.stdout == "passed 0, failed 0, skipped 1\n"
 
 
+def test_documents_that_have_moved_are_no_matter_of_spelling(
+    home: Path, docs: Path, fails: Callable[..., Entry]
+) -> None:
+    entry = fails(synthesis=status(500))
+    docs.rename(moved := docs.with_name("moved"))
+    refused = command(home, "retry", entry)
+    assert refused.returncode == 2
+    assert "hint: name where they are now: unified-flow resume 1 --docs FOLDER" in refused.stderr
+    assert cli(home, "unified_flow", "resume", "1", "--docs", moved).returncode == 0
+    assert found(home, entry)["resolutions"][-1]["verified"]
+
+
 def test_a_later_failure_of_which_nobody_is_told_is_4(
     home: Path, docs: Path, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

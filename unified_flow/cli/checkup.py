@@ -10,6 +10,7 @@ from pathlib import Path
 
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
+from interventions.retry.turns import find_turn_reader
 from interventions.storage.writable import obstacle
 from interventions.upkeep.lost import in_words, with_lost_turns
 from unified_flow.config.settings import EMBEDDED
@@ -21,7 +22,6 @@ from unified_flow.errors import (
     ToolError,
 )
 from unified_flow.phases import NAMES
-from unified_flow.resuming.reader import JournalReader
 from unified_flow.retrieval.collections import described, names
 from unified_flow.retrieval.converters import INSTALL
 from unified_flow.retrieval.documents import AS_IT_IS, index_folder
@@ -178,7 +178,7 @@ def _queue(services: Services) -> Finding:
 def _lost_turns(services: Services) -> Iterator[Finding]:
     """Nothing where all is well: nobody waits for a finding about them."""
     try:
-        lost = with_lost_turns(services.queue.entries(), services.home, JournalReader())
+        lost = with_lost_turns(services.queue.entries(), services.home, find_turn_reader())
     except QueueError:
         return  # told of the queue
     if lost:

@@ -63,6 +63,10 @@ def exits() -> Iterator[None]:
             raise
         except OSError as exc:
             # Whatever folder or stream it is that cannot be used: a line, not a traceback.
+            from interventions.storage.writable import remedy
+
             where = f"{exc.filename}: " if exc.filename else ""
             note(f"error: {where}{exc.strerror or exc}")
+            if hint := remedy(exc):
+                note(f"  hint: {hint}")
             raise typer.Exit(Code.USAGE) from exc
