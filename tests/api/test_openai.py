@@ -111,6 +111,20 @@ def test_a_bad_request_has_our_code_in_its_shape(client: openai.OpenAI) -> None:
     assert unknown.value.param == "model"
 
 
+def test_the_usage_is_what_the_models_have_reported(folder: Path, docs: Path) -> None:
+    with (
+        ModelServer(script()) as model,
+        serving(folder, *model_flags(model.url), docs=docs) as service,
+        _client(service) as client,
+    ):
+        done = client.chat.completions.create(model="unified-flow", messages=[QUESTION])
+        calls = len(model.phases)
+    assert done.usage is not None
+    assert calls
+    assert done.usage.prompt_tokens == calls * 11, "as the server says of each"
+    assert done.usage.total_tokens == calls * (11 + 7)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_failure_keeps_its_status_also_in_a_stream(
     stream: bool, folder: Path, docs: Path
