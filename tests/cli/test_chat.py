@@ -130,9 +130,10 @@ def test_the_answer_grows_on_the_screen_while_it_is_written_and_goes_with_its_ph
 
 
 def test_mistakes_are_answered_and_the_chat_goes_on(home: Path, folder: Path) -> None:
-    say = f"/serch topic\n{'x' * 3000}\n/allow sometimes\n/search service\n/quit\nnot asked\n"
+    say = f"/serch topic\n/zzz\n{'x' * 3000}\n/allow sometimes\n/search service\n/quit\nnot asked\n"
     done = piped(home, "--docs", str(folder), say=say)
-    assert "did you mean /search? /help lists" in done.stderr
+    assert "there is no /serch; did you mean /search? /help lists" in done.stderr
+    assert "there is no /zzz; /help lists" in done.stderr
     assert "2,000 at most" in done.stderr
     assert "/allow session" in done.stderr
     assert "manual/robots.md:" in done.stdout

@@ -40,8 +40,8 @@ async def run_command(chat: Conversation, line: str) -> None:
     command = COMMANDS.get(name)
     if command is None:
         close = get_close_matches(name, COMMANDS, n=2, cutoff=0.6)
-        guess = f"; did you mean {' or '.join(f'/{each}' for each in close)}?" if close else ""
-        note(f"there is no /{one_line(name)}{guess} /help lists the commands")
+        guess = f"did you mean {' or '.join(f'/{each}' for each in close)}? " if close else ""
+        note(f"there is no /{one_line(name)}; {guess}/help lists the commands")
         return
     await command.run(chat, words.strip())
 
