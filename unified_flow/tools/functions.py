@@ -211,7 +211,7 @@ def _arguments(
             made.model_json_schema()
     except PydanticJsonSchemaWarning as exc:
         raise ConfigError(
-            f"{name}: a default of its parameters is no JSON: {exc}",
+            f"{name}: the default of {_without_json(function)} is no JSON",
             hint="Use text, numbers, lists, dicts or None as defaults.",
         ) from exc
     except PydanticUserError as exc:
@@ -220,3 +220,16 @@ def _arguments(
             hint="Use text, numbers, lists, dicts, literals, enums or pydantic models.",
         ) from exc
     return made
+
+
+def _without_json(function: Callable[..., Any]) -> str:
+    """The parameters whose default cannot be told to a planner."""
+    found = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.default is parameter.empty:
+            continue
+        try:
+            to_jsonable_python(parameter.default)
+        except PydanticSerializationError:
+            found.append(parameter.name)
+    return " and of ".join(found) or "a parameter"
