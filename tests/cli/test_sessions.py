@@ -144,6 +144,20 @@ def test_the_newest_session_is_deleted_whole_and_its_number_stays_taken(home: Pa
     assert asyncio.run(ask("And now?")) == 2
 
 
+def test_a_question_is_text_in_an_export(home: Path) -> None:
+    asked = "What is <script>alert(1)</script> [here](javascript:alert(1)) of `my_topic`?"
+
+    async def ask() -> None:
+        async with scripted_flow(home, planner=COMPLETE) as flow:
+            await flow.process("ros", asked)
+
+    asyncio.run(ask())
+    heading = run(home, "export", "ros").stdout.splitlines()[2]
+    assert heading == (
+        r"## What is \<script>alert(1)\</script> \[here\](javascript:alert(1)) of \`my_topic\`?"
+    )
+
+
 def test_an_exported_quote_holds_no_secret(home: Path, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()

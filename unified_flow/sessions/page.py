@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from unified_flow.sessions.book import Exchange
 from unified_flow.shown import shown
 from unified_flow.turns.turn import Turn
+
+_MARKS = re.compile(r"[\\`*<\[\]&]|(?<!\w)_|_(?!\w)")  # of Markdown; snake_case is none
 
 
 def markdown(session_id: str, exchanges: Sequence[Exchange], unanswered: Sequence[Turn]) -> str:
@@ -43,4 +46,5 @@ def _open_end(turn: Turn) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    return " ".join(shown(text).split())
+    """On one line, and only text: a question or a quote brings no tags and no links."""
+    return _MARKS.sub(r"\\\g<0>", " ".join(shown(text).split()))
