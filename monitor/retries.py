@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from interventions.retry.retrying import Outcome
+from interventions.retry.retry_many import Outcome
 from interventions.retry.turns import LiveTurn
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import one_line

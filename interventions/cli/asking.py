@@ -8,7 +8,7 @@ import termios
 from collections.abc import Callable
 
 from interventions.cli.screen import note
-from interventions.retry.resumers import BegunCall, Settled
+from interventions.retry.contract import BegunCall, Settled
 from interventions.secrets.redaction import redact
 from interventions.view.plaintext import one_line
 

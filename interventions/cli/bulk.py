@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,8 +14,8 @@ from interventions.cli.screen import note, say, say_json
 from interventions.cli.view import entry_view
 from interventions.entry import Entry, names, worst_first
 from interventions.errors import QueueError
-from interventions.retry.resumers import RetryFailedError
-from interventions.retry.retried import StillOpenError
+from interventions.retry.contract import RetryFailedError, RetryResult
+from interventions.retry.retry_one import StillOpenError
 from interventions.timestamps import utc_now
 from interventions.view.plaintext import clean
 from interventions.view.query import parse
@@ -34,7 +34,7 @@ def each(
     *,
     yes: bool,
     as_json: bool,
-    how: Mapping[str, Mapping[str, Any]] | None = None,
+    how: Mapping[str, RetryResult] | None = None,
 ) -> None:
     """Do it to each, go on after a refusal, and exit with the code of the first one.
 
@@ -51,7 +51,7 @@ def each(
         except StillOpenError as error:
             entry, result = error.retried.entry, error.retried.result
             row = {"id": name, "error": str(error), "exit_code": int(Code.FAILED)}
-            failed.append({**row, "result": dict(result)})
+            failed.append({**row, "result": result.as_dict()})
             say_how_it_went(entry, result)
             report(error)
         except QueueError as error:
@@ -64,7 +64,9 @@ def each(
             raise UsageError(str(error)) from error
     if as_json:
         now = utc_now()
-        results = {"results": {name: dict(result) for name, result in how.items()}} if how else {}
+        results = (
+            {"results": {name: result.as_dict() for name, result in how.items()}} if how else {}
+        )
         views = [entry_view(entry, now) for entry in done]
         say_json({done_word: views, "failed": failed, **results})
     else:

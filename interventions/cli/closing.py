@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from interventions.cli.bulk import each
 from interventions.cli.exits import Code, UsageError, exits
 from interventions.cli.options import AsJson, By, Grant, Home, Id, Ids, Yes, the_queue
-from interventions.cli.retrying import asking, say_how_it_went
+from interventions.cli.retrying import say_how_it_went, with_person
 from interventions.cli.screen import say, say_json
 from interventions.cli.view import entry_view
 from interventions.durations import parse_duration
 from interventions.entry import Entry
+from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.retry.resumers import find_resumer
-from interventions.retry.retried import retry_and_resolve
+from interventions.retry.retry_one import retry_and_resolve
 from interventions.timestamps import from_text, utc_now
 from interventions.view.plaintext import one_line
-
-if TYPE_CHECKING:
-    pass
 
 _Query = Annotated[
     str | None, typer.Option("--query", help="All open ones that match, instead of ids.")
@@ -55,22 +52,24 @@ def resolve(
             find_resumer()
         elif grant is not None:
             raise UsageError("--grant lets a turn go on: it needs --retry")
-        results: dict[str, Mapping[str, Any]] = {}
-        granted: dict[str, Any] = {"grant": grant} if grant is not None else {}
+        results: dict[str, RetryResult] = {}
 
         def one(wanted: str) -> Entry:
             if retry:
                 entry = queue.find(wanted)
-                retried = retry_and_resolve(
-                    queue,
-                    entry,
-                    note=note_text,
+                request = RetryRequest(
+                    entry["turn_id"],
+                    entry["id"],
+                    note_text,
                     answer=note_text,
+                    grant=grant,
                     by=by,
                     via="cli",
+                )
+                retried = retry_and_resolve(
+                    queue,
+                    with_person(request, as_json=as_json),
                     expected_version=expected_version,
-                    **granted,
-                    **asking(entry, as_json=as_json),
                 )
                 say_how_it_went(entry, retried.result)
                 results[entry["id"]] = retried.result
@@ -80,7 +79,7 @@ def resolve(
             )
 
         each(queue, "resolve", "resolved", ids, query, one, yes=yes, as_json=as_json, how=results)
-        if any(result.get("status") == "failed" for result in results.values()):
+        if any(result.failed for result in results.values()):
             raise typer.Exit(Code.FAILED)  # as `retry` does: the turn has failed again, later
 
 

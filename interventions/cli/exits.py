@@ -20,7 +20,7 @@ from interventions.errors import (
     SettingsError,
     StorageError,
 )
-from interventions.retry.retried import StillOpenError
+from interventions.retry.retry_one import StillOpenError
 
 
 class Code(IntEnum):

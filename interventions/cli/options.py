@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.retry.resumers import Scope
+from interventions.retry.contract import Scope
 
 if TYPE_CHECKING:
     from interventions.entry import Entry

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,14 +17,15 @@ from interventions.cli.options import AsJson, By, Grant, Home, Id, the_queue
 from interventions.cli.screen import note, say, say_json
 from interventions.entry import Entry, short_id
 from interventions.errors import QueueError, StorageError
-from interventions.retry.resumers import RetryFailedError, find_resumer
-from interventions.retry.retried import Retried, how_it_went, retry_entry
+from interventions.retry.contract import RetryFailedError, RetryRequest, RetryResult
+from interventions.retry.resumers import find_resumer
+from interventions.retry.retry_one import Retried, how_it_went, retry_entry
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import one_line
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
-    from interventions.retry.retrying import Outcome
+    from interventions.retry.retry_many import Outcome
 
 
 def retry(
@@ -66,52 +68,49 @@ def retry(
     with exits():
         queue = the_queue(home)
         entry = queue.find(intervention_id)
-        # What was not asked for is not handed on: not every resumer need know of it.
-        asked_for = {
-            "from_phase": from_phase,
-            "rerun_tools": rerun_tools,
-            "tools_done": tools_done,
-            "grant": grant,
-            "answer": note_text,
-        }
-        options: dict[str, Any] = {
-            "note": note_text or f"retried, and it got past {entry['phase']}",
-            "by": by,
-            "via": "cli",
-            **{name: value for name, value in asked_for.items() if value},
-        }
+        request = RetryRequest(
+            entry["turn_id"],
+            entry["id"],
+            note_text or f"retried, and it got past {entry['phase']}",
+            answer=note_text or None,
+            grant=grant,
+            from_phase=from_phase,
+            rerun_tools=rerun_tools,
+            tools_done=tools_done,
+            by=by,
+            via="cli",
+        )
         if everything:
             if edit:
                 raise UsageError("--edit changes one turn, and --all is about many")
-            options.pop("answer", None)  # each turn asked a question of its own
-            _retry_all(queue, entry, options, jobs=jobs, as_json=as_json)
+            # Each turn asked a question of its own.
+            request = replace(request, answer=None)
+            _retry_all(queue, entry, request, jobs=jobs, as_json=as_json)
             return
         if edit:
             from interventions.cli.editor import edit as in_editor
 
-            options["edit"] = in_editor
-        _retry_one(queue, entry, options | asking(entry, as_json=as_json), as_json=as_json)
+            request = replace(request, edit=in_editor)
+        _retry_one(queue, entry, with_person(request, as_json=as_json), as_json=as_json)
 
 
-def asking(entry: Entry, *, as_json: bool) -> dict[str, Any]:
-    """The options of a resumer with which it tells, and can ask, a person."""
+def with_person(request: RetryRequest, *, as_json: bool) -> RetryRequest:
+    """The request with what its resumer tells, and can ask, a person."""
 
     def started(phase: str, changed: Sequence[str]) -> None:
-        note(f"turn {entry['turn_id']} goes on at {phase}")
+        note(f"turn {request.turn_id} goes on at {phase}")
         told = "; ".join(changed) or "nothing that is recorded"
         note(f"changed since it stopped: {one_line(told)}")
 
-    ask = asker()
-    asked = {"ask": ask} if ask is not None else {}
-    return asked if as_json else {**asked, "started": started}
+    return replace(request, ask=asker(), started=None if as_json else started)
 
 
 def _retry_one(
-    queue: InterventionQueue, entry: Entry, options: dict[str, Any], *, as_json: bool
+    queue: InterventionQueue, entry: Entry, request: RetryRequest, *, as_json: bool
 ) -> None:
     view = {"id": entry["id"], "turn_id": entry["turn_id"]}
     try:
-        retried = retry_entry(queue, entry, **options)
+        retried = retry_entry(queue, request)
     except RetryFailedError as error:
         if as_json:
             failed = {"error": redact_text(str(error)), "difference": list(error.difference)}
@@ -128,7 +127,7 @@ def _retry_one(
         raise
     result = retried.result
     if as_json:
-        how = {"result": dict(result), "why_open": retried.why_open or None}
+        how = {"result": result.as_dict(), "why_open": retried.why_open or None}
         say_json({**view, "resolved": retried.resolved, **how})
     else:
         say_how_it_went(entry, result)
@@ -136,29 +135,29 @@ def _retry_one(
             say(f"resolved {entry['id']} (verified)")
         else:
             _say_open(entry, retried)
-    if result.get("status") == "failed":
-        told = result.get("intervention_id") is not None
+    if result.failed:
+        told = result.intervention_id is not None
         raise typer.Exit(Code.FAILED if told else Code.QUEUE)
 
 
 def _say_open(entry: Entry, retried: Retried) -> None:
     name = short_id(entry["id"])
-    ended = retried.result.get("status") or "done"
+    ended = retried.result.status or "done"
     said = f"turn {entry['turn_id']} went on and is {ended}; {name} stays open: {retried.why_open}"
     say(one_line(redact_text(said)))
-    if retried.result.get("waiting") is not None:
+    if retried.result.waiting is not None:
         note(f"next: interventions retry {name} --all")
-    elif retried.result.get("trouble"):
+    elif retried.result.trouble:
         note(f"next: interventions retry {name}")
     else:
         note(f'next: interventions resolve {name} --note "what you mended"')
 
 
 def _retry_all(
-    queue: InterventionQueue, entry: Entry, options: dict[str, Any], *, jobs: int, as_json: bool
+    queue: InterventionQueue, entry: Entry, request: RetryRequest, *, jobs: int, as_json: bool
 ) -> None:
     """Exits with 1 if a turn failed, in whatever phase; what was got past is resolved, verified."""
-    from interventions.retry.retrying import retry_all, waiting
+    from interventions.retry.retry_many import retry_all, waiting
 
     find_resumer()
     turns = waiting(entry, queue.entries())
@@ -167,10 +166,10 @@ def _retry_all(
     outcomes, interrupted = retry_all(
         turns,
         queue.home,
+        request,
         jobs=jobs,
         progress=_quiet if as_json else _tell,
         interrupted=_say_interrupted,
-        **options,
     )
     counts = Counter(outcome.came for outcome in outcomes)
     if as_json:
@@ -210,7 +209,7 @@ def _again(entry: Entry) -> str:
 
 
 def _say_interrupted(running: int) -> None:
-    from interventions.retry.retrying import PATIENCE_S
+    from interventions.retry.retry_many import PATIENCE_S
 
     if running:
         patience = f"for {running} turns that run, {PATIENCE_S:.0f} s at most"
@@ -226,11 +225,11 @@ def _quiet(outcome: Outcome, done: int, total: int) -> None:
     return
 
 
-def say_how_it_went(entry: Entry, result: Mapping[str, Any]) -> None:
+def say_how_it_went(entry: Entry, result: RetryResult) -> None:
     for line in how_it_went(entry, result):
         note(line)
-    if result.get("status") == "failed" and (again := result.get("intervention_id")):
-        note(f"  next: interventions show {short_id(str(again))}")
+    if result.failed and result.intervention_id is not None:
+        note(f"  next: interventions show {short_id(result.intervention_id)}")
 
 
 def say_retry_failed(entry: Entry, error: RetryFailedError) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from interventions.entry import Entry, is_open, names, state_of
 from interventions.errors import ConflictError, QueueError, StorageError
 from interventions.queue import InterventionQueue
-from interventions.retry.resumers import RetryFailedError
+from interventions.retry.contract import RetryFailedError
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import one_line
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, get_args
+from typing import ClassVar, get_args
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -22,10 +22,10 @@ from textual.widgets import Button, Input, Static
 from interventions.entry import Entry, is_open
 from interventions.errors import NoResumerError, QueueError
 from interventions.putting.occurrences import stands_at
-from interventions.retry.resumers import Scope
-from interventions.retry.retried import how_it_went, retry_and_resolve, went_well
-from interventions.retry.retrying import Outcome as Tried
-from interventions.retry.retrying import Waiting, retry_all, waiting
+from interventions.retry.contract import RetryRequest, Scope
+from interventions.retry.retry_many import Outcome as Tried
+from interventions.retry.retry_many import Waiting, retry_all, waiting
+from interventions.retry.retry_one import how_it_went, retry_and_resolve
 from interventions.retry.turns import LiveTurn, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import one_line
@@ -39,7 +39,7 @@ from monitor.keys import key
 
 UNSAID = "the retry went through"
 PERMISSION, ESCALATION = "permission", "escalation"
-GRANTS = get_args(Scope)
+GRANTS: tuple[Scope, ...] = get_args(Scope)
 _POLL_S = 0.2
 _JOBS = 4
 
@@ -109,22 +109,21 @@ class RetryForm(Form):
             watch.start()
             try:
                 # A turn that asked a person goes on with their answer, not with our words.
-                said: dict[str, Any] = {} if note == UNSAID else {"answer": note}
-                said["ask"] = partial(ask_in, self.monitor)
-                if stands_at(entry)["type"] == PERMISSION:
-                    said |= grant
-                retried = retry_and_resolve(
-                    self.queue,
-                    entry,
-                    note=note,
+                request = RetryRequest(
+                    entry["turn_id"],
+                    entry["id"],
+                    note,
+                    answer=None if note == UNSAID else note,
+                    grant=grant if stands_at(entry)["type"] == PERMISSION else None,
                     via=VIA,
-                    expected_version=entry["version"],
-                    **said,
+                    ask=partial(ask_in, self.monitor),
                 )
+                version = entry["version"]
+                retried = retry_and_resolve(self.queue, request, expected_version=version)
             finally:
                 over.set()
                 watch.join()
-            if not went_well(retried.result):
+            if not retried.result.went_well:
                 self.remarks += how_it_went(entry, retried.result)
             return retried.entry
 
@@ -137,15 +136,15 @@ class RetryForm(Form):
             raise InputError(asked if self._asked else "a resolution needs a note")
         return note
 
-    def _grant(self) -> dict[str, Any]:
+    def _grant(self) -> Scope | None:
         """What the resumer is to be told; nothing unless somebody typed it."""
         for field in self.query("#grant").results(Input):
             word = field.value.strip().lower()
             meant = [grant for grant in GRANTS if word and grant.startswith(word)]
             if word and not meant:
                 raise InputError(f"{word!r} allows nothing: {', '.join(GRANTS)}, or leave it empty")
-            return {"grant": meant[0]} if meant else {}
-        return {}
+            return meant[0] if meant else None
+        return None
 
     @work(thread=True, group="alike")
     def _look_for_alike(self) -> None:
@@ -179,15 +178,18 @@ class RetryForm(Form):
         if self._working or not self._alike:
             return
         try:
-            options = {"note": self._note(), **self._grant()}
+            first = self._alike[0]
+            request = RetryRequest(
+                first.turn_id, first.entry["id"], self._note(), grant=self._grant(), via=VIA
+            )
         except InputError as error:
             self.say(str(error))
             return
         self._begin()
-        self._retry_all(list(self._alike), options)
+        self._retry_all(list(self._alike), request)
 
     @work(thread=True, group="apply")
-    def _retry_all(self, turns: list[Waiting], options: dict[str, Any]) -> None:
+    def _retry_all(self, turns: list[Waiting], request: RetryRequest) -> None:
         app, tried = self.app, list[Tried]()
         over = threading.Event()
 
@@ -203,11 +205,10 @@ class RetryForm(Form):
             retry_all(
                 turns,
                 self.queue.home,
+                request,
                 jobs=_JOBS,
                 progress=progress,
                 stop=lambda: self._stopping,
-                via=VIA,
-                **options,
             )
         except QueueError as error:
             problem = f"{error} ({error.hint})"

@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from interventions.retry.resumers import BegunCall, Settled
+from interventions.retry.contract import BegunCall, Settled
 from interventions.secrets.redaction import redact
 from interventions.view.plaintext import one_line
 from monitor.keys import key

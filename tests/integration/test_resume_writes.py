@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from interventions.retry.resumers import BegunCall, Settled
+from interventions.retry.contract import BegunCall, RetryRequest, Settled
 from tests import forked
 from tests.answers import COMPLETE, NOTHING_CLAIMED, QUESTION, journal_lines, script
 from tests.integration.test_at_most_once import cancelled
@@ -153,6 +153,6 @@ def test_other_programs_can_ask_too(home: Path) -> None:
         seen.append(call)
         return "done"
 
-    told = FlowResumer().resume(1, home, ask=ask)
-    assert told["status"] == "answered"
+    told = FlowResumer().retry(home, RetryRequest(1, None, "looked", ask=ask))
+    assert (told.status, told.passed) == ("answered", True)
     assert seen == [BegunCall(1, "note.write", WRITE.tool_requests[0].args, unfinished=True)]

@@ -3,19 +3,15 @@ phase's input. Nothing has happened then, and the turn's lock is free."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from interventions.retry.resumers import BegunCall, Settled
+from interventions.retry.contract import Ask, BegunCall, Edit, Settled
 from unified_flow.resuming import editing
 from unified_flow.resuming.decision import writes_at_stake
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.resuming.run import Resumption
 from unified_flow.services import Services
 from unified_flow.turns.turn import Turn
-
-Ask = Callable[[BegunCall], Settled]
-Edit = Callable[[str, str], str]
 
 
 def asked(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from interventions.entry import short_id
+from interventions.entry import Entry, short_id
 from interventions.errors import ConflictError, NotFoundError
+from interventions.retry.turns import LiveTurn, TurnReader
 from unified_flow.errors import RetrievalError
 from unified_flow.failures.evidence import ribbon
 from unified_flow.turns.archive import TurnArchive
@@ -23,17 +23,16 @@ from unified_flow.turns.events import (
 from unified_flow.turns.journal import NAME, read
 from unified_flow.turns.turn import Turn
 
-LiveTurn = dict[str, Any]
 Mark = tuple[int, int]
 
 
-class JournalReader:
+class JournalReader(TurnReader):
     """Reads journals only; a journal that has not grown is not read again."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[Mark, LiveTurn]] = {}
 
-    def latest(self, home: Path, limit: int) -> Sequence[Mapping[str, Any]]:
+    def latest(self, home: Path, limit: int) -> Sequence[LiveTurn]:
         """The turns that were begun or went on last, running ones first, then the newest."""
         folders = TurnArchive.of(home).folders
         marks = []
@@ -46,7 +45,7 @@ class JournalReader:
         found = [turn for turn in newest if turn is not None]
         return sorted(found, key=lambda turn: turn["status"] != "running")
 
-    def as_pytest(self, entry: Mapping[str, Any], home: Path) -> str:
+    def as_pytest(self, entry: Entry, home: Path) -> str:
         """The failure of the entry's turn as a test. Raises QueueError if it cannot be one."""
         from unified_flow.replaying.export import NotReplayableError, as_test
         from unified_flow.replaying.recording import recorded
@@ -60,7 +59,7 @@ class JournalReader:
             hint = f"to see whether it is mended: interventions retry {short_id(entry['id'])}"
             raise ConflictError(str(exc), hint=hint) from exc
 
-    def turn(self, home: Path, turn_id: int) -> Mapping[str, Any] | None:
+    def turn(self, home: Path, turn_id: int) -> LiveTurn | None:
         """None for a turn that is not there or whose journal is damaged."""
         archive = TurnArchive.of(home)
         folder = archive.folders.path(turn_id)

@@ -13,7 +13,7 @@ from interventions.cli.view import entry_view
 from interventions.durations import parse_duration
 from interventions.entry import Entry, worst_first
 from interventions.queue import InterventionQueue
-from interventions.retry.retried import to_be_retried
+from interventions.retry.retry_one import to_be_retried
 from interventions.secrets.redaction import redact
 from interventions.timestamps import utc_now
 from interventions.view.query import parse

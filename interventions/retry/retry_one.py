@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from interventions.entry import Entry, is_open, short_id
 from interventions.errors import ConflictError, QueueError
+from interventions.retry.contract import ANSWERED_BEFORE, RetryRequest, RetryResult
 from interventions.retry.resumers import retry
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import one_line
@@ -21,7 +21,7 @@ class Retried:
     """The entry as it stands now, and what the resumer told. `why_open` says why it is open."""
 
     entry: Entry
-    result: Mapping[str, Any]
+    result: RetryResult
     why_open: str = ""
 
     @property
@@ -34,7 +34,7 @@ class StillOpenError(QueueError):
 
     def __init__(self, retried: Retried) -> None:
         name = short_id(retried.entry["id"])
-        waits = retried.result.get("waiting") is not None
+        waits = retried.result.waiting is not None
         super().__init__(
             f"{retried.entry['id']} stays open: {retried.why_open}",
             hint=f"interventions retry {name} --all" if waits else f"interventions show {name}",
@@ -43,41 +43,33 @@ class StillOpenError(QueueError):
 
 
 def retry_entry(
-    queue: InterventionQueue,
-    entry: Entry,
-    *,
-    note: str,
-    by: str | None = None,
-    via: str = "library",
-    expected_version: int | None = None,
-    **options: Any,
+    queue: InterventionQueue, request: RetryRequest, *, expected_version: int | None = None
 ) -> Retried:
-    """Resume the entry's turn, which resolves the entry, verified, once its phase has completed.
+    """Resume the turn, which resolves the entry that the request names, verified, once its phase
+    has completed.
 
-    `options` go to the resumer (resumers.py). Raises ConflictError, and then nothing has happened,
-    for an entry that is closed or is not `expected_version`; RetryFailedError if the phase failed
-    again; ConflictError if somebody dismissed the entry meanwhile; another QueueError if the turn
-    cannot be resumed.
+    Raises ConflictError, and then nothing has happened, for an entry that is closed or is not
+    `expected_version`; RetryFailedError if the phase failed again; ConflictError if somebody
+    dismissed the entry meanwhile; another QueueError if the turn cannot be resumed.
     """
-    before = to_be_retried(queue, entry["id"], expected_version)
-    name = short_id(before["id"])
+    before = to_be_retried(queue, request.intervention_id or "", expected_version)
     try:
-        result = retry(before, queue.home, note=note, by=by, via=via, **options)
+        result = retry(queue.home, request)
     except QueueError:
         now = queue.find(before["id"])
         if now["resolved_at"] is None:
             raise
         # Whoever resumed the turn died before they could close it; that has been made up for.
-        return Retried(now, {"turn_id": now["turn_id"], "status": "answered before"})
+        return Retried(now, RetryResult(now["turn_id"], ANSWERED_BEFORE))
     now = queue.find(before["id"])
     if now["resolved_at"] is not None:
         return Retried(now, result)
     if not is_open(now):
         raise ConflictError(
             f"{now['id']} was dismissed while its turn went on",
-            hint=f"interventions show {name}",
+            hint=f"interventions show {short_id(now['id'])}",
         )
-    return Retried(now, result, _why_open(result))
+    return Retried(now, result, result.why_open)
 
 
 def to_be_retried(
@@ -98,66 +90,40 @@ def to_be_retried(
 
 
 def retry_and_resolve(
-    queue: InterventionQueue,
-    entry: Entry,
-    *,
-    note: str,
-    by: str | None = None,
-    via: str = "library",
-    expected_version: int | None = None,
-    **options: Any,
+    queue: InterventionQueue, request: RetryRequest, *, expected_version: int | None = None
 ) -> Retried:
     """`retry_entry`, and the entry is resolved, unverified, if its resumer only says that the turn
     went on to its end. Raises StillOpenError if it is not solved, and what `retry_entry` raises."""
-    retried = retry_entry(
-        queue, entry, note=note, by=by, via=via, expected_version=expected_version, **options
-    )
+    retried = retry_entry(queue, request, expected_version=expected_version)
     if retried.resolved:
         return retried
-    if retried.result.get("status") == "failed" or not _solved(retried.result):
+    if not retried.result.solved:
         raise StillOpenError(retried)
     now = queue.resolve(
-        retried.entry["id"], note, expected_version=retried.entry["version"], by=by, via=via
+        retried.entry["id"],
+        request.note,
+        expected_version=retried.entry["version"],
+        by=request.by,
+        via=request.via,
     )
     return Retried(now, retried.result)
 
 
-def how_it_went(entry: Entry, result: Mapping[str, Any]) -> list[str]:
+def how_it_went(entry: Entry, result: RetryResult) -> list[str]:
     """What the resumer tells of a turn that got past the failed phase, in lines for a person; a
     resumer may tell nothing."""
     turn, name, lines = f"turn {entry['turn_id']}", short_id(entry["id"]), []
-    if result.get("status") == "failed":
-        again = result.get("intervention_id")
-        where = f"intervention {short_id(str(again))}" if again else "nobody was told"
-        past = f"{turn} got past {entry['phase']}, then failed in {result.get('phase')} ({where})"
-        lines.append(f"{past}: {str(result.get('message') or '')[:300]}")
-    elif result.get("status") == "answered before":
+    if result.failed:
+        again = result.intervention_id
+        where = f"intervention {short_id(again)}" if again else "nobody was told"
+        past = f"{turn} got past {entry['phase']}, then failed in {result.phase} ({where})"
+        lines.append(f"{past}: {(result.message or '')[:300]}")
+    elif result.status == ANSWERED_BEFORE:
         lines.append(f"{turn} was answered before; what was left was to close {name}")
-    elif status := result.get("status"):
-        lines.append(f"{turn} went on from {result.get('from', entry['phase'])} and is {status}")
-    if trouble := result.get("trouble"):
+    elif result.status:
+        where = result.went_on_at or entry["phase"]
+        lines.append(f"{turn} went on from {where} and is {result.status}")
+    if result.trouble:
         closes = f"the next interventions retry {name} does"
-        lines.append(f"warning: it could not be resolved ({closes}): {trouble}")
+        lines.append(f"warning: it could not be resolved ({closes}): {result.trouble}")
     return [one_line(redact_text(line)) for line in lines]
-
-
-def went_well(result: Mapping[str, Any]) -> bool:
-    """Nothing of how it went needs a person."""
-    return result.get("status") != "failed" and not result.get("trouble")
-
-
-def _solved(result: Mapping[str, Any]) -> bool:
-    """Nothing that the resumer told speaks against it."""
-    return result.get("waiting") is None and result.get("passed", True)
-
-
-def _why_open(result: Mapping[str, Any]) -> str:
-    if result.get("trouble"):
-        return f"it could not be resolved: {result['trouble']}"
-    if result.get("waiting") is not None:
-        return f"turn {result['waiting']} waits for the same fix"
-    if result.get("status") == "failed":
-        return f"its turn failed in {result.get('phase') or 'a phase'}"
-    if not result.get("passed", True):
-        return "its phase has not completed"
-    return "nothing says that its phase has completed"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from interventions.entry import Entry, is_open, short_id
 from interventions.errors import NoResumerError, QueueError
-from interventions.retry.resumers import RetryFailedError, retry
+from interventions.retry.contract import RetryFailedError, RetryRequest
+from interventions.retry.resumers import retry
 
 INTERRUPTED = "it was interrupted"
 STOPPED = "it was stopped while it ran"
@@ -69,15 +70,15 @@ def waiting(entry: Entry, entries: Iterable[Entry]) -> list[Waiting]:
 def retry_all(
     turns: list[Waiting],
     home: Path,
+    request: RetryRequest,
     *,
     jobs: int,
     progress: Progress,
     interrupted: Callable[[int], None] = lambda running: None,
     stop: Callable[[], bool] = lambda: False,
-    **options: Any,
 ) -> tuple[list[Outcome], bool]:
     """Retry one turn; if it comes to a good end, the others, `jobs` at a time. Gives what came of
-    each, and whether it was interrupted.
+    each, and whether it was interrupted. `request` is put for each, under its own turn.
 
     A turn that has nothing left to do, or that somebody else is resuming, is skipped, so that an
     interrupted run can be run again. Once `stop` says so no turn is begun, those that run come to
@@ -100,7 +101,7 @@ def retry_all(
     while rest:
         first = rest.pop(0)
         try:
-            canary = _one(first, home, stop, options)
+            canary = _one(first, home, stop, request)
         except KeyboardInterrupt:
             skip((first, *rest), INTERRUPTED)
             return done, True
@@ -111,7 +112,7 @@ def retry_all(
         if canary.came == "passed":
             break
     pool = ThreadPoolExecutor(max_workers=jobs)
-    running = {pool.submit(_one, turn, home, stop, options): turn for turn in rest}
+    running = {pool.submit(_one, turn, home, stop, request): turn for turn in rest}
     try:
         for future in as_completed(running):
             report(future.result())
@@ -133,20 +134,22 @@ def retry_all(
     return done, False
 
 
-def _one(turn: Waiting, home: Path, stop: Callable[[], bool], options: dict[str, Any]) -> Outcome:
+def _one(turn: Waiting, home: Path, stop: Callable[[], bool], request: RetryRequest) -> Outcome:
     if stop():
         return Outcome(turn.turn_id, "skipped", INTERRUPTED)
+    own = turn.turn_id == turn.entry["turn_id"]
+    named = turn.entry["id"] if own else None
     try:
-        result = retry(turn.entry, home, turn_id=turn.turn_id, **options)
+        result = retry(home, replace(request, turn_id=turn.turn_id, intervention_id=named))
     except RetryFailedError as error:
         return Outcome(turn.turn_id, "failed", str(error))
     except NoResumerError:
         raise
     except QueueError as error:
         return Outcome(turn.turn_id, "skipped", str(error), error)
-    if result.get("status") == "failed":
-        again = result.get("intervention_id")
-        where = f"intervention {short_id(str(again))}" if again else "nobody was told"
-        said = f"it got past its phase, then failed in {result.get('phase')} ({where})"
+    if result.failed:
+        again = result.intervention_id
+        where = f"intervention {short_id(again)}" if again else "nobody was told"
+        said = f"it got past its phase, then failed in {result.phase} ({where})"
         return Outcome(turn.turn_id, "failed", said, untold=again is None)
-    return Outcome(turn.turn_id, "passed", str(result.get("status") or "done"))
+    return Outcome(turn.turn_id, "passed", result.status or "done")

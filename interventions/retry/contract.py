@@ -1,0 +1,149 @@
+"""What passes between who retries and what can continue a turn (resumers.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+Scope = Literal["once", "session", "always"]
+Settled = Literal["again", "done", "leave"]
+FAILED, ANSWERED_BEFORE = "failed", "answered before"
+
+
+@dataclass(frozen=True)
+class BegunCall:
+    """A call of a tool that writes which would be made again. `unfinished`: it had begun and not
+    ended when the turn stopped, so that it may count as done; else it has written already."""
+
+    turn_id: int
+    tool: str
+    args: Mapping[str, Any]
+    unfinished: bool
+
+
+Ask = Callable[[BegunCall], Settled]
+Edit = Callable[[str, str], str]
+Started = Callable[[str, Sequence[str]], None]
+
+
+@dataclass(frozen=True)
+class RetryRequest:
+    """Let a turn go on.
+
+    `intervention_id` is the entry whose failure is retried, so that a failure of the resumed turn
+    can name it (`retry_of`); None for a turn that is only counted on one. `note` closes the entry
+    once its phase has completed; `answer` is what the person wrote, for a turn that asked one;
+    `grant` lets a tool run that was refused; `from_phase` starts earlier; `rerun_tools`,
+    `tools_done` and `ask` say what becomes of calls that may have written. `edit(name, text)` lets
+    a person change the phase's input. `started(phase, changed)` is told where the turn goes on and
+    what has changed since it stopped, before anything runs.
+    """
+
+    turn_id: int
+    intervention_id: str | None
+    note: str
+    answer: str | None = None
+    grant: Scope | None = None
+    from_phase: str | None = None
+    rerun_tools: bool = False
+    tools_done: bool = False
+    by: str | None = None
+    via: str = "library"
+    ask: Ask | None = None
+    edit: Edit | None = None
+    started: Started | None = None
+
+
+@dataclass(frozen=True)
+class RetryResult:
+    """How it went. `status` is how the turn ended, FAILED if a phase failed, and None if nobody
+    says. `passed`: the phase that had failed has completed. `went_on_at` is where the turn went on,
+    with what `changed` since it stopped.
+
+    Of a failure: its `phase`, `message` and `intervention_id` (None if nobody was told), and in
+    what it differs from the one before (`difference`). `closed` is the entry that was resolved by
+    it, `waiting` another turn for whose sake the entry stays open, `trouble` the queue's.
+    """
+
+    turn_id: int
+    status: str | None = None
+    passed: bool = True
+    went_on_at: str | None = None
+    changed: Sequence[str] = ()
+    response: str | None = None
+    phase: str | None = None
+    intervention_id: str | None = None
+    message: str | None = None
+    difference: Sequence[str] = ()
+    closed: str | None = None
+    waiting: int | None = None
+    trouble: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """A phase failed, the one that had failed or a later one."""
+        return self.status == FAILED
+
+    @property
+    def failed_again(self) -> bool:
+        return self.failed and not self.passed
+
+    @property
+    def solved(self) -> bool:
+        """Nothing that was told speaks against it."""
+        return not self.failed and self.passed and self.waiting is None
+
+    @property
+    def went_well(self) -> bool:
+        """Nothing of how it went needs a person."""
+        return not self.failed and not self.trouble
+
+    @property
+    def why_open(self) -> str:
+        """Why the entry is open, if it is."""
+        if self.trouble:
+            return f"it could not be resolved: {self.trouble}"
+        if self.waiting is not None:
+            return f"turn {self.waiting} waits for the same fix"
+        if self.failed:
+            return f"its turn failed in {self.phase or 'a phase'}"
+        if not self.passed:
+            return "its phase has not completed"
+        return "nothing says that its phase has completed"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`, and the form in which `told` reads it."""
+        return {
+            "turn_id": self.turn_id,
+            "status": self.status,
+            "passed": self.passed,
+            "from": self.went_on_at,
+            "changed": list(self.changed),
+            "response": self.response,
+            "phase": self.phase,
+            "intervention_id": self.intervention_id,
+            "message": self.message,
+            "difference": list(self.difference),
+            "closed": self.closed,
+            "waiting": self.waiting,
+            "trouble": self.trouble,
+            **self.more,
+        }
+
+
+class Resumer(Protocol):
+    def retry(self, home: Path, request: RetryRequest) -> RetryResult:
+        """Raises QueueError if the turn cannot be resumed, and then nothing has happened; whatever
+        else it raises means that the turn failed again, as does a result that `failed_again`."""
+        ...
+
+
+class RetryFailedError(Exception):
+    """The turn was resumed and failed again; `str` says how, `difference` in what it differs."""
+
+    def __init__(self, message: str, difference: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.difference = tuple(difference)
