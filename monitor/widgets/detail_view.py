@@ -65,9 +65,6 @@ class DetailView(Lines):
         """Kept for the entry that is shown alone; it is read again when the entry changes."""
         self._background = {intervention_id: background}
 
-    def has_background_of(self, intervention_id: str) -> bool:
-        return intervention_id in self._background
-
     def _tell(self, text: Content) -> None:
         self.text = text
         self._arrange()

@@ -116,10 +116,11 @@ async def test_the_history_of_what_is_shown_is_read_again(
     queue: InterventionQueue, monitor: Make
 ) -> None:
     first = put(queue)
+    queue.assign(first, "ada", by="bob")
     async with monitor().run_test(size=(160, 40)) as pilot:
-        await until(pilot, lambda: triage(pilot).detail.has_background_of(first))
-        queue.assign(first, "ada", by="bob")
         await until(pilot, lambda: "assign by bob" in text(pilot))
+        queue.assign(first, "eve", by="carol")
+        await until(pilot, lambda: "assign by carol" in text(pilot))
 
 
 async def test_the_item_under_the_cursor_goes_away(

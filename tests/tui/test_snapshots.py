@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 from interventions import InterventionQueue
 from interventions.home import queue_file
 from monitor.app import Monitor
-from monitor.core.snapshot import Snapshot
+from monitor.core.snapshot import Background, Snapshot
 from monitor.core.source import LiveSource
 from monitor.once import screen_svg
 from monitor.widgets.key_bar import KeyBar
@@ -36,6 +36,7 @@ class StillSource(LiveSource):
     def __init__(self, queue: InterventionQueue) -> None:
         super().__init__(queue, lambda: NOW)
         self.title = "~/project"
+        self.told_of: set[str] = set()
 
     def read(self) -> Snapshot:
         found = super().read()
@@ -46,6 +47,11 @@ class StillSource(LiveSource):
             for text in (found.trouble.what, found.trouble.todo)
         )
         return replace(found, trouble=replace(found.trouble, what=what, todo=todo))
+
+    def background(self, intervention_id: str) -> Background:
+        found = super().background(intervention_id)
+        self.told_of.add(intervention_id)
+        return found
 
 
 def clock() -> datetime:
@@ -60,7 +66,7 @@ async def _compare(
     async with app.run_test(size=size) as pilot:
         app.theme = theme or app.theme
         await pilot.press(*keys)
-        await _settle(pilot)
+        await _settle(pilot, source)
         drawn = await _still(pilot)
     saved = SAVED / f"{name}.svg"
     if os.environ.get("UPDATE_SNAPSHOTS"):
@@ -72,13 +78,13 @@ async def _compare(
         pytest.fail(f"{name} looks different (or only its colours do)\n{difference}")
 
 
-async def _settle(pilot: Pilot[None]) -> None:
+async def _settle(pilot: Pilot[None], source: StillSource) -> None:
     """Until the workers have read what belongs to the entry under the cursor."""
     found = triage(pilot)
 
     def read() -> bool:
         entry = found.current()
-        return entry is None or found.detail.has_background_of(entry["id"])
+        return entry is None or entry["id"] in source.told_of
 
     await until(pilot, read)
     found.show()
