@@ -16,6 +16,7 @@ import pytest
 from tests import forked
 from tests.answers import COMPLETE, open_entries, script
 from tests.servers import mcp_server
+from tests.servers.mcp_sessions import SessionServer
 from tests.servers.model_server import ModelServer
 from unified_flow.turns.results import Draft, Plan, ToolRequest
 
@@ -111,6 +112,19 @@ def test_doctor_starts_servers_and_imports_modules(own: Path) -> None:
     done = run("doctor", home=own)
     assert done.returncode == 1
     assert "No module named 'no_such_thing'" in done.stdout
+
+
+def test_a_name_that_several_tools_of_a_server_have_is_told(own: Path) -> None:
+    server = SessionServer()
+    server.tools += [{**server.tools[0], "description": "Says it louder."}]
+    config = own / "unified_flow.toml"
+    with server:
+        config.write_text(f'{config.read_text()}[mcp.test]\nurl = "{server.url}"\n')
+        listed = run("tools", "list", home=own)
+        assert listed.returncode == 1
+        assert "several tools are named test.say: none of them is used" in listed.stderr
+        assert "calculate" in listed.stdout
+        assert "there are several: test.say" in run("doctor", home=own).stdout
 
 
 def test_a_call_by_hand_goes_through_the_same_gate_and_checks(own: Path, tmp_path: Path) -> None:

@@ -145,7 +145,10 @@ async def _server(name: str, services: Services) -> Finding:
     except (ConfigError, ToolError) as exc:
         return Finding(f"mcp {name}", False, str(exc), exc.hint)
     found = sorted({tool.name for tool in services.toolbox} - before)
-    return Finding(f"mcp {name}", True, f"{len(found)} tools: {', '.join(found) or 'none'}")
+    doubled = [left for left in services.toolbox.left_out if left.startswith(f"{name}.")]
+    without = f"; not used, for there are several: {', '.join(doubled)}" if doubled else ""
+    shown = ", ".join(found) or "none"
+    return Finding(f"mcp {name}", not doubled, f"{len(found)} tools: {shown}{without}")
 
 
 def _sessions(services: Services) -> Finding:

@@ -55,7 +55,8 @@ def list_tools(
     unified-flow tools list
     unified-flow tools list --tools mytools.py --json
 
-    Exit code 0, or 1 if an MCP server does not answer; the others' tools are shown all the same.
+    Exit code 0, or 1 if an MCP server does not answer or has several tools of one name;
+    all others are shown all the same.
     """
     with exits():
         import asyncio
@@ -184,6 +185,8 @@ async def _listed(services: Services, session: str) -> tuple[list[dict[str, Any]
                 await services.toolbox.open(f"{server}.")
             except (ConfigError, ToolError) as exc:
                 broken.append(redact_text(str(exc)))
+        doubled = services.toolbox.left_out
+        broken += [f"several tools are named {name}: none of them is used" for name in doubled]
         return [_row(services, tool, session) for tool in services.toolbox], broken
     finally:
         await services.aclose()

@@ -35,6 +35,11 @@ class ToolServer(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def left_out(self) -> Sequence[str]:
+        """Whole names that several of its tools have, so that none of them is among `tools`."""
+        ...
+
     async def tools(self) -> Sequence[Tool]:
         """Connects, if there is no connection. Raises what keeps it from doing so."""
         ...
@@ -73,6 +78,11 @@ class Toolbox:
     @property
     def servers(self) -> tuple[str, ...]:
         return tuple(server.name for server in self._servers)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Whole names of which a server has several tools; as far as servers were asked."""
+        return tuple(name for server in self._servers for name in server.left_out)
 
     async def aclose(self) -> None:
         """Every server's, then raises what the first of them raised."""
@@ -147,7 +157,9 @@ class Toolbox:
 
     def _not_found(self, name: str) -> ToolNotFoundError:
         close = get_close_matches(name, self._tools, n=3, cutoff=0.5)
-        if close:
+        if name in self.left_out:
+            hint = "Its server has several tools of that name, so that none of them is used."
+        elif close:
             hint = f"Did you mean {' or '.join(close)}?"
         else:
             hint = f"The tools are: {', '.join(self._tools) or 'none'}."

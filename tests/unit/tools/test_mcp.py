@@ -23,6 +23,7 @@ from unified_flow.errors import (
     ConfigError,
     ToolArgumentError,
     ToolError,
+    ToolNotFoundError,
     ToolServerError,
     ToolTimeoutError,
 )
@@ -336,9 +337,22 @@ def test_an_error_of_the_server_is_no_death_whatever_its_number(tmp_path: Path) 
         with_box(McpSettings(url=server.url, timeout_s=10), tmp_path, body)
 
 
-def test_two_tools_of_one_name_are_the_server_s_to_mend(tmp_path: Path) -> None:
+def test_a_doubled_name_stops_none_of_a_server_s_other_tools(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     server = SessionServer()
-    server.tools *= 2
-    with server, pytest.raises(ToolError, match="test has two tools named say") as caught:
-        with_box(McpSettings(url=server.url), tmp_path, lambda box: asyncio.sleep(0))
-    assert "take out [mcp.test]" in str(caught.value.hint)
+    other = [{"name": "hum", "inputSchema": {"type": "object"}}]
+    server.tools = [*server.tools * 2, *other, {**other[0], "description": "Hums louder."}]
+
+    async def body(box: Toolbox) -> None:
+        assert [tool.name for tool in box] == ["test.say"], "listed twice, it is one tool"
+        assert (await call(box, "test.say")).result == "hello"
+        with pytest.raises(ToolNotFoundError, match=r"no tool 'test\.hum'") as caught:
+            await call(box, "test.hum")
+        assert "several tools of that name" in str(caught.value.hint)
+
+    with server:
+        with_box(McpSettings(url=server.url), tmp_path, body)
+    assert [record.getMessage() for record in caplog.records] == [
+        "several tools are named test.hum: none of them is used"
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_TOOLS = 500
 MAX_SAID = 4_000
+logger = logging.getLogger(__name__)
 
 
 class McpServer:
@@ -35,6 +37,7 @@ class McpServer:
         self._folder = folder
         self._connection: Connection | None = None
         self._tools: tuple[Tool, ...] = ()
+        self.left_out: tuple[str, ...] = ()
         self._connecting: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     async def tools(self) -> Sequence[Tool]:
@@ -42,7 +45,11 @@ class McpServer:
         before = self._connection
         connection = await self._connected()
         if connection is not before or not self._tools:
-            self._tools = tuple(self._as_tool(tool) for tool in self._bounded(connection.tools))
+            told, doubled = _unmistakable(self._bounded(connection.tools))
+            self._tools = tuple(self._as_tool(tool) for tool in told)
+            self.left_out = tuple(f"{self.name}.{name}" for name in doubled)
+            for name in self.left_out:
+                logger.warning("several tools are named %s: none of them is used", name)
         return self._tools
 
     def _bounded(self, tools: Sequence[McpTool]) -> Sequence[McpTool]:
@@ -53,16 +60,9 @@ class McpServer:
                 " be used",
                 hint="start it with fewer of them",
             )
-        names: set[str] = set()
         for tool in tools:
             if not tool.name.isprintable():
                 raise ToolError(f"the MCP server {self.name} names a tool {tool.name!r}")
-            if tool.name in names:
-                raise ToolError(
-                    f"the MCP server {self.name} has two tools named {tool.name}",
-                    hint=f"another version of it may be mended; else take out [mcp.{self.name}]",
-                )
-            names.add(tool.name)
         return tools
 
     async def aclose(self) -> None:
@@ -129,6 +129,16 @@ class McpServer:
 
 async def _is_of_use(connection: Connection) -> bool:
     return connection.is_alive and await connection.still_answers()
+
+
+def _unmistakable(tools: Sequence[McpTool]) -> tuple[list[McpTool], list[str]]:
+    """One tool of each name, and the names of which there are different ones. None of those is
+    used: a call goes by the name, and nobody knows which schema and access it would meet."""
+    named: dict[str, list[McpTool]] = {}
+    for tool in tools:
+        named.setdefault(tool.name, []).append(tool)
+    doubled = [name for name, own in named.items() if any(other != own[0] for other in own)]
+    return [own[0] for name, own in named.items() if name not in doubled], doubled
 
 
 def servers_of(settings: dict[str, McpSettings], folder: Path) -> list[McpServer]:
