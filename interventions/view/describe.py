@@ -14,6 +14,7 @@ from interventions.entry import Entry, is_open, priority, short_id, state_of
 from interventions.putting.occurrences import stands_at
 from interventions.storage.store import Transition
 from interventions.timestamps import from_text
+from interventions.view.fixes import fix
 from interventions.view.plaintext import clean, one_line
 from interventions.view.ribbon import in_line, phases
 
@@ -201,10 +202,7 @@ def _merged(row: dict[str, Any]) -> str:
 
 
 def _past(entry: Entry) -> str:
-    last = entry["resolutions"][-1] if entry["resolutions"] else {}
-    who, when = last.get("by", "?"), last.get("at", "?")
-    proof = "verified" if last.get("verified") else "not verified"
-    return one_line(f"{short_id(entry['id'])} by {who} at {when} ({proof}): {last.get('note', '')}")
+    return f"{short_id(entry['id'])}: {fix((entry['resolutions'] or [{}])[-1])}"
 
 
 def _transition(line: Transition) -> str:

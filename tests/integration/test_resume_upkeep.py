@@ -272,6 +272,9 @@ def test_a_turn_that_cannot_be_read_can_be_given_up(home: Path, docs: Path) -> N
     (entry,) = open_entries(home)
     assert "turn 1 was abandoned" in entry["superseded"]
     cli(home, "unified_flow", "turns", "abandon", "1", code=1)
+    path.write_bytes(b"")
+    emptied = cli(home, "unified_flow", "turns", "show", "1", code=3).stderr
+    assert "turn 1 was never begun: there is nothing in its journal" in emptied
 
 
 def test_both_doctors_name_what_no_retry_can_pass(home: Path, docs: Path) -> None:
@@ -315,4 +318,5 @@ def test_the_card_tells_what_helped_before(
     assert "resolved before: restarted the server (verified, " in again.stderr
     regression = open_entries(home)[-1]
     shown = cli(home, "interventions", "show", regression["id"]).stdout
-    assert "(verified): restarted the server" in shown
+    # In the same words, after the entry that it closed.
+    assert f"{short_id(entry['id'])}: restarted the server (verified, " in shown

@@ -7,6 +7,7 @@ from pathlib import Path
 from interventions.cli.hints import home_flag
 from interventions.cli.screen import note, say
 from interventions.entry import short_id
+from interventions.errors import QueueError
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import clean, one_line
 from unified_flow.cli.screen import on_terminal, wrapped
@@ -21,9 +22,8 @@ def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> Non
         from rich.console import Console
 
         from unified_flow.cli.card import show_card
-        from unified_flow.cli.known import known_fixes
 
-        known = known_fixes(home, error.intervention_id)
+        known = _known_fixes(home, error.intervention_id)
         show_card(Console(stderr=True), turn, error, home_flag(home), known)
         return
     if not turn.should_respond:
@@ -41,6 +41,19 @@ def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> Non
         show = f"interventions show {short_id(waits)}{home_flag(home)}" if waits else ""
         news = show or "nobody was told"
         note(f"not saved: {turn.failure.error_message} ({news})")
+
+
+def _known_fixes(home: Path | None, intervention_id: str | None) -> list[str]:
+    """None if they cannot be read: the card tells of the failure itself all the same."""
+    from interventions.settings import queue_at
+    from interventions.view.fixes import known_fixes
+
+    if intervention_id is None:
+        return []
+    try:
+        return known_fixes(queue_at(home).similar(intervention_id))
+    except QueueError:
+        return []
 
 
 def show_sources(turn: Turn, response: str = "") -> None:

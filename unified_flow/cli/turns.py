@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from interventions.secrets.redaction import redact, redact_text
 from interventions.view.plaintext import clean
@@ -79,14 +78,18 @@ def show_turn(
     unified-flow turns show 12
     """
     with exits():
-        from unified_flow.turns.archive import TurnArchive
+        from unified_flow.resuming.errors import NoSuchTurnError
+        from unified_flow.turns.archive import MAX_DIGITS, TurnArchive
 
         archive = TurnArchive.of(home)
         found = archive.find(turn)
         if found is None:
-            note(f"error: there is no turn {turn} in {archive.folders.root}")
-            note("  hint: unified-flow turns list")
-            raise typer.Exit(Code.NOT_FOUND)
+            if turn.isdecimal() and len(turn) <= MAX_DIGITS:
+                raise archive.no_such_turn(int(turn))
+            raise NoSuchTurnError(
+                f"there is no turn {turn} in {archive.folders.root}",
+                hint="the turns: unified-flow turns list",
+            )
         if as_json:
             from unified_flow.turns.sections import written
 

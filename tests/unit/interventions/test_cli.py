@@ -161,8 +161,7 @@ def test_show_has_everything(queue, make, run: Run) -> None:
         "> " + "    3 | boom()",
         "query: why?",
         "model: qwen",
-        f"{short(old)} by",
-        "the first cure",
+        f"{short(old)}: the first cure (not verified, ",
         f"interventions resolve {short(name)} --note",
         f"interventions retry {short(name)}",
     ):
