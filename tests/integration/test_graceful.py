@@ -275,7 +275,7 @@ def test_a_store_that_hangs_holds_a_few_threads_and_no_turn(home: Path) -> None:
     store.let_go.set()
     for thread in hanging:
         thread.join(5)
-    assert {(error.scope, error.timed_out) for error in errors} == {("retrieval", True)}
+    assert {(error.scope, error.failure.timed_out) for error in errors} == {("retrieval", True)}
     assert took_s < 10
     assert store.inside == len(hanging) == 4
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import unified_flow
 from interventions import Admission, InterventionQueue, InterventionRequest
 from interventions.home import lock_file
 from interventions.storage.lock import FairLock
@@ -375,7 +376,7 @@ def test_what_changed_since_is_told_before_anything_runs(home: Path, docs: Path)
     ask(make(home, docs, synthesis=BROKEN))
     recipes = home / "recipes"
     recipes.mkdir()
-    packaged = Path(errors.__file__).parent / "recipes" / "synthesis.md"
+    packaged = Path(unified_flow.__file__).parent / "recipes" / "synthesis.md"
     (recipes / "synthesis.md").write_text(packaged.read_text() + "\nBe brief.\n")
     resumed = resume(make(home, docs, limits={"model_calls": 24}))
     assert resumed.went_on.changed == ["configuration", "recipe synthesis"]
@@ -402,7 +403,7 @@ def test_an_interrupted_turn_knows_what_it_ran_on(home: Path, docs: Path) -> Non
     stop(make(home, docs, synthesis=asyncio.CancelledError()))
     second = commit()
     (home / "recipes").mkdir()
-    packaged = Path(errors.__file__).parent / "recipes" / "planner.md"
+    packaged = Path(unified_flow.__file__).parent / "recipes" / "planner.md"
     (home / "recipes" / "planner.md").write_text(packaged.read_text() + "\nBe brief.\n")
     stop(make(home, docs, synthesis=asyncio.CancelledError()))
     third = commit()

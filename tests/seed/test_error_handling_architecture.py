@@ -39,6 +39,7 @@ from unified_flow.config.tables import Limits
 from unified_flow.failures.classify import classify
 from unified_flow.failures.messages import MESSAGES
 from unified_flow.phases import BY_NAME, NAMES, PHASES
+from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.results import Verdict
 
 REQUEST = httpx.Request("GET", "https://bestbuy.com/product/123")
@@ -73,6 +74,13 @@ class TestPhilosophyFailFast:
         index.write_bytes(b"no index" * 1000)
         fail(home, docs)
         assert started_phases(home)[-1] == "coordinator"
+
+
+def test_the_error_carries_the_turn_as_its_journal_has_it(home: Path, docs: Path) -> None:
+    error = fail(home, docs, synthesis=RuntimeError("boom"))
+    assert error.turn == TurnArchive.of(home).require(error.turn_id)
+    assert error.turn.failure is not None
+    assert error.turn.failure.intervention_id == error.intervention_id
 
 
 class TestCorePrincipleHumanIntervention:

@@ -196,7 +196,7 @@ def test_the_table_under_graceful(
     error = failed(row, "graceful", home, docs, model_server)
 
     assert (error.scope, error.code, error.answer) == (row.scope, row.code, "degrade")
-    assert error.timed_out == row.timed_out
+    assert error.failure.timed_out == row.timed_out
     assert error.retry_after_s == row.retry_after_s
     texts = [passage.text for passage in error.retrieved]
     assert any("A topic is a named bus" in text for text in texts) == row.chunks

@@ -12,7 +12,6 @@ from interventions.cli.screen import note
 from unified_flow.cli.live import LivePhases
 from unified_flow.errors import PhaseError, RetrievalError
 from unified_flow.turns.events import Observed
-from unified_flow.turns.folding import apply
 from unified_flow.turns.ledger import Observer
 from unified_flow.turns.turn import Turn
 
@@ -36,12 +35,9 @@ async def run_turn(
 ) -> tuple[Turn, PhaseError | None]:
     """The turn as it ended, and the error that halted it. `again` as in `refresh_documents`."""
     refresh_documents(flow, show=live, again=again)
-    turn = Turn()
     with LivePhases(Console(stderr=True)) if live else nullcontext() as view:
 
         def follow(event: Observed) -> None:
-            nonlocal turn
-            turn = apply(turn, event)
             if observer is not None:
                 observer(event)
             if view is not None:
@@ -50,7 +46,7 @@ async def run_turn(
         try:
             return await flow.process(session or new_session_id(), question, observer=follow), None
         except PhaseError as exc:
-            return turn, exc
+            return exc.turn, exc
 
 
 def refresh_documents(

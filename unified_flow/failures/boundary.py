@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
-from interventions.secrets.redaction import redact
 from unified_flow.clock import elapsed_ms
 from unified_flow.errors import LimitReachedError, LoopLimitError, PhaseError
 from unified_flow.failures.classify import classify
@@ -30,7 +29,7 @@ from unified_flow.services import Services
 from unified_flow.turns.events import PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.sections import written
+from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +128,7 @@ class _Visit:
             raise
         self._record(failure, told, action, took_ms)
         found = await course.retrieved(ledger.turn) if action.answer == "degrade" else []
-        return _phase_error(failure, told, action, found, ledger)
+        return _phase_error(failure, told, action, found, ledger.turn)
 
     async def _tell(self, of: tuple[Failure, Kit | None]) -> Told:
         """A person hears of the visit's failure, once. Who is cancelled meanwhile goes when that is
@@ -205,31 +204,10 @@ def _flush(ledger: Ledger) -> None:
 
 
 def _phase_error(
-    failure: Failure, told: Told, action: Stop, retrieved: list[Passage], ledger: Ledger
+    failure: Failure, told: Told, stop: Stop, retrieved: list[Passage], turn: Turn
 ) -> PhaseError:
-    turn, meaning = ledger.turn, failure.meaning
     limit = isinstance(failure.error, LimitReachedError)
     kind = LoopLimitError if limit else BY_NAME[failure.phase].ERROR
     what = f"tool {failure.tool}" if failure.tool else failure.phase
-    return kind(
-        f"{what} failed: {type(failure.error).__name__}: {redacted_message(failure.error)}",
-        phase=failure.phase,
-        severity=told.severity,
-        turn_id=turn.turn_id,
-        request_id=turn.request_id,
-        session_id=turn.session_id,
-        category=meaning.category,
-        code=meaning.code,
-        stage=meaning.stage,
-        intervention_id=told.intervention_id,
-        admission=told.admission,
-        context=told.context,
-        partial=redact(written(turn.sections)),
-        hint=getattr(failure.error, "hint", None),
-        answer=action.answer,
-        scope=failure.scope,
-        timed_out=failure.timed_out,
-        attempts=failure.attempt,
-        retry_after_s=failure.retry_after_s,
-        retrieved=retrieved,
-    )
+    said = f"{what} failed: {type(failure.error).__name__}: {redacted_message(failure.error)}"
+    return kind(said, turn=turn, failure=failure, told=told, stop=stop, retrieved=retrieved)

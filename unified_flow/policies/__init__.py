@@ -8,10 +8,10 @@ from typing import Literal, Protocol
 import httpx
 
 from unified_flow import errors
-from unified_flow.errors import Scope
 from unified_flow.failures.classify import Classification, classify
 from unified_flow.policies.waits import retry_after_s
 
+Scope = Literal["retrieval", "model", "pipeline", "other"]
 TIMEOUTS = (
     TimeoutError,
     httpx.TimeoutException,

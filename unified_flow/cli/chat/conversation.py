@@ -16,9 +16,10 @@ from unified_flow.cli.live import LivePhases
 from unified_flow.cli.running import run_turn
 from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.resuming.run import Resumed, Resumption, resume_turn
-from unified_flow.turns.events import Observed
-from unified_flow.turns.folding import apply
+from unified_flow.resuming.once import make_ready, resume_once
+from unified_flow.resuming.run import Resumed, Resumption
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import Observed, TurnStarted
 from unified_flow.turns.turn import Turn
 
 Ended = TypeVar("Ended")
@@ -44,27 +45,30 @@ class Conversation:
 
     async def ask(self, question: str) -> None:
         """One turn; `last` and `error` say how it went. Ctrl-C interrupts it, and no more."""
-        follow = _Follower()
+        begun = _Begun()
         ended = await _interruptible(
-            run_turn(self.flow, self.session, question, live=self.live, again=True, observer=follow)
+            run_turn(self.flow, self.session, question, live=self.live, again=True, observer=begun)
         )
-        self.last, self.error = ended or (follow.turn, None)
+        self.last, self.error = ended or (self._interrupted(begun.turn_id), None)
+
+    def _interrupted(self, turn_id: int | None) -> Turn | None:
+        """As its journal has it; None if Ctrl-C came before the turn began."""
+        return TurnArchive(self.flow.services.folders).load(turn_id) if turn_id else None
 
     async def retry(self, **wanted: Any) -> Resumed | None:
         """Let the unfinished turn go on, with today's settings; None if it was interrupted.
 
-        Raises what `resume_turn` raises, and ConfigError for settings that are wrong.
+        Raises what `make_ready` and `resume_turn` raise, and ConfigError for settings that are
+        wrong.
         """
         turn = self.unfinished
         assert turn is not None
         await self.reload()
+        flow, wish = self.flow, Resumption(via="chat", **wanted)
+        ready = make_ready(flow.services.home, turn.turn_id, wish, pick=lambda _: flow)
         view = LivePhases(Console(stderr=True)) if self.live else nullcontext()
         with view as shown:
-            resumed = await _interruptible(
-                resume_turn(
-                    self.flow, turn.turn_id, Resumption(via="chat", **wanted), observer=shown
-                )
-            )
+            resumed = await _interruptible(resume_once(ready, observer=shown, stays_open=flow))
         if resumed is not None:
             self.last, self.error = resumed.turn, resumed.error
         return resumed
@@ -76,12 +80,14 @@ class Conversation:
         self.flow = flow
 
 
-class _Follower:
-    def __init__(self) -> None:
-        self.turn = Turn()
+class _Begun:
+    """Which turn began; an observer."""
+
+    turn_id: int | None = None
 
     def __call__(self, event: Observed) -> None:
-        self.turn = apply(self.turn, event)
+        if isinstance(event, TurnStarted):
+            self.turn_id = event.turn_id
 
 
 async def _interruptible(work: Coroutine[Any, Any, Ended]) -> Ended | None:

@@ -1,0 +1,162 @@
+"""What keeps a turn from beginning, and what a phase, a model, a store or a tool raises."""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar, Literal
+
+Loop = Literal["planning_loop", "retry", "revise", "model_calls"]
+
+
+class UnifiedFlowError(Exception):
+    """What happened, with its values; `hint` says what a person can do about it.
+
+    `intervention_type` is for errors whose type does not follow from their category.
+    """
+
+    intervention_type: ClassVar[str | None] = None
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class InputError(UnifiedFlowError):
+    """The question or a parameter is unusable; `field` names it (rag-error-model.md, 1).
+
+    `reason` is the text of the catalogue that tells a client so, without any value.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str = "query",
+        reason: str = "field_wrong",
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+        self.reason = reason
+
+
+def wire_name(error: BaseException) -> str:
+    """The class name that clients see; bad input is a ValidationError to them (system.md)."""
+    return "ValidationError" if isinstance(error, InputError) else type(error).__name__
+
+
+class ConfigError(UnifiedFlowError):
+    pass
+
+
+class RecipeError(ConfigError):
+    pass
+
+
+class ToolNotFoundError(ConfigError):
+    pass
+
+
+class NoTurnError(ConfigError):
+    """The home takes no turn: its disk is full, or it cannot be written."""
+
+
+class ModelError(UnifiedFlowError):
+    pass
+
+
+class EmptyReplyError(ModelError):
+    pass
+
+
+class CutReplyError(ModelError):
+    """The reply ended before it was complete (token limit, or a stream without its end)."""
+
+
+class PromptTooLargeError(ModelError):
+    """A section of the turn takes more tokens than the recipe lets it; no model was asked."""
+
+
+class ReplyTooLargeError(ModelError):
+    """The server sent more than any answer can hold; reading stopped at the bound."""
+
+
+class NotJSONError(ModelError, json.JSONDecodeError):
+    """The reply holds no JSON object. `doc` is the reply, `pos` where reading stopped."""
+
+    def __init__(self, message: str, doc: str, pos: int, *, hint: str | None = None) -> None:
+        json.JSONDecodeError.__init__(self, message, doc, pos)
+        self.hint = hint
+
+
+class SchemaMismatchError(ModelError):
+    pass
+
+
+class GenerationTimeoutError(ModelError):
+    """No reply within the time that the policy gives a call."""
+
+
+class CircuitOpenError(ModelError):
+    """`retry_after_s` is when a call may be tried again."""
+
+    def __init__(self, message: str, *, retry_after_s: float, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class RetrievalError(UnifiedFlowError):
+    pass
+
+
+class ToolError(UnifiedFlowError):
+    pass
+
+
+class ToolArgumentError(ToolError):
+    pass
+
+
+class ToolTimeoutError(ToolError):
+    pass
+
+
+class ToolServerError(ToolError):
+    """What became of the call is unknown."""
+
+
+class ToolDeniedError(ToolError, PermissionError):
+    """A tool that may not run without leave. It did not run."""
+
+
+class HumanNeededError(ToolError):
+    """The turn waits for what a person answers; the message is the question."""
+
+    intervention_type = "escalation"
+
+
+class QueueFullError(UnifiedFlowError):
+    """Refused before it began: a failure of this turn would be seen by nobody."""
+
+
+class LimitReachedError(UnifiedFlowError):
+    """`loop` turned `iterations` times, and `limit` allows no more."""
+
+    intervention_type = "limit_exceeded"
+
+    def __init__(self, loop: Loop, iterations: int, limit: int) -> None:
+        super().__init__(
+            f"{loop} reached its limit of {limit} after {iterations} iterations",
+            hint=f"find out why it does not come to an end; the setting is limits.{loop}",
+        )
+        self.loop = loop
+        self.iterations = iterations
+        self.limit = limit
+
+
+class PipelineTimeoutError(UnifiedFlowError):
+    """The turn has used up the time that the policy gives it as a whole."""
+
+
+class DraftRejectedError(UnifiedFlowError):
+    """Validation says FAIL: neither other words nor another search would help."""
