@@ -26,7 +26,8 @@ from unified_flow.errors import PhaseError
 from unified_flow.resuming.asking import asked
 from unified_flow.resuming.editing import edits
 from unified_flow.resuming.errors import NotResumableError
-from unified_flow.resuming.run import Resumption, load, resume_turn
+from unified_flow.resuming.once import load
+from unified_flow.resuming.run import Resumption, resume_turn
 
 Ran = subprocess.CompletedProcess[str]
 

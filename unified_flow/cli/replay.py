@@ -57,7 +57,7 @@ def replay(
         from unified_flow.replaying.replay import replay as play
         from unified_flow.resuming.errors import NotResumableError
         from unified_flow.resuming.naming import turn_named
-        from unified_flow.resuming.run import load
+        from unified_flow.resuming.once import load
         from unified_flow.turns.archive import TurnArchive
 
         place = find_home(home)
@@ -85,7 +85,7 @@ def _services(turn: Turn, home: Path) -> Iterator[Services | None]:
     import asyncio
 
     from unified_flow.errors import ConfigError, InputError
-    from unified_flow.resuming.run import flow_of
+    from unified_flow.resuming.once import flow_of
 
     try:
         flow = flow_of(turn, home)

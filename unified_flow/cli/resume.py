@@ -18,8 +18,8 @@ from unified_flow.cli.exits import exits, refused_as_json
 from unified_flow.cli.screen import on_terminal
 
 if TYPE_CHECKING:
-    from unified_flow.flow import UnifiedFlow
-    from unified_flow.resuming.run import Resumed, Resumption
+    from unified_flow.resuming.once import Ready
+    from unified_flow.resuming.run import Resumed
     from unified_flow.turns.events import Observed, TurnResumed
 
 
@@ -83,21 +83,22 @@ def resume(
     """
     with exits(), refused_as_json(as_json):
         import asyncio
+        from functools import partial
 
         from interventions.cli.asking import asker
         from interventions.cli.editor import edit as in_editor
         from interventions.home import find_home
         from unified_flow.cli.permission import terminal_asker
-        from unified_flow.resuming.asking import asked
         from unified_flow.resuming.naming import turn_named
-        from unified_flow.resuming.run import Resumption, flow_of, load
+        from unified_flow.resuming.once import flow_of, make_ready
+        from unified_flow.resuming.run import Resumption
         from unified_flow.telemetry.logs import logged
 
         place = find_home(home)
         turn_id, intervention_id = turn_named(place, name)
-        flow = flow_of(
-            load(place, turn_id),
-            place,
+        pick = partial(
+            flow_of,
+            home=place,
             docs=docs,
             tool_modules=tool_modules,
             allow_tools=allow_tools,
@@ -117,32 +118,25 @@ def resume(
             grant=grant,
             via="cli",
         )
-        wanted = asked(
-            wanted,
-            load(place, turn_id),
-            flow.services,
-            ask=asker(),
-            edit=in_editor if edit else None,
-        )
+        editor = in_editor if edit else None
+        ready = make_ready(place, turn_id, wanted, pick=pick, ask=asker(), edit=editor)
         try:
             with logged(place):
-                code = asyncio.run(_resume(flow, turn_id, wanted, as_json, home))
+                code = asyncio.run(_resume(ready, as_json, home))
         except KeyboardInterrupt:
             note(f"interrupted; to go on: unified-flow resume {turn_id}")
             raise
     raise typer.Exit(code)
 
 
-async def _resume(
-    flow: UnifiedFlow, turn_id: int, wanted: Resumption, as_json: bool, home: Path | None
-) -> Code:
+async def _resume(ready: Ready, as_json: bool, home: Path | None) -> Code:
     from contextlib import nullcontext
 
     from rich.console import Console
 
     from unified_flow.cli.live import LivePhases
     from unified_flow.cli.outcome import exit_code, of_turn
-    from unified_flow.resuming.run import resume_turn
+    from unified_flow.resuming.once import resume_once
     from unified_flow.turns.events import TurnResumed
 
     live = not as_json and on_terminal()
@@ -150,12 +144,11 @@ async def _resume(
 
         def follow(event: Observed) -> None:
             if isinstance(event, TurnResumed) and not as_json:
-                _announce(turn_id, event)
+                _announce(ready.turn_id, event)
             if view is not None:
                 view(event)
 
-        async with flow:
-            resumed = await resume_turn(flow, turn_id, wanted, observer=follow)
+        resumed = await resume_once(ready, observer=follow)
     if as_json:
         say(json.dumps(of_turn(resumed.turn, resumed.error) | _more(resumed), ensure_ascii=False))
     else:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from interventions.retry.contract import Resumer, RetryRequest, RetryResult, Started
 from unified_flow.errors import ConfigError, InputError, RetrievalError
-from unified_flow.flow import UnifiedFlow
-from unified_flow.resuming.asking import asked
 from unified_flow.resuming.errors import NotResumableError
-from unified_flow.resuming.run import Resumed, Resumption, flow_of, load, resume_turn
+from unified_flow.resuming.once import make_ready, resume_once
+from unified_flow.resuming.run import Resumed, Resumption
 from unified_flow.telemetry.logs import logged
 from unified_flow.turns.events import Observed, TurnResumed
+from unified_flow.turns.ledger import Observer
 
 
 class FlowResumer(Resumer):
@@ -23,17 +23,14 @@ class FlowResumer(Resumer):
         turn)."""
         turn_id = request.turn_id
         try:
-            turn = load(home, turn_id)
-            flow = flow_of(turn, home)
-            wanted = asked(
-                _wanted(request), turn, flow.services, ask=request.ask, edit=request.edit
-            )
+            ready = make_ready(home, turn_id, _wanted(request), ask=request.ask, edit=request.edit)
         except (ConfigError, InputError, RetrievalError) as exc:
             # It says nothing about the fix: this turn cannot be begun, and another may.
             why = f"turn {turn_id} cannot be resumed: {exc}"
             raise NotResumableError(why, hint=exc.hint or "") from exc
         with logged(home):
-            return _result(asyncio.run(_resume(flow, turn_id, wanted, request.started)))
+            resuming = resume_once(ready, observer=_follower(request.started))
+            return _result(asyncio.run(resuming))
 
 
 def _wanted(request: RetryRequest) -> Resumption:
@@ -50,15 +47,12 @@ def _wanted(request: RetryRequest) -> Resumption:
     )
 
 
-async def _resume(
-    flow: UnifiedFlow, turn_id: int, wanted: Resumption, started: Started | None
-) -> Resumed:
+def _follower(started: Started | None) -> Observer | None:
     def follow(event: Observed) -> None:
         if started is not None and isinstance(event, TurnResumed):
             started(event.phase, event.changed)
 
-    async with flow:
-        return await resume_turn(flow, turn_id, wanted, observer=follow)
+    return follow if started is not None else None
 
 
 def _result(resumed: Resumed) -> RetryResult:

@@ -6,14 +6,12 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, cast
 
 from interventions import InterventionQueue
 from interventions.errors import QueueError
-from interventions.home import find_home
 from interventions.secrets.redaction import redact_text
-from unified_flow.errors import InputError, PhaseError, RetrievalError
+from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.resuming import changes, editing, giving
 from unified_flow.resuming.comparison import difference
@@ -36,11 +34,8 @@ from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.runner import this_process
 from unified_flow.turns.turn import Failure, Turn, Write
-from unified_flow.wiring import wire
 
 logger = logging.getLogger("unified_flow")
-
-UNREADABLE = "mend its folder or restore it from a copy; unified-flow turns abandon gives it up"
 
 
 @dataclass(frozen=True)
@@ -90,6 +85,10 @@ class Resumed:
         return self.error is not None or self.turn.failure is not None
 
     @property
+    def failed_again(self) -> bool:
+        return self.failed and not self.passed
+
+    @property
     def status(self) -> str:
         """How the turn ended; `failed` also where the journal had no room for the failure."""
         return "failed" if self.failed else self.turn.status
@@ -98,27 +97,6 @@ class Resumed:
     def difference(self) -> list[str]:
         """In what the failure now differs from the one before; empty without two."""
         return difference(self.before, self.turn.failure)
-
-
-def load(home: Path, turn_id: int) -> Turn:
-    """Raises NoSuchTurnError, and NotResumableError for a journal that cannot be read."""
-    try:
-        return TurnArchive.of(home).require(turn_id)
-    except RetrievalError as exc:
-        raise NotResumableError(str(exc), hint=exc.hint or UNREADABLE) from exc
-
-
-def flow_of(turn: Turn, home: Path, **given: Any) -> UnifiedFlow:
-    """A flow with today's settings, those that came with the question, and `given` over both."""
-    asked = turn.asked_with | {key: value for key, value in given.items() if value is not None}
-    docs = asked.pop("docs", None)
-    try:
-        return UnifiedFlow(wire(find_home(home), docs=docs, **asked))
-    except InputError as exc:
-        if docs is None or given.get("docs") is not None:
-            raise
-        where = f"name where they are now: unified-flow resume {turn.turn_id} --docs FOLDER"
-        raise InputError(f"{exc}, which turn {turn.turn_id} was asked with", hint=where) from exc
 
 
 async def resume_turn(

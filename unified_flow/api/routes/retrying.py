@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from interventions.entry import Entry
@@ -17,7 +16,8 @@ from unified_flow.api.running import unless_cancelled
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.resuming.errors import NotResumableError
-from unified_flow.resuming.run import Resumption, flow_of, load, resume_turn
+from unified_flow.resuming.once import flow_of, make_ready, resume_once
+from unified_flow.resuming.run import Resumption
 from unified_flow.turns.turn import Turn
 
 CONFLICT = 409
@@ -40,23 +40,19 @@ async def retried(
     )
     flow = serving.flow
     try:
-        turn = await asyncio.to_thread(load, flow.services.home, entry["turn_id"])
-        async with _flow_for(turn, flow) as suited:
-            observer = serving.metrics.observe
-            resuming = resume_turn(suited, turn.turn_id, wanted, observer=observer, log=facts.keep)
-            resumed = await unless_cancelled(resuming)
+        home, pick = flow.services.home, partial(_flow_for, flow)
+        ready = await asyncio.to_thread(make_ready, home, entry["turn_id"], wanted, pick=pick)
+        observer = serving.metrics.observe
+        resuming = resume_once(ready, observer=observer, log=facts.keep, stays_open=flow)
+        resumed = await unless_cancelled(resuming)
     except (NotFoundError, ConfigError, InputError, RetrievalError) as exc:
         raise NotResumableError(str(exc)) from exc  # the turn is what is wrong, not the request
-    if resumed.failed and not resumed.passed:
+    if resumed.failed_again:
         raise ProblemError(problems.invalid("retry_failed", CONFLICT))
-    return {"status": resumed.status, "turn_id": turn.turn_id}
+    return {"status": resumed.status, "turn_id": ready.turn_id}
 
 
-@asynccontextmanager
-async def _flow_for(turn: Turn, flow: UnifiedFlow) -> AsyncIterator[UnifiedFlow]:
+def _flow_for(flow: UnifiedFlow, turn: Turn) -> UnifiedFlow:
     """The service's own; another for a turn that somebody asked elsewhere with other settings."""
-    if turn.asked_with == flow.services.asked_with:
-        yield flow
-        return
-    async with await asyncio.to_thread(flow_of, turn, flow.services.home) as own:
-        yield own
+    suits = turn.asked_with == flow.services.asked_with
+    return flow if suits else flow_of(turn, flow.services.home)
