@@ -87,6 +87,11 @@ class MemoryStore:
                 scored.append(Memory(id=record.id, text=record.text, score=score))
         return sorted(scored, key=lambda memory: -memory.score)[:limit]
 
+    def newest(self, user_id: str, *, limit: int) -> list[Memory]:
+        """The last that were made, newest first."""
+        known = [Memory(id=record.id, text=record.text, score=1.0) for record in self.all(user_id)]
+        return known[::-1][:limit]
+
     def create(self, user_id: str, text: str, *, turn_id: int | None = None) -> Record:
         """What is remembered already, word by word, is not remembered twice.
 

@@ -63,7 +63,10 @@ def test_what_is_remembered_answers_a_question_about_the_person(home: Path, docs
         )
         return str(done.stdout)
 
+    assert "Nothing is remembered of you." in ask("What do you know about me?")
     ask("Remember that I use ROS 2 Humble.")
-    assert "I use ROS 2 Humble." in ask("Do I use ROS 2 Humble?")
-    assert "I use ROS 2 Humble." in ask("What ROS do I use?")
+    for asked in ("Do I use ROS 2 Humble?", "What ROS do I use?", "What do you know about me?"):
+        said = ask(asked)
+        assert "I use ROS 2 Humble." in said
+        assert "do not hold an answer" not in said
     assert "Humble" not in ask("What is a topic?")

@@ -7,6 +7,7 @@ import pytest
 from unified_flow.models.embedded.requests import (
     asked_of_pages,
     asks_of_the_asker,
+    asks_what_is_remembered,
     pages_to_read,
     to_remember,
 )
@@ -73,3 +74,19 @@ def test_what_is_asked_of_the_pages(query: str, asked: str) -> None:
 )
 def test_what_is_asked_about_the_person_who_asks(query: str, of_the_asker: bool) -> None:
     assert asks_of_the_asker(query) is of_the_asker
+
+
+@pytest.mark.parametrize(
+    ("query", "of_all"),
+    [
+        ("What do you know about me?", True),
+        ("Do you remember anything about me?", False),
+        ("What do you remember of me", True),
+        ("Vad vet du om mig?", True),
+        ("Que savez-vous de moi ?", True),
+        ("你记得我什么？", True),
+        ("What do you know about topics?", False),
+    ],
+)
+def test_what_is_asked_of_all_that_is_remembered(query: str, of_all: bool) -> None:
+    assert asks_what_is_remembered(query) is of_all

@@ -10,10 +10,15 @@ from unified_flow.models.embedded.passages import SEARCHES, passages_of
 from unified_flow.models.embedded.phrases import Phrases, phrases_of
 from unified_flow.models.embedded.plan import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, Found, quotes_for, shown
-from unified_flow.models.embedded.requests import RESEARCH, asked_of_pages
+from unified_flow.models.embedded.requests import (
+    RESEARCH,
+    asked_of_pages,
+    asks_what_is_remembered,
+)
 from unified_flow.models.embedded.tool_calls import call_language
 from unified_flow.retrieval import source_of
 from unified_flow.text import language_of
+from unified_flow.tool_names import MEMORY_QUERY
 from unified_flow.tools.builtin.calculate import NAME as CALCULATE
 from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
@@ -38,8 +43,19 @@ def extract(query: str, sections: Sections) -> Draft:
         if (draft := _from_tool(result, phrases)) is not None
     ]
     if any(result.tool in SEARCHES for result in sections.coordinator):
-        answered.append(_from_search(query, sections, phrases))
+        found = _from_search(query, sections, phrases)
+        if not (found.abstained and _is_remembered(sections)):
+            answered.append(found)
+    elif asks_what_is_remembered(query):
+        answered = answered or [_talk(phrases.nothing_remembered)]
     return _joined(answered) if answered else _abstained(phrases.nothing)
+
+
+def _is_remembered(sections: Sections) -> bool:
+    """Whether a memory answers, and no other part of the question is left open."""
+    plan = sections.planner
+    single = plan is None or len(plan.goals) < 2
+    return single and any(r.tool == MEMORY_QUERY and r.claims for r in sections.coordinator)
 
 
 def _talk(text: str) -> Draft:

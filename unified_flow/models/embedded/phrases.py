@@ -11,6 +11,7 @@ class Phrases:
     quotes: str
     nothing: str
     nothing_for: str  # {question}
+    nothing_remembered: str
     no_documents: str
     greeting: str
     thanks: str
@@ -35,6 +36,7 @@ _ENGLISH = Phrases(
     quotes="What the documents say, in their own words:",
     nothing="The documents do not hold an answer to this.",
     nothing_for="The documents do not hold an answer to: {question}",
+    nothing_remembered="Nothing is remembered of you.",
     no_documents="There are no documents to search, so this cannot be answered.",
     greeting="Hello. Ask me something about your documents.",
     thanks="You are welcome.",
@@ -54,6 +56,7 @@ _SWEDISH = Phrases(
     quotes="Så här står det i dokumenten:",
     nothing="Dokumenten har inget svar på detta.",
     nothing_for="Dokumenten har inget svar på: {question}",
+    nothing_remembered="Det finns inget sparat om dig.",
     no_documents="Det finns inga dokument att söka i, så detta kan inte besvaras.",
     greeting="Hej. Fråga mig något om dina dokument.",
     thanks="Varsågod.",
@@ -73,6 +76,7 @@ _FRENCH = Phrases(
     quotes="Ce que disent les documents, mot pour mot :",
     nothing="Les documents ne contiennent pas de réponse à cette question.",
     nothing_for="Les documents ne contiennent pas de réponse à : {question}",
+    nothing_remembered="Rien n'est retenu à votre sujet.",
     no_documents="Il n'y a aucun document à consulter : impossible de répondre.",
     greeting="Bonjour. Posez-moi une question sur vos documents.",
     thanks="Je vous en prie.",
@@ -92,6 +96,7 @@ _CHINESE = Phrases(
     quotes="文档中的原文：",
     nothing="文档中没有这个问题的答案。",
     nothing_for="文档中没有这个问题的答案：{question}",
+    nothing_remembered="没有记住任何关于您的内容。",
     no_documents="没有可以检索的文档，因此无法回答。",
     greeting="你好。请提出一个关于您的文档的问题。",
     thanks="不客气。",

@@ -14,6 +14,7 @@ from unified_flow.models.embedded.requests import (
     REMEMBER,
     RESEARCH,
     asks_of_the_asker,
+    asks_what_is_remembered,
     pages_to_read,
     to_remember,
 )
@@ -21,6 +22,7 @@ from unified_flow.models.embedded.tool_calls import tool_call
 from unified_flow.text import language_of, terms, words
 from unified_flow.tool_names import MEMORY_QUERY
 from unified_flow.tools.builtin.calculate import NAME as CALCULATE
+from unified_flow.tools.builtin.memory_tools import ALL
 from unified_flow.turns.results import Goal, Plan, ToolRequest, ToolResult
 from unified_flow.turns.sections import Sections
 
@@ -117,6 +119,8 @@ def _is_remembered(asked: str, sections: Sections) -> bool:
 def _in_plain_words(query: str, tools: set[str]) -> ToolRequest | None:
     if REMEMBER in tools and (text := to_remember(query)) is not None:
         return ToolRequest(tool=REMEMBER, args={"text": text}, goal_id="g1")
+    if MEMORY_QUERY in tools and asks_what_is_remembered(query):
+        return ToolRequest(tool=MEMORY_QUERY, args={"query": ALL}, goal_id="g1")
     if RESEARCH in tools and (found := pages_to_read(query)) is not None:
         urls, question = found
         args: dict[str, object] = {"urls": urls}

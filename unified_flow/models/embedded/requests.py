@@ -30,6 +30,13 @@ _ASKER = re.compile(
     r"|\b(?:min|mitt|mina)\b|\b(?:ai|suis)-je\b|\b(?:mon|ma|mes)\b",
     re.IGNORECASE,
 )
+_REMEMBERED = re.compile(
+    r"\W*(?:(?:what|anything)\b.*\byou\s+(?:know|remember|recall)\b.*\b(?:about|of)\s+me"
+    r"|vad\s+(?:vet|minns|kommer)\s+du\b.*\bom\s+mig"
+    r"|(?:que|qu['’]est-ce\s+que)\b.*\b(?:sais|savez|souvien[st]|souvenez)\b.*\b(?:de|sur)\s+moi"  # noqa: RUF001
+    r"|你(?:知道|记得)我(?:的)?(?:什么|哪些))\W*\Z",
+    re.IGNORECASE,
+)
 _HOW = re.compile(r"\W*(?:how|hur|comment)\b", re.IGNORECASE)
 
 
@@ -48,6 +55,11 @@ def asks_of_the_asker(question: str) -> bool:
     return bool(_ASKER.search(question)) and not _HOW.match(question)
 
 
+def asks_what_is_remembered(question: str) -> bool:
+    """Whether it asks for all that is known of the person who asks."""
+    return bool(_REMEMBERED.match(question))
+
+
 def asked_of_pages(question: str) -> str:
     """The question as it is put to the pages that it names, else as it is."""
     found = pages_to_read(question)
@@ -59,6 +71,7 @@ __all__ = [
     "RESEARCH",
     "asked_of_pages",
     "asks_of_the_asker",
+    "asks_what_is_remembered",
     "pages_to_read",
     "to_remember",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 
 from pydantic import Field
 
@@ -14,6 +15,7 @@ from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.caller import calling
 from unified_flow.turns.results import Claim
 
+ALL = "*"
 CREATE, QUERY, UPDATE = MEMORY_CREATE, MEMORY_QUERY, MEMORY_UPDATE
 
 
@@ -26,7 +28,9 @@ class CreateArguments(Arguments):
 
 
 class QueryArguments(Arguments):
-    query: str = Field(min_length=1, max_length=2000, description="what to look for, in words")
+    query: str = Field(
+        min_length=1, max_length=2000, description="what to look for, in words; * for all"
+    )
     limit: int = Field(default=5, ge=1, le=50, description="how many memories at most")
 
 
@@ -48,9 +52,8 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
         return _output(made.id, made.text)
 
     async def query(args: QueryArguments) -> ToolOutput:
-        found = await asyncio.to_thread(
-            store.search, calling().user_id, args.query, limit=args.limit
-        )
+        look = store.newest if args.query == ALL else partial(store.search, text=args.query)
+        found = await asyncio.to_thread(look, calling().user_id, limit=args.limit)
         return ToolOutput(
             {"query": args.query, "memories": [memory.model_dump() for memory in found]},
             [Claim(claim=m.text, confidence=m.score, source=_source(m.id)) for m in found],
