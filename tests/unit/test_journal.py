@@ -11,7 +11,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unified_flow.errors import RetrievalError
+from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.blobs import UNFINISHED
 from unified_flow.turns.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
 from unified_flow.turns.journal import NAME, POINTER, Journal, digest, read
@@ -245,12 +245,12 @@ def test_a_child_neither_writes_nor_keeps_its_parent_s_journal(tmp_path: Path) -
 
 def test_a_look_at_a_turn_keeps_nobody_from_it(tmp_path: Path) -> None:
     _write(tmp_path, STARTED)
-    looking = os.open(tmp_path / NAME, os.O_RDONLY)
+    path = tmp_path / NAME
+    looking = os.open(path, os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)
-    end = threading.Timer(0.03, os.close, (looking,))
-    end.start()
-    Journal(tmp_path, create=False).close()
-    end.join()
+    with path.open("rb+") as journal:
+        turn_lock.take(journal.fileno(), path, pause=lambda seconds: os.close(looking))
+        assert turn_lock.is_held(path)
 
 
 def test_a_turn_that_is_gone_is_not_created_by_going_on_with_it(tmp_path: Path) -> None:

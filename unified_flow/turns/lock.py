@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 # A look at a turn takes its lock for a moment; whoever runs it keeps it for long.
@@ -12,10 +13,10 @@ TRIES = 5
 PAUSE_S = 0.02
 
 
-def take(descriptor: int, path: Path) -> None:
+def take(descriptor: int, path: Path, *, pause: Callable[[float], None] = time.sleep) -> None:
     """Take the lock of the turn whose journal, `path`, is open as `descriptor`.
 
-    Waits for at most 80 ms. Raises BlockingIOError if somebody runs the turn, and
+    Waits for at most 80 ms, with `pause`. Raises BlockingIOError if somebody runs the turn, and
     FileNotFoundError if it was removed between the opening and the lock.
     """
     for left in reversed(range(TRIES)):
@@ -25,7 +26,7 @@ def take(descriptor: int, path: Path) -> None:
         except BlockingIOError:
             if not left:
                 raise
-            time.sleep(PAUSE_S)
+            pause(PAUSE_S)
     if not os.path.samestat(path.stat(), os.fstat(descriptor)):
         raise FileNotFoundError(2, "it was replaced", str(path))
 
