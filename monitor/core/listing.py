@@ -35,9 +35,9 @@ OPEN_COLUMNS = (
 HISTORY_COLUMNS = (
     Column("", 1),
     Column("CLOSED", 6, right=True),
-    Column("ENTRY", 6, from_width=70),
+    Column("ENTRY", 6, from_width=58),
     Column("SEV", 4),
-    Column("PHASE", 16, least=8, from_width=58),
+    Column("PHASE", 16, least=8, from_width=70),
     Column("ERROR", 0),
     Column("NOTE", 40, least=16),
 )

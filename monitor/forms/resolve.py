@@ -6,6 +6,8 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from interventions.entry import Entry
+from interventions.putting.admission import ESCALATION
+from interventions.putting.occurrences import stands_at
 from interventions.view.plaintext import one_line
 from monitor.core.changes import VIA, Change, InputError
 from monitor.forms.form import Form
@@ -17,9 +19,11 @@ class ResolveForm(Form):
     AUTO_FOCUS = "#note"
 
     def remarks_before(self) -> list[str]:
+        asked = any(stands_at(entry)["type"] == ESCALATION for entry in self.entries)
         earlier = {one_line(e["regression_note"]) for e in self.entries if e.get("regression_note")}
         return [
             *super().remarks_before(),
+            *(["a question: its turn does not go on by this; t answers it"] if asked else []),
             *(f"resolved before: {note}" for note in sorted(earlier)),
         ]
 

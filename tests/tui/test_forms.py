@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import Button
 
 from interventions import InterventionQueue
-from interventions.entry import is_snoozed
+from interventions.entry import is_snoozed, short_id
 from interventions.home import lock_file
 from interventions.retry import turns
 from interventions.timestamps import from_text, utc_now
@@ -64,6 +64,21 @@ async def test_a_regression_shows_the_earlier_note(queue: InterventionQueue, mon
         await until(pilot, lambda: "resolved before: restarted the index" in text(pilot))
         await pilot.press("escape", "enter")
         await until(pilot, lambda: "Known fixes" in text(pilot))
+
+
+async def test_a_question_that_is_resolved_has_not_answered_its_turn(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    asked = put(queue, type="escalation", error_message="which colour?")
+    async with monitor().run_test(size=(60, 20)) as pilot:
+        await pilot.press("r")
+        await until(pilot, lambda: "its turn does not go on by this" in text(pilot))
+        await paste(pilot, "blue")
+        await pilot.press("enter")
+        await _back(pilot)
+        await pilot.press("2")
+        # Also where there is little room, what is closed has a name for the commands.
+        await until(pilot, lambda: "ENTRY" in text(pilot) and short_id(asked) in text(pilot))
 
 
 async def test_dismiss_is_never_confirmed_by_the_key_that_opened_it(
