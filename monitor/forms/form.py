@@ -6,7 +6,7 @@ refused when somebody else was first (compare and swap on the entry's version).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -24,6 +24,17 @@ from interventions.putting.occurrences import stands_at
 from interventions.queue import InterventionQueue
 from interventions.view.plaintext import one_line
 from monitor.core.changes import Change, InputError, Outcome, apply, look_again
+from monitor.core.form_state import (
+    Closed,
+    Editing,
+    Refused,
+    State,
+    begin,
+    came,
+    cancel,
+    done,
+    stopping,
+)
 from monitor.keys import key
 from monitor.widgets.key_bar import KeyBar
 
@@ -61,14 +72,10 @@ class Form(ModalScreen[Outcome | None]):
         self.queue = queue
         self.entries = list(targets)
         self.remark = remark
+        self.when_over: Callable[[Outcome | None], None] = lambda outcome: None
         self.when_left: Callable[[Outcome], None] = lambda outcome: None
         self.remarks: list[str] = []
-        self._done: tuple[Entry, ...] = ()
-        self._newer: dict[str, Entry] = {}
-        self._working = False
-        self._refused = False
-        self._stopping = False
-        self._left = False
+        self.state: State = Editing()
         self._focused: Widget | None = None
 
     @property
@@ -130,79 +137,86 @@ class Form(ModalScreen[Outcome | None]):
         self.tell_which()
 
     def action_submit(self) -> None:
-        if self._working:
+        if not isinstance(self.state, Editing | Refused):
             return
         try:
             change = self.change()
         except InputError as error:
             self.say(str(error))
             return
-        self._begin()
+        self.begin(self.state)
         self._apply(change)
 
     def action_go_on(self) -> None:
         """With what somebody else has made of them, which the form has told."""
-        self.entries = [self._newer.get(entry["id"], entry) for entry in self.entries]
-        self._newer = {}
-        self.action_submit()
+        if isinstance(self.state, Refused):
+            newer = self.state.newer
+            self.entries = [newer.get(entry["id"], entry) for entry in self.entries]
+            self.action_submit()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return bool(self._newer) if action == "go_on" else True
+        if action == "go_on":
+            return isinstance(self.state, Refused) and bool(self.state.newer)
+        return True
 
     @work(thread=True, group="apply")
     def _apply(self, change: Change) -> None:
         app, total = self.monitor, len(self.entries)
 
         def go_on(tried: int) -> bool:
-            if total > 1 and not self._stopping:
+            if total > 1 and not stopping(self.state):
                 app.call_from_thread(self.say, f"working ... {tried}/{total}")
-            return not self._stopping
+            return not stopping(self.state)
 
         outcome = apply(self.DONE, self.entries, change, go_on=go_on)
         app.call_from_thread(self._came, look_again(self.queue, outcome, app.clock()))
 
     def _came(self, outcome: Outcome) -> None:
         outcome = replace(outcome, remarks=tuple(self.remarks))
-        self.monitor.working -= 1
-        if self._left:
-            self.when_left(outcome)
+        newer = {one.entry["id"]: one.now for one in outcome.refused if one.now is not None}
+        well = not outcome.refused and not outcome.left
+        if not self.stays(outcome, well=well, newer=newer):
             return
-        self._end()
-        self._done += outcome.done
-        if not outcome.refused and not outcome.left:
-            self.dismiss(self._what_was_done())
-            return
-        self._refused = True
         # What was done is done; the form now stands for the rest.
         self.entries = [*(refused.entry for refused in outcome.refused), *outcome.left]
-        self._newer = {one.entry["id"]: one.now for one in outcome.refused if one.now is not None}
-        lines = [f"{self.DONE} {len(self._done)}"] if self._done else []
+        so_far = done(self.state)
+        lines = [f"{self.DONE} {len(so_far)}"] if so_far else []
         lines += [*self.remarks, *outcome.why_not(_MOST_TOLD)]
-        if self._newer:
+        if newer:
             lines.append("ctrl+o goes on all the same")
         self.query_one("#form", Vertical).border_title = self.title_text()
         self.tell_which()
         self.refresh_bindings()
         self.say("\n".join(lines))
 
-    def _begin(self) -> None:
+    def begin(self, state: Editing | Refused) -> None:
         """What is typed from here on would not count, so nothing can be."""
-        self._working, self._stopping = True, False
+        self.state = begin(state)
         self.monitor.working += 1
         self._focused = self.focused
         for field in self.query(Input):
             field.disabled = True
         self.say("working ...")
 
-    def _end(self) -> None:
-        self._working = False
+    def stays(
+        self, outcome: Outcome, *, well: bool, newer: Mapping[str, Entry] | None = None
+    ) -> bool:
+        """The work is over: whether the form is still there, for what is to be read in it."""
+        self.monitor.working -= 1
+        if isinstance(self.state, Closed):
+            self.when_left(outcome)
+            return False
+        self.state = came(self.state, outcome.done, well=well, newer=newer or {})
         for field in self.query(Input):
             field.disabled = False
         self.set_focus(self._focused)
+        if isinstance(self.state, Closed):
+            self.dismiss(self._what_was_done())
+        return isinstance(self.state, Refused)
 
     def saw(self, entries: Sequence[Entry]) -> None:
         """The queue changed while the form is open."""
-        if self._working or self._done or self._refused:  # what was refused says more
+        if not isinstance(self.state, Editing):  # what was refused says more
             return
         moment = self.monitor.clock()
         now = {entry["id"]: entry for entry in entries}
@@ -233,15 +247,16 @@ class Form(ModalScreen[Outcome | None]):
 
     def action_cancel(self) -> None:
         """While it works: begin no further one; once more: leave it to end by itself."""
-        if self._working and not self._stopping:
-            self._stopping = True
-            self.say("no further one is begun; esc again leaves this to end by itself")
+        if isinstance(self.state, Closed):
             return
-        self._left = self._working
-        self.dismiss(self._what_was_done() if self._done else None)
+        self.state = cancel(self.state)
+        if isinstance(self.state, Closed):
+            self.dismiss(self._what_was_done() if self.state.done else None)
+        else:
+            self.say("no further one is begun; esc again leaves this to end by itself")
 
     def _what_was_done(self) -> Outcome:
-        return Outcome(self.DONE, self._done, remarks=tuple(self.remarks))
+        return Outcome(self.DONE, done(self.state), remarks=tuple(self.remarks))
 
     @on(Button.Pressed, "#cancel")
     def _cancel_pressed(self) -> None:

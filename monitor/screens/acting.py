@@ -118,8 +118,8 @@ class ActingScreen(Screen[None]):
         fitting = [entry for entry in self.targets() if is_open(entry) is want_open]
         if queue is not None and fitting:
             opened = form(queue, fitting, self.remark())
-            opened.when_left = self._ended_alone
-            self.app.push_screen(opened, self._acted)
+            opened.when_over, opened.when_left = self._acted, self._ended_alone
+            self.app.push_screen(opened, opened.when_over)
 
     def _ended_alone(self, outcome: Outcome) -> None:
         """What a form was left with has come to its end."""

@@ -85,7 +85,7 @@ async def test_the_phases_are_seen_as_they_run_and_the_rest_can_be_left(
         await until(pilot, lambda: "✓ ✓ ✓ ✓ · ▸ · ·  synthesis" in text(pilot))
         assert f"0 of {TURNS} turns" in text(pilot)
         await pilot.press("escape")
-        assert top(pilot) == "RetryForm"
+        assert top(pilot) == "RetryAllForm"
         go_on.set()
         await until(pilot, lambda: "passed 1, failed 0, skipped 3" in problem(pilot))
         assert "3 skipped: it was interrupted" in problem(pilot)
