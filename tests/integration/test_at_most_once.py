@@ -20,7 +20,7 @@ from tests.integration import test_resume
 from tests.integration.test_resume import BROKEN, ask, resume
 from unified_flow import errors
 from unified_flow.flow import UnifiedFlow
-from unified_flow.policies import Action, Bounds, Failure, Retry, Stop
+from unified_flow.policies import Bounds, Failure, Retry, Stop
 from unified_flow.resuming.errors import NotResumableError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.results import Plan, ToolRequest
@@ -136,8 +136,11 @@ def test_a_policy_that_tries_again_does_not_repeat_a_write(home: Path, tmp_path:
         name = "again"
         bounds = Bounds()
 
-        def decide(self, failure: Failure) -> Action:
-            return Retry(0.0) if failure.attempt < 3 else Stop("silence")
+        def again(self, failure: Failure) -> Retry | None:
+            return Retry(0.0) if failure.attempt < 3 else None
+
+        def ends(self, failure: Failure) -> Stop:
+            return Stop("silence")
 
     written = tmp_path / "written"
     flow = make(home, None, planner=WRITE, tools=[writer(written, OSError("no reply"))])

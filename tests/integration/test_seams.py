@@ -26,7 +26,7 @@ from tests.servers.model_server import ModelServer
 from unified_flow.errors import ConfigError, PhaseError, QueueFullError, ReflectionError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
-from unified_flow.policies import UNBOUNDED, Action, Failure, Retry, Stop
+from unified_flow.policies import UNBOUNDED, Failure, Retry, Stop
 from unified_flow.recipe import PACKAGED
 from unified_flow.turns import journal
 from unified_flow.turns.events import AnyEvent, PhaseCompleted
@@ -84,8 +84,11 @@ class Stubborn:
     name = "fail_fast"
     bounds = UNBOUNDED
 
-    def decide(self, failure: Failure) -> Action:
-        return Retry(after_s=0.0) if failure.attempt < 2 else Stop("halt")
+    def again(self, failure: Failure) -> Retry | None:
+        return Retry(after_s=0.0) if failure.attempt < 2 else None
+
+    def ends(self, failure: Failure) -> Stop:
+        return Stop("halt")
 
 
 @pytest.mark.parametrize("failures", [1, 2])
