@@ -265,13 +265,16 @@ def test_what_other_turns_wait_for_is_not_given_up_with_one_of_them(home: Path, 
 def test_a_turn_that_cannot_be_read_can_be_given_up(home: Path, docs: Path) -> None:
     ask(home, docs, synthesis=DOWN)
     path = TurnArchive.of(home).folders.path(1) / NAME
-    path.write_bytes(path.read_bytes().replace(b"reflection", b"reflectiom"))
+    path.write_bytes(path.read_bytes().replace(b"PROCEED", b"PROCEEC"))
     refused = cli(home, "unified_flow", "resume", "1", code=2)
     assert "its checksum differs" in refused.stderr
     cli(home, "unified_flow", "turns", "abandon", "1")
     (entry,) = open_entries(home)
     assert "turn 1 was abandoned" in entry["superseded"]
     cli(home, "unified_flow", "turns", "abandon", "1", code=1)
+    # By its request id it is found all the same, which stands in the line that is whole.
+    shown = cli(home, "unified_flow", "turns", "show", entry["request_id"], code=1).stderr
+    assert "its checksum differs" in shown
     path.write_bytes(b"")
     emptied = cli(home, "unified_flow", "turns", "show", "1", code=3).stderr
     assert "turn 1 was never begun: there is nothing in its journal" in emptied

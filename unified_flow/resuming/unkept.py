@@ -7,7 +7,6 @@ and then what is still needed.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import shutil
 from collections.abc import Callable
@@ -18,7 +17,8 @@ from typing import Any
 from interventions import InterventionQueue
 from interventions.entry import turns_needed
 from interventions.errors import QueueError
-from unified_flow.turns.journal import NAME
+from unified_flow.errors import RetrievalError
+from unified_flow.turns.journal import NAME, begun
 from unified_flow.turns.lock import is_held
 from unified_flow.turns.turn_folders import TurnFolders
 
@@ -93,7 +93,7 @@ def unkept(folders: TurnFolders) -> set[int]:
 
 
 def _is_kept(folders: TurnFolders, turn_id: int) -> bool:
-    with suppress(OSError, ValueError), (folders.path(turn_id) / NAME).open("rb") as journal:
-        started = json.loads(journal.readline())
-        return not isinstance(started, dict) or started.get("persist", True) is not False
+    with suppress(FileNotFoundError, RetrievalError):
+        began = begun(folders.path(turn_id))
+        return began is None or began.persist
     return True

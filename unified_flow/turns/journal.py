@@ -14,9 +14,10 @@ import json
 import logging
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
@@ -218,14 +219,33 @@ def read(folder: Path) -> Iterator[AnyEvent]:
     Raises FileNotFoundError without a journal, and RetrievalError (with file and line) for a
     line that is damaged or was changed; only the last line may be torn.
     """
-    path = folder / NAME
+    with _readable(folder / NAME) as journal:
+        *lines, _torn = journal.read().split(b"\n")
+    return _events(folder, lines)
+
+
+def begun(folder: Path) -> TurnStarted | None:
+    """How the turn in `folder` began, from the first line alone: None without a whole one, and if
+    it tells of something else. Raises as `read` does."""
+    with _readable(folder / NAME) as journal:
+        *lines, _torn = journal.readline().split(b"\n")
+    event = next(_events(folder, lines), None)
+    return event if isinstance(event, TurnStarted) else None
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[BinaryIO]:
     try:
-        *lines, _torn = path.read_bytes().split(b"\n")
+        with path.open("rb") as journal:
+            yield journal
     except FileNotFoundError:
         raise
     except OSError as exc:
         raise RetrievalError(f"{path} cannot be read: {exc.strerror}") from exc
-    summed = False
+
+
+def _events(folder: Path, lines: Iterable[bytes]) -> Iterator[AnyEvent]:
+    path, summed = folder / NAME, False
     for number, line in enumerate(lines, 1):
         try:
             check_sum(line, needed=summed)
