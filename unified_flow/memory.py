@@ -24,8 +24,8 @@ from interventions.home import (
     state_folder,
 )
 from interventions.secrets.forms import scrub
+from interventions.secrets.said import says_a_secret
 from unified_flow.errors import InputError, RetrievalError
-from unified_flow.secret_said import says_a_secret
 from unified_flow.text import terms
 from unified_flow.turns.results import Memory
 

@@ -6,6 +6,7 @@ import re
 
 from interventions.secrets.issued_tokens import MASK, mask_keys_and_addresses, mask_tokens
 from interventions.secrets.keys import Name, hides, read_name
+from interventions.secrets.said import mask_said
 
 _MASK_START = MASK[:-1]
 
@@ -137,7 +138,7 @@ def scrub(text: str) -> str:
             text = _RECORD.sub(_mask_record, text)
     if "=" in text or ":" in text or "%" in text:
         text = _mask_assignments(text)
-    return text
+    return mask_said(text, lowered)
 
 
 def _mask_value(match: re.Match[str]) -> str:

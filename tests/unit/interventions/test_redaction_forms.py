@@ -32,6 +32,10 @@ TEXTS = [
     f'"password": "{"h" * 3000}{CORE}"',
     f"x Cookie: a={CORE}; b={CORE} more",
     f"{{b'authorization': b'Basic {CORE}'}}",
+    f"Remember that my password is {CORE}",
+    f"The wifi password is {CORE}!",
+    f'{{"text": "my router password is {CORE}"}}',
+    f"Mitt lösenord är {CORE}.",
 ]
 STAYS = [
     "session_id=abc123",
@@ -46,6 +50,9 @@ STAYS = [
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA",
     '"tokens": [1, 2, 3]',
     "the --password option is required",
+    "my password is wrong, and the token is passed on",
+    "The key is an API key of 32 characters; the token is 4096 bytes",
+    "GPIO pin 1234",
     "docker run -u 1000:1000 x",
 ]
 
@@ -70,6 +77,20 @@ def test_a_secret_form_goes(text: str) -> None:
     once = redact_text(text)
     assert CORE not in once
     assert redact_text(once) == once
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("my password is swordfish.", "my password is [redacted]."),
+        ('the password to our VPN is "swordfish"', 'the password to our VPN is "[redacted]"'),
+        ('{\\"a\\": \\"my pin is 4711\\"}', '{\\"a\\": \\"my pin is [redacted]\\"}'),
+        ("the pin code 4711 opens it", "the pin code [redacted] opens it"),
+    ],
+)
+def test_a_secret_goes_as_people_say_it(text: str, clean: str) -> None:
+    assert redact_text(text) == clean
+    assert redact_text(clean) == clean
 
 
 @pytest.mark.parametrize("text", STAYS)
