@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from interventions.secrets.redaction import redact_text
-from unified_flow.errors import (
-    InputError,
-    PhaseError,
-    QueueFullError,
-    wire_name,
-)
+from unified_flow.errors import PhaseError, wire_name
 from unified_flow.failures.messages import safe_message
-from unified_flow.failures.report import tell_outside_a_phase
-from unified_flow.policies.silent import silences
+from unified_flow.failures.outcome import outcome_of
+from unified_flow.failures.report import heard
 from unified_flow.question import new_request_id
 from unified_flow.services import Services
 from unified_flow.shown import shown
@@ -35,12 +29,8 @@ async def handle(
     request_id = options.pop("request_id", None) or new_request_id()
     try:
         turn = await flow.process(session_id, message, request_id=request_id, **options)
-    except PhaseError as exc:
-        return _answer(exc.user_safe_message, request_id, exc, turn_id=exc.turn_id)
-    except InputError as exc:
-        return _answer(redact_text(str(exc)), request_id, exc)
     except Exception as exc:  # noqa: BLE001 - the document's last line: nothing else may pass
-        return await _unexpected(exc, session_id, request_id, flow.services)
+        return await _failed(exc, session_id, request_id, flow.services)
     answer = _answer(shown(turn.response or ""), request_id, turn_id=turn.turn_id)
     if not turn.should_respond:
         return answer | {
@@ -58,26 +48,24 @@ async def handle(
     return answer
 
 
-async def _unexpected(
-    exc: Exception, session_id: str, request_id: str, services: Services
+async def _failed(
+    error: Exception, session_id: str, request_id: str, services: Services
 ) -> dict[str, Any]:
-    """A failure of the flow itself, outside any phase."""
-    language = services.settings.language
-    if silences(services.policy, exc):
-        if not isinstance(exc, QueueFullError):
-            await asyncio.to_thread(tell_outside_a_phase, exc, session_id, request_id, services)
-        said = _answer("", request_id, exc)
-        return said | {"should_respond": False, "error_message": f"ERROR: {redact_text(str(exc))}"}
-    if isinstance(exc, QueueFullError):
-        # It says that a failure would find no room; putting it there would prove it right.
-        return _answer(safe_message("UNEXPECTED", told=False, language=language), request_id, exc)
-    admission = await asyncio.to_thread(tell_outside_a_phase, exc, session_id, request_id, services)
-    told = admission.intervention_id is not None
-    text = safe_message("UNEXPECTED", told=told, language=language)
-    return _answer(text, request_id, exc) | {
-        "phase": "unknown",
-        "intervention_id": admission.intervention_id,
-    }
+    outcome = outcome_of(error, services.policy)
+    intervention_id = await heard(error, outcome, session_id, request_id, services)
+    if outcome.silenced:
+        said = f"ERROR: {redact_text(str(error))}"
+        return _answer("", request_id, error) | {"should_respond": False, "error_message": said}
+    if isinstance(error, PhaseError):
+        return _answer(error.user_safe_message, request_id, error, turn_id=error.turn_id)
+    if outcome.answer == "refused":
+        return _answer(redact_text(str(error)), request_id, error)
+    told = intervention_id is not None
+    text = safe_message("UNEXPECTED", told=told, language=services.settings.language)
+    answer = _answer(text, request_id, error)
+    if outcome.unheard:
+        answer |= {"phase": "unknown", "intervention_id": intervention_id}
+    return answer
 
 
 def _answer(

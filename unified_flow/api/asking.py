@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +16,11 @@ from unified_flow.api.ratelimit import Rate
 from unified_flow.api.running import unless_cancelled
 from unified_flow.api.sources import Source, source_of_passage
 from unified_flow.api.trace import Followed, with_trace
-from unified_flow.errors import InputError, NoTurnError, PhaseError, QueueFullError
-from unified_flow.failures.report import tell_outside_a_phase
+from unified_flow.errors import PhaseError
+from unified_flow.failures.outcome import Outcome, outcome_of
+from unified_flow.failures.report import heard
 from unified_flow.flow import UnifiedFlow
-from unified_flow.policies.silent import silences
+from unified_flow.services import Services
 from unified_flow.turns.events import ModelCalled, Observed
 from unified_flow.turns.results import PriorTurn
 
@@ -86,10 +86,14 @@ async def ask(
         turn = await unless_cancelled(work)
         answer = answer_of(turn, question.session_id, facts.language, traced=traced)
     except Exception as exc:
-        problem = await problem_of(exc, flow, question, facts)
-        if silences(flow.services.policy, exc):
+        services = flow.services
+        outcome = outcome_of(exc, services.policy, chosen=ASKED_BY_CLIENT)
+        asked_in = question.session_id or "http"
+        intervention_id = await heard(exc, outcome, asked_in, facts.request_id, services)
+        problem = _problem_of(exc, outcome, intervention_id, services)
+        if outcome.silenced:
             note(problem, facts)
-            return nothing(facts.request_id, question.session_id, flow.services.policy.name)
+            return nothing(facts.request_id, question.session_id, services.policy.name)
         if traced:
             problem = with_trace(problem, followed.turn, exc, facts.language)
         raise ProblemError(problem) from exc
@@ -97,26 +101,17 @@ async def ask(
     return answer
 
 
-async def problem_of(
-    error: Exception, flow: UnifiedFlow, question: Question, facts: Facts
+def _problem_of(
+    error: Exception, outcome: Outcome, intervention_id: str | None, services: Services
 ) -> Problem:
-    """What the client is told. A failure that no phase has reported reaches a person here."""
-    services = flow.services
-    settings = services.settings
-    asked = isinstance(error, InputError) and error.field in ASKED_BY_CLIENT
-    if isinstance(error, PhaseError | QueueFullError) or asked:
-        return problems.of_error(
-            error,
-            collection=settings.collection,
-            rate=Rate.parse(settings.serve.rate_limit),
-            sources=[source.model_dump(mode="json") for source in _sources(error)],
-        )
-    admission = await asyncio.to_thread(
-        tell_outside_a_phase, error, question.session_id or "http", facts.request_id, services
+    return problems.of_error(
+        error,
+        outcome,
+        intervention_id,
+        collection=services.settings.collection,
+        rate=Rate.parse(services.settings.serve.rate_limit),
+        sources=[source.model_dump(mode="json") for source in _sources(error)],
     )
-    if isinstance(error, NoTurnError):
-        return problems.unavailable(admission.intervention_id)
-    return problems.unexpected(admission.intervention_id)
 
 
 def _sources(error: Exception) -> list[Source]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,11 @@ import httpx
 from interventions import Admission, InterventionRequest
 from interventions.errors import QueueError
 from interventions.secrets.redaction import redact_text
-from unified_flow.errors import LimitReachedError, LoopLimitError
+from unified_flow.errors import LimitReachedError, LoopLimitError, PhaseError
 from unified_flow.failures.classify import classify
 from unified_flow.failures.evidence import recipe_and_model, turn_context
 from unified_flow.failures.messages import safe_message
+from unified_flow.failures.outcome import Outcome
 from unified_flow.phases import BY_NAME
 from unified_flow.policies import Failure
 from unified_flow.resuming.settling import Word, settle
@@ -151,6 +153,19 @@ def _close_what_was_passed(failure: Failure, turn: Turn, services: Services) -> 
         settle(turn, services.queue, archive, word, outcome=f"failed in {failure.phase}")
     except QueueError as exc:
         logger.critical("%s could not be resolved: %s", retry.intervention_id, exc)
+
+
+async def heard(
+    error: Exception, outcome: Outcome, session_id: str, request_id: str, services: Services
+) -> str | None:
+    """The intervention under which a person hears of the error; None if there is none, or if what
+    went wrong is the caller's to mend."""
+    if isinstance(error, PhaseError):
+        return error.intervention_id
+    if not outcome.unheard:
+        return None
+    telling = asyncio.to_thread(tell_outside_a_phase, error, session_id, request_id, services)
+    return (await telling).intervention_id
 
 
 def tell_outside_a_phase(

@@ -7,8 +7,7 @@ nothing is said. A failed save costs nobody the answer, as under every policy.
 
 from __future__ import annotations
 
-from unified_flow.errors import InputError
-from unified_flow.policies import UNBOUNDED, Failure, Policy, Retry, Stop
+from unified_flow.policies import UNBOUNDED, Failure, Retry, Stop
 from unified_flow.policies.tries import again_after_s
 
 MAX_RETRIES = 3
@@ -28,11 +27,3 @@ class Silent:
 
     def ends(self, failure: Failure) -> Stop:
         return Stop("halt" if failure.phase == "save" else "silence")
-
-
-def silences(policy: Policy, error: Exception) -> bool:
-    """Whether the policy keeps what went wrong outside every phase from the user, as it keeps a
-    phase's failure. What the caller has to mend is no failure."""
-    if isinstance(error, InputError):
-        return False
-    return policy.ends(Failure.outside_a_phase(error)).answer == "silence"

@@ -17,9 +17,9 @@ from unified_flow.errors import (
     InputError,
     LimitReachedError,
     PhaseError,
-    QueueFullError,
 )
 from unified_flow.failures.messages import MESSAGES, Language
+from unified_flow.failures.outcome import Outcome
 from unified_flow.retrieval.roots import DEFAULT_COLLECTION
 
 Kind = Literal[
@@ -151,22 +151,28 @@ def unavailable(intervention_id: str | None = None) -> Problem:
 
 
 def of_error(
-    error: Exception, *, collection: str, rate: Rate | None, sources: list[dict[str, Any]]
+    error: Exception,
+    outcome: Outcome,
+    intervention_id: str | None,
+    *,
+    collection: str,
+    rate: Rate | None,
+    sources: list[dict[str, Any]],
 ) -> Problem:
-    """What a turn that raised `error` means to its client.
+    """How HTTP says the outcome of a turn that raised `error`.
 
     `rate` is the service's own limit, which the ADR's text names; `sources` are what the turn had
     retrieved, for the ADR's fallback.
     """
     if isinstance(error, PhaseError):
-        if error.answer == "degrade":
+        if outcome.answer == "degraded":
             return _degraded(error, collection, rate, sources)
         return _halted(error, collection)
-    if isinstance(error, InputError):
+    if isinstance(error, InputError) and outcome.answer == "refused":
         return invalid(error.reason, field_name=error.field)
-    if isinstance(error, QueueFullError):
-        return unavailable()
-    return unexpected()
+    if outcome.answer == "unavailable":
+        return unavailable(intervention_id)
+    return unexpected(intervention_id)
 
 
 def _halted(error: PhaseError, collection: str) -> Problem:
