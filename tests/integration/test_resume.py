@@ -32,9 +32,10 @@ from unified_flow import errors
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
-from unified_flow.resuming.errors import NoSuchTurnError, NotResumableError, TurnBusyError
+from unified_flow.resuming.errors import NotResumableError, TurnBusyError
 from unified_flow.resuming.run import Resumed, Resumption, resume_turn
 from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.errors import NoSuchTurnError
 from unified_flow.turns.events import TurnResumed
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.results import Reflection

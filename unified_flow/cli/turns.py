@@ -78,8 +78,8 @@ def show_turn(
     unified-flow turns show 12
     """
     with exits():
-        from unified_flow.resuming.errors import NoSuchTurnError
         from unified_flow.turns.archive import MAX_DIGITS, TurnArchive
+        from unified_flow.turns.errors import NoSuchTurnError
 
         archive = TurnArchive.of(home)
         found = archive.find(turn)

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from unified_flow.errors import RetrievalError
 from unified_flow.turns import results
+from unified_flow.turns.errors import JournalOrderError
 from unified_flow.turns.events import (
     AnyEvent,
     ModelCalled,
@@ -29,11 +29,12 @@ from unified_flow.turns.events import (
     TurnStarted,
 )
 from unified_flow.turns.folding import OUTPUT, apply
-from unified_flow.turns.journal import first_line, read
+from unified_flow.turns.read_back import naming, read_turn
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
 
 COORDINATOR = "coordinator"
+OF_A_VISIT = (ModelCalled, ToolStarted, ToolCompleted, PhaseCompleted)
 LIMIT_REACHED = "LimitReachedError"
 LIMIT = re.compile(r"(?P<loop>\w+) reached its limit of (?P<limit>\d{1,9}) ")
 
@@ -113,19 +114,15 @@ class Recording(Plain):
 
 
 def recorded(folder: Path) -> Recording:
-    """The recording of the turn in `folder`. Raises FileNotFoundError, and RetrievalError for
-    lines that are whole and that no turn can have written in this order."""
-    try:
-        return record(read(folder))
-    except (ValueError, LookupError, AssertionError, TypeError) as exc:
-        raise RetrievalError(
-            f"the turn in {folder} cannot be played: {first_line(exc)}",
-            hint="its journal is damaged; ask the question again",
-        ) from exc
+    """The recording of the turn in `folder`. Raises FileNotFoundError, and RetrievalError for a
+    journal that is damaged."""
+    _, events = read_turn(folder)
+    with naming(folder):
+        return record(events)
 
 
 def record(events: Iterable[AnyEvent]) -> Recording:
-    """The recording of a turn."""
+    """The recording of a turn. Raises JournalOrderError."""
     turn, asked = Turn(), ""
     visits, resumptions, edited = list[Visit](), list[Resumption](), False
     model_failed = False
@@ -133,11 +130,13 @@ def record(events: Iterable[AnyEvent]) -> Recording:
         if not isinstance(event, PhaseFailed | TurnAbandoned):
             model_failed = isinstance(event, ModelFailed)
         before, turn = turn, apply(turn, event)
+        if isinstance(event, OF_A_VISIT) and not visits:
+            raise JournalOrderError(event, before, "no phase had begun")
         match event:
             case TurnStarted():
                 asked = event.question
             case PhaseStarted():
-                visits.append(Visit(phase=event.phase, calls=_carried(turn)))
+                visits.append(Visit(phase=event.phase, calls=_carried(event, turn)))
             case ModelCalled():
                 reply = Reply(text=event.reply, request_digest=event.request_digest)
                 _add(visits, replies=(*visits[-1].replies, reply))
@@ -146,8 +145,10 @@ def record(events: Iterable[AnyEvent]) -> Recording:
                 call = Call(place=event.call, tool=event.tool, args=event.args, writes=writes)
                 _add_call(visits, call)
             case ToolCompleted():
-                (begun,) = (c for c in visits[-1].calls if c.place == event.call)
-                output = results.ToolResult.model_validate(event.output)
+                begun = next((c for c in visits[-1].calls if c.place == event.call), None)
+                if begun is None:
+                    raise JournalOrderError(event, before, "its call had not begun")
+                output = turn.tools_done[event.call]
                 _add_call(visits, begun.model_copy(update={"output": output}))
             case PhaseCompleted():
                 _add(visits, output=event.output, completed=True)
@@ -210,11 +211,13 @@ def _add_call(visits: list[Visit], call: Call) -> None:
     _add(visits, calls=tuple(sorted((*others, call), key=lambda each: each.place)))
 
 
-def _carried(turn: Turn) -> tuple[Call, ...]:
+def _carried(event: PhaseStarted, turn: Turn) -> tuple[Call, ...]:
     """Tool calls that a visit had done before it stopped; the next one does not do them again."""
     plan = turn.sections.planner
     if plan is None or turn.visits[-1].phase != COORDINATOR:
         return ()
+    if any(place >= len(plan.tool_requests) for place in turn.tools_done):
+        raise JournalOrderError(event, turn, "a tool answered what the plan does not ask for")
     asked = ((n, plan.tool_requests[n], done) for n, done in sorted(turn.tools_done.items()))
     return tuple(Call(place=n, tool=r.tool, args=r.args, output=done) for n, r, done in asked)
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from interventions.errors import ConflictError, NotFoundError, QueueError
-
-
-class NoSuchTurnError(NotFoundError):
-    pass
+from interventions.errors import ConflictError, QueueError
 
 
 class NotResumableError(QueueError):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from interventions.errors import AmbiguousIdError, ConflictError, NotFoundError
 from interventions.settings import queue_at
-from unified_flow.resuming.errors import NoSuchTurnError
 from unified_flow.turns.archive import MAX_DIGITS, TurnArchive
+from unified_flow.turns.errors import NoSuchTurnError
 
 
 def turn_named(home: Path, name: str) -> tuple[int, str | None]:

@@ -17,8 +17,8 @@ from unified_flow.resuming.settling import needed_by_others
 from unified_flow.resuming.taking import let_go_on, take_up
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import TurnAbandoned
-from unified_flow.turns.folding import fold
-from unified_flow.turns.journal import NAME, Journal, read
+from unified_flow.turns.journal import NAME, Journal
+from unified_flow.turns.read_back import read_turn
 from unified_flow.turns.runner import this_process
 from unified_flow.turns.turn import FINISHED, Turn
 from unified_flow.turns.turn_folders import TurnFolders
@@ -123,7 +123,7 @@ def prune(
             held = Journal(folder, create=False)
             try:
                 fresh = before is not None and not _is_old(folder, before)
-                if fresh or turn_id in keep() or not _finished(fold(read(folder))):
+                if fresh or turn_id in keep() or not _finished(read_turn(folder)[0]):
                     continue
                 folder.rename(_aside(folder))
                 if turn_id == newest:

@@ -10,12 +10,11 @@ from typing import Self
 
 from interventions.home import find_home, state_folder
 from unified_flow.errors import RetrievalError
-from unified_flow.resuming.errors import NoSuchTurnError
-from unified_flow.turns.events import TurnStarted
-from unified_flow.turns.folding import fold
-from unified_flow.turns.journal import NAME, begun, first_line, read
+from unified_flow.turns.errors import NoSuchTurnError
+from unified_flow.turns.journal import NAME, begun, read
 from unified_flow.turns.lock import is_held
 from unified_flow.turns.page import markdown
+from unified_flow.turns.read_back import damaged, read_turn
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.turn_folders import TurnFolders
 
@@ -33,27 +32,25 @@ class TurnArchive:
     def load(self, turn_id: int) -> Turn | None:
         """None if there is no such turn. Raises RetrievalError for a damaged journal.
 
-        A turn that seems to run, and that no process holds, is interrupted.
+        A turn that seems to run, and that no process holds, is interrupted. No lock is taken to
+        look at one that is done, or that has not begun: whoever begins it would find it taken.
         """
         folder = self.folders.path(turn_id)
         try:
             size = (folder / NAME).stat().st_size
-            turn = _read_back(folder)
+            turn, _ = read_turn(folder)
             if turn.status == "running" and turn.turn_id and not is_held(folder / NAME):
                 # It may have come to its end between the look at the journal and at its lock.
                 if (folder / NAME).stat().st_size != size:
-                    turn = _read_back(folder)
+                    turn, _ = read_turn(folder)
                 if turn.status == "running":
                     turn = turn.interrupted()
         except FileNotFoundError:
             return None
-        except RetrievalError:
-            raise
-        except (OSError, ValueError, LookupError, AssertionError, TypeError) as exc:
-            # Lines that are whole, and that no turn could have written in this order.
-            raise _damaged(folder, first_line(exc)) from exc
+        except OSError as exc:
+            raise damaged(folder, exc.strerror or str(exc)) from exc
         if turn.turn_id not in (0, turn_id):
-            raise _damaged(folder, f"it is the journal of turn {turn.turn_id}")
+            raise damaged(folder, f"it is the journal of turn {turn.turn_id}")
         return turn if turn.turn_id else None  # killed before its first line
 
     def require(self, turn_id: int) -> Turn:
@@ -125,19 +122,3 @@ class TurnArchive:
         """The turn for reading, from its journal: `context.md`, also of a turn that was killed,
         but without the secrets that the structure of an output tells."""
         return "".join(markdown(event, clean=True) for event in read(self.folders.path(turn_id)))
-
-
-def _read_back(folder: Path) -> Turn:
-    """No lock is taken to look at a turn that is done, or that has not begun: whoever begins it
-    would find it taken."""
-    events = list(read(folder))
-    if events and not isinstance(events[0], TurnStarted):
-        raise _damaged(folder, "its first line is missing")
-    return fold(events)
-
-
-def _damaged(folder: Path, reason: str) -> RetrievalError:
-    return RetrievalError(
-        f"the turn in {folder} cannot be read: {reason}",
-        hint="its journal is damaged; ask the question again",
-    )

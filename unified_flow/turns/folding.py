@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, TypeVar, assert_never
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from unified_flow.turns import results
+from unified_flow.turns.carrying import moved, taken_as_done
+from unified_flow.turns.errors import JournalOrderError
 from unified_flow.turns.events import (
     AnyEvent,
     GuardrailChecked,
@@ -45,6 +47,8 @@ from unified_flow.turns.turn import (
     cut_off,
 )
 
+Valid = TypeVar("Valid")
+
 OUTPUT: dict[str, TypeAdapter[Any]] = {
     "query_analyzer": TypeAdapter(results.QueryAnalysis),
     "reflection": TypeAdapter(results.Reflection),
@@ -61,11 +65,17 @@ GUARDRAILS = "guardrails"
 HISTORY = TypeAdapter(tuple[results.PriorTurn, ...])
 
 
+RESULT = TypeAdapter(results.ToolResult)
+
+
 def fold(events: Iterable[AnyEvent]) -> Turn:
+    """Raises JournalOrderError."""
     return reduce(apply, events, Turn())
 
 
 def apply(turn: Turn, event: Observed) -> Turn:
+    """Raises JournalOrderError for an event that no turn comes to as it stands, or whose values
+    are not what such an event holds."""
     match event:
         case TextArrived():
             return turn
@@ -101,7 +111,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
             )
             return changed(turn, status="running", visits=(*turn.visits, visit), failure=None)
         case HistoryRead():
-            return changed(turn, history=HISTORY.validate_python(event.turns))
+            return changed(turn, history=_valid(HISTORY, event.turns, turn, event))
         case ModelCalled() | ModelFailed():
             calls = turn.counters.model_calls + 1
             return changed(turn, counters=changed(turn.counters, model_calls=calls))
@@ -111,7 +121,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
             write = Write(event.call, event.tool, event.args)
             return changed(turn, writes=(*turn.writes, write))
         case ToolCompleted():
-            result = results.ToolResult.model_validate(event.output)
+            result = _valid(RESULT, event.output, turn, event)
             done = {**turn.tools_done, event.call: result}
             given = None if turn.given and turn.given.tool == result.tool else turn.given
             return changed(turn, tools_done=done, writes=_all_done(turn.writes), given=given)
@@ -160,6 +170,19 @@ def apply(turn: Turn, event: Observed) -> Turn:
             assert_never(event)
 
 
+def _output(phase: str, value: Any, turn: Turn, event: Observed) -> Any:
+    if phase not in OUTPUT:
+        raise JournalOrderError(event, turn, f"there is no phase {phase!r}")
+    return _valid(OUTPUT[phase], value, turn, event)
+
+
+def _valid(kind: TypeAdapter[Valid], value: Any, turn: Turn, event: Observed) -> Valid:
+    try:
+        return kind.validate_python(value)
+    except ValidationError as exc:
+        raise JournalOrderError(event, turn, str(exc).splitlines()[0]) from exc
+
+
 def _checked(turn: Turn, event: GuardrailChecked) -> Turn:
     check = Check(event.decision, event.reason, event.confidence, event.matched_rule, event.failed)
     retry = turn.retry
@@ -183,7 +206,7 @@ def _ended(
 
 
 def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
-    output = OUTPUT[event.phase].validate_python(event.output)
+    output = _output(event.phase, event.output, turn, event)
     counters = turn.counters
     if event.phase == "coordinator":
         output = (*turn.sections.coordinator, *output)
@@ -224,14 +247,14 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         dropped = (changed(v, status="dropped") for v in visits[place:])
         history = history if place else None
         visits = (*visits[:place], *dropped)
-    done = _taken_as_done(turn, event, done)
+    done = taken_as_done(turn, event, done)
     edited = dict(event.edited)
     question = edited.pop("question", turn.question)
     if edited:
-        replaced = {name: OUTPUT[name].validate_python(value) for name, value in edited.items()}
-        before, sections = sections.planner, changed(sections, **replaced)
+        replaced = {name: _output(name, value, turn, event) for name, value in edited.items()}
+        standing, sections = changed(turn, sections=sections), changed(sections, **replaced)
         if "planner" in edited:
-            done = _moved(done, before, sections.planner)
+            done = moved(standing, event, done, sections.planner)
     retry = None
     if event.retry_of is not None and event.retry_phase is not None:
         old = turn.retry if not event.rewound else None
@@ -266,43 +289,3 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
             changed(w, done=True) for w in turn.writes if w.done or w.call in event.tools_done
         ),
     )
-
-
-def _taken_as_done(
-    turn: Turn, event: TurnResumed, done: dict[int, results.ToolResult]
-) -> dict[int, results.ToolResult]:
-    """What a person says was done has a result that says so: what the tool answered is lost."""
-    plan = turn.sections.planner
-    taken = dict(done)
-    for write in turn.writes:
-        if plan is None or write.done or write.call not in event.tools_done:
-            continue
-        for place, asked in enumerate(plan.tool_requests):
-            if place not in taken and (asked.tool, asked.args) == (write.tool, write.args):
-                taken[place] = results.ToolResult(
-                    tool=asked.tool,
-                    goal_id=asked.goal_id,
-                    success=True,
-                    result=f"done, as {event.by} says; what the tool answered is not known",
-                    duration_ms=0.0,
-                )
-                break
-    return taken
-
-
-def _moved(
-    done: dict[int, results.ToolResult], old: results.Plan | None, new: results.Plan | None
-) -> dict[int, results.ToolResult]:
-    """Every result at the place where the edited plan makes the very request that it answered,
-    so that no call is made again for standing elsewhere."""
-    if old is None or new is None:
-        return {}
-    left = [(old.tool_requests[place], result) for place, result in sorted(done.items())]
-    moved: dict[int, results.ToolResult] = {}
-    for place, asked in enumerate(new.tool_requests):
-        for known, result in left:
-            if (known.tool, known.args) == (asked.tool, asked.args):
-                moved[place] = result.model_copy(update={"goal_id": asked.goal_id})
-                left.remove((known, result))
-                break
-    return moved

@@ -23,9 +23,10 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnStarted,
 )
-from unified_flow.turns.folding import apply, fold
-from unified_flow.turns.journal import Journal, read
+from unified_flow.turns.folding import apply
+from unified_flow.turns.journal import Journal
 from unified_flow.turns.page import markdown
+from unified_flow.turns.read_back import read_turn
 from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger(__name__)
@@ -77,8 +78,7 @@ class Ledger:
         self._took(event)
 
     def _read_back(self) -> None:
-        events = list(read(self.folder))
-        self.turn = fold(events)
+        self.turn, events = read_turn(self.folder)
         # The page may lack what happened before a kill, so it is written whole.
         self._unwritten = events
         self._page_flags = os.O_WRONLY | os.O_TRUNC

@@ -1,0 +1,66 @@
+"""A journal whose lines are whole, and that no turn can have written in this order."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_replay import ran
+from unified_flow.errors import RetrievalError
+from unified_flow.replaying.recording import recorded
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.errors import JournalOrderError
+from unified_flow.turns.events import READER
+from unified_flow.turns.folding import fold
+from unified_flow.turns.journal import NAME, read
+from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.turn_folders import TurnFolders
+
+
+@pytest.fixture
+def folder(home: Path, docs: Path) -> Path:
+    ran(home, docs)
+    return home / "shared_state/turns/turn_000001"
+
+
+def test_lines_that_are_missing_moved_or_doubled_are_damage_or_still_a_turn(folder: Path) -> None:
+    """Whoever reads it gets a turn or a RetrievalError, and nothing else that could be a mistake
+    of the program's own."""
+    path = folder / NAME
+    whole = path.read_bytes().splitlines(keepends=True)
+    archive = TurnArchive(TurnFolders(folder.parent))
+    orders = [whole[:n] + whole[n + 1 :] for n in range(len(whole))]
+    orders += [whole[: n + 1] + whole[n:] for n in range(len(whole))]
+    orders += [[*whole[:n], whole[n + 1], whole[n], *whole[n + 2 :]] for n in range(len(whole) - 1)]
+    refused = 0
+    for lines in orders:
+        path.write_bytes(b"".join(lines))
+        with suppress(RetrievalError):
+            archive.load(1)
+        try:
+            recorded(folder)
+        except RetrievalError:
+            refused += 1
+    assert refused > 1
+
+
+def test_a_value_that_no_phase_gives_is_named_by_whoever_reads_the_turn(folder: Path) -> None:
+    events = list(read(folder))
+    (place,) = [n for n, e in enumerate(events) if e.event == "phase_completed" and n < 8][:1]
+    said = json.loads(events[place].model_dump_json()) | {"output": {"no": "such"}}
+    events[place] = READER.validate_python(said)
+    with pytest.raises(JournalOrderError, match="phase_completed of turn 1") as caught:
+        fold(events)
+    assert caught.value.event is events[place]
+    assert caught.value.turn == fold(events[:place])
+
+
+def test_a_turn_without_its_first_line_is_not_gone_on_with(folder: Path) -> None:
+    path = folder / NAME
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
+    for look in (TurnArchive(TurnFolders(folder.parent)).load, lambda _: Ledger(folder)):
+        with pytest.raises(RetrievalError, match="its first line is missing"):
+            look(1)
