@@ -39,6 +39,28 @@ def test_a_question_over_what_was_indexed_before_needs_no_docs(home: Path, docs:
     assert "continuous data streams" in done.stdout
 
 
+WEIGHT = "How much does the walrus weigh?"
+
+
+def test_what_is_indexed_beside_the_settings_is_told_to_be_unasked(
+    home: Path, docs: Path, tmp_path: Path
+) -> None:
+    (home / "unified_flow.toml").write_text(f'docs = ["{docs}"]\n')
+    report = tmp_path / "report.rst"
+    report.write_text("Extra\n=====\n\nThe walrus weighs 900 kg.\n")
+    assert "not asked" not in run("index", docs / "robots.md", home=home).stderr
+    for command in (
+        ["index", docs, report],
+        ["index", "--stats"],
+        ["search", "walrus"],
+        ["ask", WEIGHT],
+    ):
+        told = run(*command, home=home)
+        assert f"docs names other documents: {report}" in told.stderr, command
+    run("index", "--forget", report, home=home)
+    assert "not asked" not in run("index", "--stats", home=home).stderr
+
+
 def test_a_broken_index_is_a_failure_that_says_how_to_mend_it(home: Path, docs: Path) -> None:
     run("index", docs, home=home)
     index = home / "shared_state/index/documents.sqlite3"

@@ -14,9 +14,11 @@ from interventions.cli.screen import note, say
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits, refused_as_json
 from unified_flow.cli.screen import on_terminal
+from unified_flow.cli.unasked import note_unasked
 
 if TYPE_CHECKING:
     from unified_flow.flow import UnifiedFlow
+    from unified_flow.turns.turn import Turn
 
 MAX_STDIN_BYTES = 1024 * 1024
 CROWDED = 30
@@ -94,7 +96,9 @@ def ask(
             else:
                 assert question is not None
                 text = _stdin() if question == "-" else question
-                code = asyncio.run(_answer(flow, text, session, machine, home))
+                turn, code = asyncio.run(_answer(flow, text, session, machine, home))
+                if turn.abstained and not docs:
+                    note_unasked(home, collection)
     raise typer.Exit(code)
 
 
@@ -128,7 +132,7 @@ def _stdin() -> str:
 
 async def _answer(
     flow: UnifiedFlow, question: str, session: str | None, machine: bool, home: Path | None
-) -> Code:
+) -> tuple[Turn, Code]:
     from unified_flow.cli.answer import show_outcome
     from unified_flow.cli.outcome import exit_code, of_turn
     from unified_flow.cli.running import run_turn
@@ -139,4 +143,4 @@ async def _answer(
         say(json.dumps(of_turn(turn, error), ensure_ascii=False))
     else:
         show_outcome(turn, error, home)
-    return exit_code(turn, error)
+    return turn, exit_code(turn, error)

@@ -14,6 +14,7 @@ from interventions.view.plaintext import clean
 from unified_flow.cli import completing, options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import counted
+from unified_flow.cli.unasked import note_unasked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,10 +82,13 @@ def index(
                 from unified_flow.cli.index_stats import show
 
                 show(documents.statistics(), as_json)
+                if not paths:
+                    note_unasked(home, collection)
                 return
             with bar("indexing", show=sys.stderr.isatty()) as progress:
                 report = documents.refresh(progress, rebuild=rebuild, fetch_again=True)
             say(json.dumps(of_report(report), ensure_ascii=False)) if as_json else _show(report)
+            note_unasked(home, collection)
             if watch:
                 from unified_flow.cli.watching import watch_documents
 

@@ -15,6 +15,7 @@ from interventions.cli.screen import paint, say, say_painted
 from interventions.view.plaintext import clean, one_line
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
+from unified_flow.cli.unasked import note_unasked
 
 if TYPE_CHECKING:
     from unified_flow.retrieval.explain import Explanation, Hit, Why
@@ -60,6 +61,8 @@ def search(
             found = documents.explain(question, limit, why)
         finally:
             documents.close()
+        if not docs:
+            note_unasked(home, collection)
         if not found.chunks:
             raise InputError(
                 "there is nothing in the index to search",

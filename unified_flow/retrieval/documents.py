@@ -114,6 +114,25 @@ def open_documents(
     return documents
 
 
+def unasked(home: Path | str | None, collection: str | None = None) -> list[Root]:
+    """What the index remembers and the settings leave out; nothing if they name no documents.
+
+    Raises InputError for configured documents that are not there, RetrievalError.
+    """
+    root = find_home(home)
+    settings = load(root, collection=collection)
+    asked = roots_of(settings, None, collection)
+    if not asked:
+        return []
+    known = Index.open(index_folder(root), settings.collection).roots()
+    return [each for each in known if not any(_lies_in(each, other) for other in asked)]
+
+
+def _lies_in(root: Root, other: Root) -> bool:
+    within = isinstance(root, Path) and isinstance(other, Path) and root.is_relative_to(other)
+    return within or root == other
+
+
 def index_folder(home: Path) -> Path:
     """Where the collections of a home are."""
     return state_folder(home) / "index"
