@@ -58,3 +58,25 @@ async def test_resolving_in_a_browser(queue: InterventionQueue, tmp_path: Path) 
     assert entry["resolution"] == "fixed it"
     assert queue.journal(first)[-1]["via"] == "monitor"
     assert {urlsplit(found).netloc for found in asked} - {""} == {urlsplit(address).netloc}
+
+
+async def test_a_window_that_becomes_smaller_keeps_its_last_line(
+    queue: InterventionQueue, tmp_path: Path
+) -> None:
+    """The bar of keys is the last line, and nothing scrolls."""
+    fits = "document.querySelector('.xterm-screen').offsetHeight <= window.innerHeight"
+
+    async with Browser(tmp_path / "profile") as browser:
+        with serving(queue.home) as address:
+
+            async def resize(width: int, height: int) -> None:
+                size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+                await browser.call("Emulation.setDeviceMetricsOverride", **size)
+                await _until(lambda: browser.evaluate(f"window.innerHeight === {height}"))
+
+            await resize(1000, 700)
+            await browser.open(address)
+            await _until(lambda: browser.evaluate(_READY))
+            await _until(lambda: browser.evaluate(fits))
+            await resize(600, 400)
+            await _until(lambda: browser.evaluate(fits))
