@@ -170,6 +170,22 @@ def test_a_limit_reached_again_after_a_resumption_is_reached_in_the_replay(
     assert replay(recording).same
 
 
+def test_a_limit_of_its_own_configuration_is_played_whatever_its_error_says(
+    home: Path, docs: Path
+) -> None:
+    (home / "unified_flow.toml").write_text("[limits]\nplanning_loop = 2\n")
+    ran(home, docs, planner=SEARCH)
+    events = list(read(home / "shared_state/turns/turn_000001"))
+    said = {"error_message": "said in other words"}
+    reworded = [e.model_copy(update=said) if e.event == "phase_failed" else e for e in events]
+    recording = record(reworded)
+    assert recording.limits == {"planning_loop": 2}
+    again = replay(recording)
+    assert again.failure is not None
+    assert again.failure.error_type == "LimitReachedError"
+    assert sum(visit.phase == "planner" and visit.same for visit in again.visits) == 2
+
+
 def test_what_the_session_knew_is_in_the_journal(home: Path, docs: Path) -> None:
     """The turn before it is saved after it has begun: neither resume nor replay takes note."""
     asyncio.run(scripted_flow(home, docs).process("s", "What is a service?"))

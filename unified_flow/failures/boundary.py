@@ -26,7 +26,7 @@ from unified_flow.running.routing import Step
 from unified_flow.running.settling import ended
 from unified_flow.running.where import Where
 from unified_flow.services import Services
-from unified_flow.turns.events import PhaseCompleted, PhaseFailed, PhaseStarted
+from unified_flow.turns.events import Limit, PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.turn import Turn
@@ -160,6 +160,7 @@ class _Visit:
                 category=failure.meaning.category,
                 code=failure.meaning.code,
                 kind=kind_of(failure.error),
+                limit=_limit(failure.error),
                 tool=failure.tool,
                 intervention_id=told.intervention_id if told else None,
                 admission=told.admission if told else None,
@@ -168,6 +169,12 @@ class _Visit:
                 environment=told.environment if told else {},
             )
         )
+
+
+def _limit(error: Exception) -> Limit | None:
+    if not isinstance(error, LimitReachedError):
+        return None
+    return Limit(loop=error.loop, iterations=error.iterations, limit=error.limit)
 
 
 def _failure(exc: Exception, phase: str, attempt: int, kit: Kit | None, course: Course) -> Failure:

@@ -9,10 +9,11 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from unified_flow.replaying.recording import Failed, Recording
-from unified_flow.replaying.stand_ins import DivergedError
+from unified_flow.replaying.stand_ins import DivergedError, RecordedFailureError
 from unified_flow.turns.events import ModelCalled, Observed, PhaseCompleted, PhaseFailed
 
 DIVERGED = DivergedError.__name__
+RECORDED = RecordedFailureError.__name__
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Replayed:
     @property
     def from_outside(self) -> bool:
         """The failure came from a model, a tool or a store, and could only be repeated."""
-        return self.failure is not None and self.failure.error_type == "RecordedFailureError"
+        return self.failure is not None and self.failure.error_type == RECORDED
 
     def fails_in(self, phase: str) -> bool:
         """Still, and not for want of a recorded answer: the flow's own part is not mended."""
@@ -112,7 +113,7 @@ def _failures(recording: Recording, now: Failed | None) -> list[Compared]:
         return [Compared(then.phase, same=False, what="failed then, and does not now")]
     if then is None:
         return [Compared(now.phase, same=False, what=f"fails now: {now.message}")]
-    recorded = now.error_type == "RecordedFailureError" and now.phase == then.phase
+    recorded = now.error_type == RECORDED and now.phase == then.phase
     again = (then.phase, then.error_type, then.message) == (now.phase, now.error_type, now.message)
     same = recorded or again
     what = "fails the same way" if same else f"fails otherwise: {now.error_type}: {now.message}"

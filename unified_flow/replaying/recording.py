@@ -6,13 +6,13 @@ ones that were resumed, are left out, but for the tool calls that they had done.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from unified_flow.errors import LimitReachedError
 from unified_flow.turns import results
 from unified_flow.turns.errors import JournalOrderError
 from unified_flow.turns.events import (
@@ -35,8 +35,7 @@ from unified_flow.turns.turn import Turn
 
 COORDINATOR = "coordinator"
 OF_A_VISIT = (ModelCalled, ToolStarted, ToolCompleted, PhaseCompleted)
-LIMIT_REACHED = "LimitReachedError"
-LIMIT = re.compile(r"(?P<loop>\w+) reached its limit of (?P<limit>\d{1,9}) ")
+LIMIT_REACHED = LimitReachedError.__name__
 
 
 class Plain(BaseModel):
@@ -180,10 +179,8 @@ def record(events: Iterable[AnyEvent]) -> Recording:
 
 
 def _limits(turn: Turn) -> dict[str, int]:
-    """The journal has them only in words: those of LimitReachedError."""
-    said = turn.failure.error_message if turn.failure else ""
-    found = LIMIT.match(said) if turn.failure and turn.failure.error_type == LIMIT_REACHED else None
-    return {found["loop"]: int(found["limit"])} if found else {}
+    found = turn.failure.limit if turn.failure else None
+    return {found.loop: found.limit} if found else {}
 
 
 def _failed(turn: Turn, *, model_failed: bool) -> Failed | None:

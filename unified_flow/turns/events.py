@@ -196,10 +196,20 @@ class PhaseCompleted(Event):
     duration_ms: float
 
 
+class Limit(BaseModel):
+    """The loop that came to its end: `iterations` times, and `limit` allows no more."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    loop: str
+    iterations: int
+    limit: int
+
+
 class PhaseFailed(Event):
     """`error_message` is redacted, as everything that a person reads. `environment` is what the
     phase ran on (commit, versions, digests), to be compared when the turn is resumed. `kind` says
-    whether it may pass (policies/kinds.py).
+    whether it may pass (policies/kinds.py). `limit` is there if a loop's limit was the reason.
     """
 
     event: Literal["phase_failed"] = "phase_failed"
@@ -211,6 +221,7 @@ class PhaseFailed(Event):
     category: str
     code: str | None = None
     kind: str | None = None
+    limit: Limit | None = None
     tool: str | None
     intervention_id: str | None
     admission: str | None

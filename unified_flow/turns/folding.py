@@ -140,6 +140,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 action=event.action,
                 code=event.code,
                 kind=event.kind,
+                limit=event.limit,
             )
             visits = _ended(turn, event, "failed")
             # Whatever a tool that writes has raised, it may have had its effect before; so may

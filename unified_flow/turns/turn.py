@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from unified_flow.turns import results
-from unified_flow.turns.events import Given, Runner
+from unified_flow.turns.events import Given, Limit, Runner
 from unified_flow.turns.sections import Sections
 
 Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
@@ -86,6 +86,7 @@ class Failure:
     action: str = "halt"
     code: str | None = None
     kind: str | None = None
+    limit: Limit | None = None
 
 
 @dataclass(frozen=True)
