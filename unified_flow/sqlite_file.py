@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from interventions.storage.writable import has_no_room
+from interventions.storage.writable import has_no_room, remedy
 from unified_flow.errors import RetrievalError
 
 _LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
@@ -39,7 +40,10 @@ def failures(path: Path, what: str, *, broken: str) -> Iterator[None]:
             ) from exc
         raise RetrievalError(f"{what} {path} is broken: {exc}", hint=broken) from exc
     except OSError as exc:
-        raise _closed(path, what, exc.strerror or str(exc)) from exc
+        said = exc.strerror or str(exc)
+        if exc.errno == errno.EROFS:  # which no permission mends
+            raise _closed(path, what, said, remedy(exc)) from exc
+        raise _closed(path, what, said) from exc
 
 
 def is_locked(exc: BaseException | None) -> bool:
@@ -57,8 +61,6 @@ def _name(exc: sqlite3.Error) -> str:
     return getattr(exc, "sqlite_errorname", "")
 
 
-def _closed(path: Path, what: str, said: str) -> RetrievalError:
-    return RetrievalError(
-        f"{what} {path} cannot be opened: {said}",
-        hint=f"Give yourself read and write access to {path.parent} and what is in it.",
-    )
+def _closed(path: Path, what: str, said: str, todo: str = "") -> RetrievalError:
+    access = f"Give yourself read and write access to {path.parent} and what is in it."
+    return RetrievalError(f"{what} {path} cannot be opened: {said}", hint=todo or access)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import sqlite3
 import uuid
 from contextlib import closing
@@ -15,7 +17,7 @@ import pytest
 from tests.answers import DRAFT, scripted_flow
 from unified_flow.errors import RetrievalError
 from unified_flow.sessions import SessionStore, database
-from unified_flow.sqlite_file import is_locked
+from unified_flow.sqlite_file import failures, is_locked
 from unified_flow.turns.turn import Turn
 
 
@@ -147,3 +149,12 @@ def test_a_turn_takes_back_what_it_kept_and_nothing_else(home: Path, store: Sess
     assert store.take_back(replace(first, question="In other words?")) == 2
     assert [each.question for each in store.recent("a", before=99, limit=5)] == ["two?"]
     assert store.take_back(second) == 2
+
+
+def test_a_read_only_file_system_is_no_matter_of_access(tmp_path: Path) -> None:
+    with (
+        pytest.raises(RetrievalError, match="Read-only file system") as refused,
+        failures(tmp_path / "s.sqlite3", "the session store", broken=""),
+    ):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+    assert refused.value.hint == "mount it for writing, or name another home with --home"
