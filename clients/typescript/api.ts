@@ -970,15 +970,77 @@ export interface components {
             /** Rules */
             rules: components["schemas"]["RulesOfUser"][];
         };
+        /**
+         * InterventionView
+         * @description As `interventions show --json`: what every entry has, and whatever else it holds.
+         */
+        InterventionView: {
+            /** Context */
+            context: {
+                [key: string]: unknown;
+            };
+            /** Created At */
+            created_at: string;
+            /** Dismissed At */
+            dismissed_at: string | null;
+            /** Error Message */
+            error_message: string;
+            /** Error Type */
+            error_type: string;
+            /** First Seen */
+            first_seen: string;
+            /** Id */
+            id: string;
+            /** Last Seen */
+            last_seen: string;
+            /** Occurrences */
+            occurrences: number;
+            /** Phase */
+            phase: string;
+            /**
+             * Priority
+             * @description P0 is the most urgent
+             */
+            priority: string;
+            /** Resolution */
+            resolution: string | null;
+            /** Resolved At */
+            resolved_at: string | null;
+            /** Session Id */
+            session_id: string;
+            /** Severity */
+            severity: string;
+            /** Short Id */
+            short_id: string;
+            /**
+             * State
+             * @description open, snoozed, resolved, dismissed
+             */
+            state: string;
+            /** Tool */
+            tool: string | null;
+            /**
+             * Turn Id
+             * @description 0: outside any turn
+             */
+            turn_id: number;
+            /** Type */
+            type: string;
+            /**
+             * Version
+             * @description for `expected_version`
+             */
+            version: number;
+        } & {
+            [key: string]: unknown;
+        };
         /** Listed */
         Listed: {
             /**
              * Interventions
              * @description as `interventions list --json`
              */
-            interventions: {
-                [key: string]: unknown;
-            }[];
+            interventions: components["schemas"]["InterventionView"][];
         };
         /**
          * Message
@@ -1127,6 +1189,20 @@ export interface components {
             /** Type */
             type: string;
         };
+        /**
+         * PhaseLine
+         * @description One visit of a phase; its time in milliseconds.
+         */
+        PhaseLine: {
+            /** Duration Ms */
+            duration_ms: number;
+            /** Name */
+            name: string;
+            /** Status */
+            status: string;
+            /** Visit */
+            visit: number;
+        };
         /** PublicErrorContext */
         PublicErrorContext: {
             error_type: components["schemas"]["ErrorType"];
@@ -1225,6 +1301,16 @@ export interface components {
              * @description what was the fix
              */
             note: string;
+        };
+        /**
+         * RetriedView
+         * @description How the turn of a retried intervention has ended.
+         */
+        RetriedView: {
+            /** Status */
+            status: string;
+            /** Turn Id */
+            turn_id: number;
         };
         /** RetrievedChunk */
         RetrievedChunk: {
@@ -1401,6 +1487,45 @@ export interface components {
             channel?: ("chat" | "comment") | null;
             /** Text */
             text: string;
+        };
+        /**
+         * TurnView
+         * @description What was asked, what each phase wrote, how it ended. Times in milliseconds.
+         */
+        TurnView: {
+            /** Duration Ms */
+            duration_ms: number;
+            /** Failed Phase */
+            failed_phase: string | null;
+            /** Intervention Id */
+            intervention_id: string | null;
+            /** Phases */
+            phases: components["schemas"]["PhaseLine"][];
+            /** Policy */
+            policy: string;
+            /** Question */
+            question: string;
+            /** Request Id */
+            request_id: string;
+            /** Response */
+            response: string | null;
+            /** Saved */
+            saved: boolean;
+            /**
+             * Sections
+             * @description by the name of the phase that wrote it
+             */
+            sections: {
+                [key: string]: unknown;
+            };
+            /** Session Id */
+            session_id: string;
+            /** Started At */
+            started_at: string | null;
+            /** Status */
+            status: string;
+            /** Turn Id */
+            turn_id: number;
         };
         /** UnwantedRules */
         UnwantedRules: {
@@ -2093,9 +2218,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["InterventionView"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -2232,9 +2355,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["InterventionView"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -2371,9 +2492,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["InterventionView"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -2645,9 +2764,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["InterventionView"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -2784,9 +2901,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["InterventionView"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -2923,9 +3038,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["RetriedView"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -3072,9 +3185,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["InterventionView"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -3211,9 +3322,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["InterventionView"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -4631,9 +4740,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["TurnView"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */

@@ -38,6 +38,14 @@ def test_every_route_says_what_it_refuses() -> None:
             assert "200" in route["responses"], (path, method)
 
 
+def test_what_triage_sees_has_types() -> None:
+    paths = json.loads(description())["paths"]
+    entry, turn = paths["/interventions/{intervention_id}"], paths["/turns/{turn}"]
+    shown = [route["get"]["responses"]["200"]["content"] for route in (entry, turn)]
+    names = [one["application/json"]["schema"]["$ref"].rsplit("/", 1)[-1] for one in shown]
+    assert names == ["InterventionView", "TurnView"]
+
+
 def test_every_route_says_which_token_it_wants(service: Service) -> None:
     described = json.loads(description())
     assert set(described["components"]["securitySchemes"]) == {"client", "triage"}

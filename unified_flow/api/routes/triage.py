@@ -9,12 +9,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from interventions.cli.view import entry_view
 from interventions.durations import parse_duration
 from interventions.entry import Entry, worst_first
 from interventions.queue import InterventionQueue
 from interventions.retry.retry_one import to_be_retried
-from interventions.secrets.redaction import redact
 from interventions.timestamps import utc_now
 from interventions.view.query import parse
 from unified_flow.api.context import OfRequest, Served, Serving, for_triage
@@ -22,6 +20,7 @@ from unified_flow.api.problems import problem as problems
 from unified_flow.api.problems.rendering import ProblemError
 from unified_flow.api.problems.schemas import errors
 from unified_flow.api.routes.retrying import retried
+from unified_flow.api.views import InterventionView, RetriedView
 
 router = APIRouter(
     prefix="/interventions",
@@ -77,7 +76,7 @@ class Retrying(Action):
 
 
 class Listed(BaseModel):
-    interventions: list[dict[str, Any]] = Field(description="as `interventions list --json`")
+    interventions: list[InterventionView] = Field(description="as `interventions list --json`")
 
 
 @router.get("", response_model=Listed)
@@ -91,7 +90,7 @@ def list_interventions(
     now = utc_now()
     found = parse(query).select(list(serving.flow.services.queue.entries()), now)
     shown = worst_first(found)[:limit]
-    return {"interventions": [redact(entry_view(entry, now)) for entry in shown]}
+    return {"interventions": [InterventionView.of(entry) for entry in shown]}
 
 
 @router.get("/health", response_model=dict[str, Any])
@@ -100,10 +99,10 @@ def queue_health(serving: Served) -> Any:
     return serving.flow.services.queue.health()
 
 
-@router.get("/{intervention_id}", response_model=dict[str, Any])
+@router.get("/{intervention_id}", response_model=InterventionView)
 def show(serving: Served, intervention_id: Id) -> Any:
     """One, with its traceback, context and evidence."""
-    return _view(serving.flow.services.queue.find(intervention_id))
+    return InterventionView.of(serving.flow.services.queue.find(intervention_id))
 
 
 @router.get("/{intervention_id}/journal", response_model=list[dict[str, Any]])
@@ -113,17 +112,17 @@ def journal(serving: Served, intervention_id: Id) -> Any:
     return queue.journal(queue.find(intervention_id)["id"])
 
 
-@router.post("/{intervention_id}/resolve", response_model=dict[str, Any])
+@router.post("/{intervention_id}/resolve", response_model=InterventionView)
 def resolve(serving: Served, intervention_id: Id, action: Annotated[Resolving, Body()]) -> Any:
     return _changed(serving, lambda q: q.resolve(intervention_id, action.note, **_who(action)))
 
 
-@router.post("/{intervention_id}/dismiss", response_model=dict[str, Any])
+@router.post("/{intervention_id}/dismiss", response_model=InterventionView)
 def dismiss(serving: Served, intervention_id: Id, action: Annotated[Dismissing, Body()]) -> Any:
     return _changed(serving, lambda q: q.dismiss(intervention_id, action.note, **_who(action)))
 
 
-@router.post("/{intervention_id}/snooze", response_model=dict[str, Any])
+@router.post("/{intervention_id}/snooze", response_model=InterventionView)
 def snooze(serving: Served, intervention_id: Id, action: Annotated[Snoozing, Body()]) -> Any:
     duration = parse_duration(action.duration) if action.duration is not None else None
     if action.duration is not None and duration is None:
@@ -136,23 +135,23 @@ def snooze(serving: Served, intervention_id: Id, action: Annotated[Snoozing, Bod
     )
 
 
-@router.post("/{intervention_id}/reopen", response_model=dict[str, Any])
+@router.post("/{intervention_id}/reopen", response_model=InterventionView)
 def reopen(serving: Served, intervention_id: Id, action: Annotated[Action, Body()]) -> Any:
     return _changed(serving, lambda q: q.reopen(intervention_id, **_who(action)))
 
 
-@router.post("/{intervention_id}/assign", response_model=dict[str, Any])
+@router.post("/{intervention_id}/assign", response_model=InterventionView)
 def assign(serving: Served, intervention_id: Id, action: Annotated[Assigning, Body()]) -> Any:
     return _changed(serving, lambda q: q.assign(intervention_id, action.owner, **_who(action)))
 
 
-@router.post("/{intervention_id}/undo", response_model=dict[str, Any])
+@router.post("/{intervention_id}/undo", response_model=InterventionView)
 def undo(serving: Served, intervention_id: Id, action: Annotated[Action, Body()]) -> Any:
     """Take back the last transition."""
     return _changed(serving, lambda q: q.undo(intervention_id, **_who(action))[1])
 
 
-@router.post("/{intervention_id}/retry", response_model=dict[str, Any], responses=errors(429))
+@router.post("/{intervention_id}/retry", response_model=RetriedView, responses=errors(429))
 async def retry_turn(
     request: Request,
     serving: Served,
@@ -167,10 +166,6 @@ async def retry_turn(
     return await serving.running.while_connected(work, request.receive)
 
 
-def _view(entry: Entry) -> Any:
-    return redact(entry_view(entry, utc_now()))
-
-
 def _who(action: Action) -> dict[str, Any]:
     return {"by": action.by, "via": VIA, "expected_version": action.expected_version}
 
@@ -179,6 +174,7 @@ def _changed(serving: Serving, change: Callable[[InterventionQueue], Entry]) -> 
     """How it stands after a transition. Raises ProblemError for one that cannot be meant, such as a
     snooze beyond the last year."""
     try:
-        return _view(change(serving.flow.services.queue))
+        entry = change(serving.flow.services.queue)
     except ValueError as exc:
         raise ProblemError(problems.of_status(400)) from exc
+    return InterventionView.of(entry)
