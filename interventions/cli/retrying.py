@@ -16,7 +16,7 @@ from interventions.cli.exits import Code, UsageError, code_of, exits
 from interventions.cli.options import AsJson, By, Grant, Home, Id, the_queue
 from interventions.cli.screen import note, say, say_json
 from interventions.entry import Entry, short_id
-from interventions.errors import QueueError, StorageError
+from interventions.errors import NotFoundError, QueueError, StorageError
 from interventions.retry.contract import RetryFailedError, RetryRequest, RetryResult
 from interventions.retry.resumers import find_resumer
 from interventions.retry.retry_one import Retried, how_it_went, retry_entry
@@ -179,6 +179,8 @@ def _retry_all(
         say_json({"id": entry["id"], **rows, "interrupted": interrupted})
     else:
         say(f"passed {counts['passed']}, failed {counts['failed']}, skipped {counts['skipped']}")
+    if any(isinstance(outcome.error, NotFoundError) for outcome in outcomes):
+        note("a turn that is gone can never pass; which those are: interventions doctor")
     if interrupted:
         note("interrupted; to go on: " + _again(entry))
         # Not even the turns that run are waited for: their journals hold what they have done, and

@@ -290,6 +290,8 @@ def test_both_doctors_name_what_no_retry_can_pass(home: Path, docs: Path) -> Non
     for told in (cli(home, "interventions", "doctor").stdout, flow_s):
         assert f"their turns are gone or cannot be read: {name}" in told
         assert f'interventions dismiss {name} --note "its turn is gone"' in told
+    every = cli(home, "interventions", "retry", name, "--all", code=3)
+    assert "can never pass; which those are: interventions doctor" in every.stderr
     cli(home, "interventions", "dismiss", name, "--note", "its turn is gone")
     assert "no retry can pass" not in cli(home, "interventions", "doctor").stdout
 
