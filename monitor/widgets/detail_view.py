@@ -70,18 +70,31 @@ class DetailView(Lines):
         self._arrange()
 
     def _arrange(self) -> None:
-        width = self.scrollable_content_region.width
+        before, width = self._lines, self.scrollable_content_region.width
         if self._whole_lines:
             self._lines = self.text.expand_tabs().split("\n", allow_blank=True)
             width = max((line.cell_length for line in self._lines), default=width)
         elif width > 0:
             self._lines = wrapped(self.text, width)
-        self._painted = {}
         self.resize_lines(Size(width, len(self._lines)))
-        self.refresh()
+        self._repaint(before)
+
+    def _repaint(self, before: list[Content]) -> None:
+        """What differs: of an entry that is told anew, or of one that is much like the one before,
+        most lines are the same."""
+        now, top = self._lines, self.scroll_offset.y
+        same = {
+            place for place, (a, b) in enumerate(zip(before, now, strict=False)) if a.is_same(b)
+        }
+        self._painted = {key: strip for key, strip in self._painted.items() if key[0] in same}
+        longer = max(len(before), len(now))
+        for place in range(top, min(top + self.size.height, longer)):
+            if place not in same:
+                self.refresh_line_of_screen(place - top)
 
     def on_resize(self) -> None:
         self._arrange()
+        self.refresh()
 
     def action_scroll_half(self, direction: int) -> None:
         self.scroll_relative(y=direction * self.size.height // 2, animate=False)

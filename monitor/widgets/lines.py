@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.widget import Widget
 
@@ -26,6 +26,18 @@ class Lines(ScrollView, can_focus=True):
             self.horizontal_scrollbar.refresh()
         self.scroll_y = self.validate_scroll_y(self.scroll_y)
         self.scroll_x = self.validate_scroll_x(self.scroll_x)
+
+    def scroll_along(self, lines: int) -> None:
+        """Scroll, and paint nothing but the scrollbar: what is in sight has moved along, so that
+        the caller paints what differs."""
+        y = self.validate_scroll_y(self.scroll_y + lines)
+        self.set_reactive(Widget.scroll_y, y)
+        self.set_reactive(Widget.scroll_target_y, y)
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = y
+
+    def refresh_line_of_screen(self, line: int) -> None:
+        self.refresh(Region(0, line, self.size.width, 1))
 
 
 def _overflows(size: Size, room: Size) -> tuple[bool, bool]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -16,7 +15,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
@@ -82,8 +81,8 @@ class RowList(Lines):
         """Replace the rows; the cursor stays on its item, or goes to the one now in its place."""
         if list(rows) == self.rows and sorted_title == self.sorted_title:
             return
-        before, previous, in_sight = self.cursor, self.rows, self._in_sight()
-        whole = (self.sorted_title, self._layout, self.scroll_offset)
+        before, in_sight = self.cursor, self._in_sight()
+        painted, head = self._on_screen(), (self.sorted_title, self._layout)
         self.rows = list(rows)
         self.sorted_title = sorted_title
         self._places = {row.key: place for place, row in enumerate(self.rows)}
@@ -92,21 +91,30 @@ class RowList(Lines):
         if self._follow and before == 0:
             place = 0
         if before >= 0 and place >= 0:
-            self.scroll_to(y=self.scroll_y + place - before, animate=False, immediate=True)
+            self.scroll_along(place - before)
         # Who looked elsewhere with the mouse goes on looking there.
         self._stand_on(max(place, 0) if self.rows else -1, reveal=in_sight)
-        if whole != (self.sorted_title, self._layout, self.scroll_offset):
+        if head != (self.sorted_title, self._layout):
             self.refresh()
             return
-        for line, (old, new) in enumerate(zip_longest(previous, self.rows)):
+        for line, (old, new) in enumerate(zip(painted, self._on_screen(), strict=True), _HEAD):
             if old != new:
-                self._refresh_row(line)
+                self.refresh_line_of_screen(line)
+
+    def _on_screen(self) -> list[object]:
+        """All that the lines below the head show, from the first to the last."""
+        top = self.scroll_offset.y
+        shown: list[object] = [
+            (row, place == self.cursor, place == self._hover)
+            for place, row in enumerate(self.rows[top : top + self.size.height], top)
+        ]
+        return shown + [None] * (self.size.height - len(shown))
 
     def _refresh_row(self, place: int) -> None:
         """Paint one row anew: to paint all of them takes ten times as long."""
         line = place - self.scroll_offset.y + _HEAD
         if place >= 0 and _HEAD <= line < self.size.height:
-            self.refresh(Region(0, line, self.size.width, 1))
+            self.refresh_line_of_screen(line)
 
     def _arrange(self) -> None:
         width = self.scrollable_content_region.width

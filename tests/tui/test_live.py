@@ -14,6 +14,8 @@ from textual.content import Content
 from textual.pilot import Pilot
 
 from interventions import InterventionQueue
+from interventions.entry import is_open
+from interventions.timestamps import utc_now
 from monitor.app import Monitor
 from monitor.core.source import LiveSource
 from monitor.messages import QueueRead
@@ -167,6 +169,38 @@ async def test_a_burst_is_read_a_few_times_and_leaves_the_keys_quick(
         await until(pilot, lambda: len(rows(pilot).rows) == 43)
         assert reads < 40
         assert sorted(paints)[len(paints) // 2] < 0.1
+
+
+async def test_painted_in_part_it_looks_as_painted_whole(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    moment = utc_now()
+    ids = fill(queue, 30, moment)
+    async with monitor(lambda: moment).run_test(size=(140, 20)) as pilot:
+
+        async def same(*keys: str) -> None:
+            count = sum(map(is_open, queue.entries()))
+            await until(pilot, lambda: len(rows(pilot).rows) == count)
+            await pilot.press(*keys)
+            in_part = text(pilot)
+            for widget in pilot.app.screen.query("*"):
+                widget.refresh()
+                widget.notify_style_update()
+            assert text(pilot) == in_part
+
+        await pilot.press("f")
+        await same("G")
+        for number in range(3):
+            put(queue, severity="critical", error_type=f"Worst{number}")
+        await same("k", "k")
+        queue.resolve(current(pilot), "the one under the cursor")
+        await same()
+        for intervention_id in ids[2:12]:
+            if intervention_id != current(pilot):
+                queue.resolve(intervention_id, "somewhere above or below")
+        await same("g", "j")
+        put(queue, severity="critical", error_type="WorstOfAll")
+        await same()
 
 
 async def test_the_mouse_wheel_is_not_taken_back(queue: InterventionQueue, monitor: Make) -> None:
