@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from unified_flow.replaying.recording import Failed, Recording
+from unified_flow.replaying.recording import RecordedFailure, Recording
 from unified_flow.replaying.stand_ins import DivergedError, RecordedFailureError
 from unified_flow.turns.events import ModelCalled, Observed, PhaseCompleted, PhaseFailed
 
@@ -36,7 +36,7 @@ class Replayed:
     often than then."""
 
     visits: tuple[Compared, ...]
-    failure: Failed | None
+    failure: RecordedFailure | None
     further: frozenset[str] = frozenset()
 
     @property
@@ -66,7 +66,7 @@ def compare(recording: Recording, events: list[Observed], *, alone: bool = False
     digests = [[r.request_digest for r in visit.replies] for visit in recording.visits]
     now: list[tuple[PhaseCompleted, list[str]]] = []
     asked: list[str] = []
-    failure: Failed | None = None
+    failure: RecordedFailure | None = None
     for event in events:
         match event:
             case ModelCalled():
@@ -75,7 +75,7 @@ def compare(recording: Recording, events: list[Observed], *, alone: bool = False
                 now.append((event, asked))
                 asked = []
             case PhaseFailed():
-                failure = Failed(
+                failure = RecordedFailure(
                     phase=event.phase,
                     error_type=event.error_type,
                     message=event.error_message,
@@ -102,7 +102,7 @@ def compare(recording: Recording, events: list[Observed], *, alone: bool = False
     return Replayed(tuple(compared), failure, further)
 
 
-def _failures(recording: Recording, now: Failed | None) -> list[Compared]:
+def _failures(recording: Recording, now: RecordedFailure | None) -> list[Compared]:
     then = recording.failed
     if then is None and now is None:
         return []

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from interventions.secrets.redaction import WHOLE, redact
 from unified_flow.config.settings import EMBEDDED
-from unified_flow.replaying.recording import Failed, Recording, Reply
+from unified_flow.replaying.recording import RecordedFailure, Recording, Reply
 from unified_flow.replaying.replay import replay
 
 WIDTH = 84
@@ -81,7 +81,7 @@ def as_test(recording: Recording, intervention_id: str) -> str:
     )
 
 
-def _must_be_callable(recording: Recording, failed: Failed) -> None:
+def _must_be_callable(recording: Recording, failed: RecordedFailure) -> None:
     outside = f"the failure came from outside the flow ({failed.error_type} in {failed.phase})"
     if failed.by is None:
         raise NotReplayableError(f"{outside}, from neither a model nor a tool that a test can call")
@@ -92,7 +92,7 @@ def _must_be_callable(recording: Recording, failed: Failed) -> None:
         raise NotReplayableError(f"{outside}; the embedded model asks nobody")
 
 
-def _how(failed: Failed) -> str:
+def _how(failed: RecordedFailure) -> str:
     what = failed.tool if failed.by == "tool" else f"the model {failed.model}"
     variables = TOOL_VARIABLES if failed.by == "tool" else MODEL_VARIABLES
     return LIVE.format(what=_plain(str(what)), phase=failed.phase, variables=variables)

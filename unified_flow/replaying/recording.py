@@ -59,7 +59,7 @@ class Call(Plain):
     output: results.ToolResult | None = None
 
 
-class Visit(Plain):
+class RecordedVisit(Plain):
     phase: str
     replies: tuple[Reply, ...] = ()
     calls: tuple[Call, ...] = ()
@@ -67,7 +67,7 @@ class Visit(Plain):
     completed: bool = False
 
 
-class Failed(Plain):
+class RecordedFailure(Plain):
     """How the turn ended, if a phase failed. Redacted. `by` is what failed it from outside, if a
     call to that can be made again; `model` is the one that the phase asked."""
 
@@ -104,8 +104,8 @@ class Recording(Plain):
     session_id: str = "replay"
     user_id: str = "default"
     question: str = ""
-    visits: tuple[Visit, ...] = ()
-    failed: Failed | None = None
+    visits: tuple[RecordedVisit, ...] = ()
+    failed: RecordedFailure | None = None
     resumptions: tuple[Resumption, ...] = ()
     history: tuple[results.PriorTurn, ...] | None = None
     unfinished: bool = False
@@ -123,7 +123,7 @@ def recorded(folder: Path) -> Recording:
 def record(events: Iterable[AnyEvent]) -> Recording:
     """The recording of a turn. Raises JournalOrderError."""
     turn, asked = Turn(), ""
-    visits, resumptions, edited = list[Visit](), list[Resumption](), False
+    visits, resumptions, edited = list[RecordedVisit](), list[Resumption](), False
     model_failed = False
     for event in events:
         if not isinstance(event, PhaseFailed | TurnAbandoned):
@@ -135,7 +135,7 @@ def record(events: Iterable[AnyEvent]) -> Recording:
             case TurnStarted():
                 asked = event.question
             case PhaseStarted():
-                visits.append(Visit(phase=event.phase, calls=_carried(event, turn)))
+                visits.append(RecordedVisit(phase=event.phase, calls=_carried(event, turn)))
             case ModelCalled():
                 reply = Reply(text=event.reply, request_digest=event.request_digest)
                 _add(visits, replies=(*visits[-1].replies, reply))
@@ -152,7 +152,7 @@ def record(events: Iterable[AnyEvent]) -> Recording:
             case PhaseCompleted():
                 _add(visits, output=event.output, completed=True)
             case PhaseFailed() if not visits or visits[-1].phase != event.phase:
-                visits.append(Visit(phase=event.phase))
+                visits.append(RecordedVisit(phase=event.phase))
             case PhaseFailed() if event.tool is not None and event.phase != COORDINATOR:
                 # The search beside the phase failed, whatever a model had said by then.
                 _add(visits, replies=())
@@ -183,12 +183,12 @@ def _limits(turn: Turn) -> dict[str, int]:
     return {found.loop: found.limit} if found else {}
 
 
-def _failed(turn: Turn, *, model_failed: bool) -> Failed | None:
+def _failed(turn: Turn, *, model_failed: bool) -> RecordedFailure | None:
     failure = turn.failure
     if failure is None:
         return None
     by: Literal["model", "tool"] | None = "model" if model_failed else None
-    return Failed(
+    return RecordedFailure(
         phase=failure.phase,
         error_type=failure.error_type,
         message=failure.error_message,
@@ -198,11 +198,11 @@ def _failed(turn: Turn, *, model_failed: bool) -> Failed | None:
     )
 
 
-def _add(visits: list[Visit], **changes: Any) -> None:
+def _add(visits: list[RecordedVisit], **changes: Any) -> None:
     visits[-1] = visits[-1].model_copy(update=changes)
 
 
-def _add_call(visits: list[Visit], call: Call) -> None:
+def _add_call(visits: list[RecordedVisit], call: Call) -> None:
     """In the order of the plan, whenever they were made: some may stand from before."""
     others = (known for known in visits[-1].calls if known.place != call.place)
     _add(visits, calls=tuple(sorted((*others, call), key=lambda each: each.place)))
@@ -224,7 +224,7 @@ def _standing(turn: Turn) -> dict[str, Any]:
     return {"question": turn.question} | {n: sections[n] for n in OUTPUT if n in sections}
 
 
-def _before(visits: list[Visit], turn: Turn, phase: str) -> list[Visit]:
+def _before(visits: list[RecordedVisit], turn: Turn, phase: str) -> list[RecordedVisit]:
     """The completed visits that stay when a person goes back to `phase`."""
     place = turn.first_visit(phase)
     if place is None:

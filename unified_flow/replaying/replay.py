@@ -13,7 +13,7 @@ from unified_flow.errors import PhaseError
 from unified_flow.failures.boundary import run_phase
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.replaying.comparing import Replayed, compare
-from unified_flow.replaying.recording import Recording, Visit
+from unified_flow.replaying.recording import RecordedVisit, Recording
 from unified_flow.replaying.stand_ins import (
     RecordedMemory,
     RecordedModel,
@@ -68,7 +68,7 @@ def _only(recording: Recording, phase: str) -> Recording:
     return recording.model_copy(update={"visits": visits, "failed": failed})
 
 
-def _playable(recording: Recording, visit: Visit, phase: str) -> bool:
+def _playable(recording: Recording, visit: RecordedVisit, phase: str) -> bool:
     limited = recording.failed is not None and recording.failed.limit
     return visit.phase == phase and (visit.completed or not limited)
 
@@ -179,6 +179,6 @@ def _go_on(ledger: Ledger, recording: Recording, done: int) -> None:
             ledger.record(event)
 
 
-def _completed(visit: Visit, number: int) -> PhaseCompleted:
+def _completed(visit: RecordedVisit, number: int) -> PhaseCompleted:
     output = OUTPUT[visit.phase].validate_python(visit.output)
     return PhaseCompleted(phase=visit.phase, visit=number, output=output, duration_ms=0.0)

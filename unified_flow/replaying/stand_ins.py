@@ -13,7 +13,7 @@ from unified_flow.memory import MemoryStore
 from unified_flow.models import Model, ModelCall, ModelReply
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.recipe import Recipe
-from unified_flow.replaying.recording import Call, Failed, Recording
+from unified_flow.replaying.recording import Call, RecordedFailure, Recording
 from unified_flow.services import Services
 from unified_flow.sessions import SessionStore
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
@@ -35,7 +35,7 @@ class NotForATestError(UnifiedFlowError):
     """The call that failed cannot be made again here: it would write, or its model is not named."""
 
 
-def _fail(failed: Failed | None, phase: str, otherwise: str) -> UnifiedFlowError:
+def _fail(failed: RecordedFailure | None, phase: str, otherwise: str) -> UnifiedFlowError:
     if failed is not None and failed.phase == phase and not failed.limit:
         return RecordedFailureError(f"{failed.error_type}: {failed.message}")
     return DivergedError(otherwise)
@@ -65,7 +65,7 @@ class RecordedModel:
         return
 
 
-def _real_model(live: Services, failed: Failed) -> Model:
+def _real_model(live: Services, failed: RecordedFailure) -> Model:
     model = live.models.of_phase(live.recipe(failed.phase))
     if model.name == EMBEDDED and failed.model != EMBEDDED:
         raise NotForATestError(
