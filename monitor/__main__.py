@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
@@ -45,12 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(app: Monitor) -> None:
-    try:
-        app.run()
-    except KeyboardInterrupt:
-        # After the end: a thread that waits for a model can only be stopped with the process.
-        sys.stderr.flush()
-        os._exit(130)
+    # Not asyncio's own way: Textual swallows the cancellation that it makes of Ctrl-C at its end.
+    signal.signal(signal.SIGINT, lambda number, frame: _interrupted(app))
+    app.run()
+
+
+def _interrupted(app: Monitor) -> None:
+    if not app.left:
+        app.exit(return_code=130)
+        return
+    # After the end: a thread that waits for a model can only be stopped with the process.
+    sys.stderr.flush()
+    os._exit(130)
 
 
 def _first_screen(app: Monitor, picture: Path | None) -> None:

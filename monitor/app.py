@@ -58,6 +58,7 @@ class Monitor(App[None]):
         self.clock = clock
         self.changes: list[Outcome] = []
         self.working = 0
+        self.left = False
 
     def on_mount(self) -> None:
         self.animation_level = "none"  # what slides to its place is late
@@ -105,6 +106,7 @@ class Monitor(App[None]):
         self, result: None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
         """What was begun from here is waited for, and that has to be said."""
+        self.left = True
         if self.working and message is None:
             message = STILL_WORKING
         super().exit(result, return_code, message)
