@@ -49,12 +49,12 @@ def registered(group: str, what: str) -> Any:
     for point in entry_points(group=group):
         try:
             found = point.load()
-        except Exception as error:  # a foreign module may raise anything when it is imported
+            return found() if isinstance(found, type) else found
+        except Exception as error:  # a foreign module may raise anything
             raise NoResumerError(
                 f"{what} {point.name!r} ({point.value}) cannot be loaded: {error}",
                 hint="mend or uninstall the package that registers it",
             ) from error
-        return found() if isinstance(found, type) else found
     return None
 
 

@@ -299,6 +299,25 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     Slow.gate.set()
 
 
+class Unmade:
+    def __init__(self) -> None:
+        raise RuntimeError("no model here")
+
+
+async def test_a_resumer_that_cannot_be_made_costs_its_entry_alone(
+    queue: InterventionQueue,
+    monitor: Make,
+    slow: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(EntryPoint, "load", lambda self: Unmade)
+    put(queue, turn_id=1)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("t", "enter")
+        await until(pilot, lambda: "cannot be loaded: no model here" in problem(pilot))
+        assert top(pilot) == "RetryForm"
+
+
 async def test_a_turn_that_failed_later_is_told(
     queue: InterventionQueue, monitor: Make, slow: threading.Event
 ) -> None:
