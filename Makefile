@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
-Q ?= Where does a failure wait for a person?
+Q ?= What is a turn?
 DOCS ?= architecture
 
 WEIGHTS ?= $(VENV)/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
