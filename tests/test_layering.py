@@ -56,6 +56,23 @@ def test_the_monitor_knows_nothing_of_the_flow(path: Path) -> None:
     assert not _reaches(_imports(path), {"unified_flow"})
 
 
+# What stands below knows little, so that whatever stands above can be read with it alone.
+KNOWS = {
+    "unified_flow/errors": {"unified_flow.errors"},
+    "unified_flow/turns": {"unified_flow.turns", "unified_flow.errors"},
+    "unified_flow/text": {"unified_flow.text"},
+    "interventions/secrets": {"interventions.secrets"},
+}
+
+
+@pytest.mark.parametrize("folder", KNOWS)
+def test_what_stands_below_knows_little(folder: str) -> None:
+    top = folder.split("/")[0]
+    for path in _files(folder):
+        names = {name for name in _imports(path, top_level_only=True) if name.startswith(f"{top}.")}
+        assert names == _reaches(iter(names), KNOWS[folder]), path
+
+
 def test_phases_holds_exactly_the_eight() -> None:
     modules = {path.stem for path in (ROOT / "unified_flow/phases").glob("*.py")}
     assert modules == {"__init__", *NAMES}
