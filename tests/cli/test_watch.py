@@ -208,6 +208,7 @@ def test_what_stays_wrong_is_said_once(home: Path, docs: Path, watch: Watch) -> 
     docs.with_name("away").rename(docs)
     watching.until("changed")
     assert sum("not indexed" in line for line in watching.seen) == 1
+    assert not any("watches no more" in line for line in watching.seen)
     docs.rename(docs.with_name("away"))
     watching.until("not indexed")
     assert watching.interrupt() == 0

@@ -35,6 +35,7 @@ def watch_documents(documents: Documents, report: IndexReport, as_json: bool) ->
         note("there is no folder to watch: web pages are fetched by each unified-flow index")
         return
     said = Said(frozenset(report.skipped))
+    sys.stdout.flush()  # of the first update, before what is said from here on
     note(f"watching {', '.join(str(root) for root in roots)}; Ctrl-C ends it")
     try:
         for _ in _changes(roots, documents.private):
@@ -107,6 +108,8 @@ def _changes(roots: list[Path], private: list[Path]) -> Iterator[None]:
             if means.passes_over_closed:
                 raise
             means = replace(means, passes_over_closed=True)
+        except FileNotFoundError:
+            continue  # a folder went between the look at it and its watch
         except OSError:
             if means.polls:
                 raise
