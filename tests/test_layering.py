@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import unified_flow
 from unified_flow.phases import NAMES
 
 ROOT = Path(unified_flow.__file__).parent.parent
+OURS = {"unified_flow", "interventions", "monitor"}
 LATE = {"textual", "fastapi", "uvicorn", "dbos", "xllamacpp", "qdrant_client", "sqlalchemy", "mcp"}
 LATE |= {"tenacity"}
 # Made of SQLAlchemy, and loaded late themselves.
@@ -71,6 +73,16 @@ def test_what_stands_below_knows_little(folder: str) -> None:
     for path in _files(folder):
         names = {name for name in _imports(path, top_level_only=True) if name.startswith(f"{top}.")}
         assert names == _reaches(iter(names), KNOWS[folder]), path
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda p: p.name)
+def test_benchmarks_import_what_there_is(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in OURS:
+            for alias in node.names:
+                # As an import statement finds it: an attribute, else a module of that name.
+                if not hasattr(import_module(node.module), alias.name):
+                    import_module(f"{node.module}.{alias.name}")
 
 
 def test_phases_holds_exactly_the_eight() -> None:
