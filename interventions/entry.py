@@ -6,14 +6,138 @@ Entries are never changed in place; a change makes a new dict. Every function he
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from interventions.timestamps import from_text
 from interventions.view.plaintext import one_line
 
-Entry = dict[str, Any]
+
+class Resolution(TypedDict, total=False):
+    """How an entry was closed; `verified` when a resumed turn got past the failed phase."""
+
+    kind: str
+    at: str
+    by: str
+    note: str
+    verified: bool
+    turn_status: str
+    reopened_at: str
+
+
+class Sample(TypedDict, total=False):
+    """One failure, as it was; `id` finds its line in the error log."""
+
+    id: str
+    created_at: str
+    type: str
+    severity: str
+    phase: str
+    tool: str | None
+    error_type: str
+    error_message: str
+    error_category: str | None
+    session_id: str
+    turn_id: int
+    request_id: str | None
+    traceback: str | None
+    context: dict[str, Any]
+
+
+class MergedFailure(TypedDict, total=False):
+    """A failure with a fingerprint of its own that is held by another's entry."""
+
+    fingerprint: str
+    type: str
+    phase: str
+    tool: str | None
+    error_type: str
+    severity: str
+    count: int
+    first_seen: str
+    last_seen: str
+    regression_of: str
+    sample: Sample
+
+
+class Entry(TypedDict):
+    """An intervention after `complete`. Times are ISO 8601 in UTC; fields of a newer version are
+    kept beside these."""
+
+    id: str
+    created_at: str
+    type: str
+    severity: str
+    phase: str
+    tool: str | None
+    error_type: str
+    error_message: str
+    session_id: str
+    turn_id: int
+    context: dict[str, Any]
+    fingerprint: str
+    occurrences: int
+    first_seen: str
+    last_seen: str
+    resolved_at: str | None
+    resolution: str | None
+    dismissed_at: str | None
+    merged: list[MergedFailure]
+    resolutions: list[Resolution]
+    version: int
+    fp_version: NotRequired[int]
+    error_category: NotRequired[str | None]
+    request_id: NotRequired[str | None]
+    traceback: NotRequired[str | None]
+    exception_type: NotRequired[str | None]
+    culprit: NotRequired[str | None]
+    location: NotRequired[str | None]
+    status_code: NotRequired[int | None]
+    environment: NotRequired[dict[str, Any]]
+    latest_sample: NotRequired[Sample | None]
+    turns: NotRequired[list[int]]
+    retry_of: NotRequired[str | None]
+    regression_of: NotRequired[str | None]
+    regression_note: NotRequired[str | None]
+    snoozed_until: NotRequired[str | None]
+    snoozed_until_occurrences: NotRequired[int | None]
+    owner: NotRequired[str | None]
+    superseded: NotRequired[str | None]
+
+
+class EntryFields(TypedDict, total=False):
+    """What a person's change writes into an entry."""
+
+    resolved_at: str | None
+    dismissed_at: str | None
+    resolution: str | None
+    resolutions: list[Resolution]
+    snoozed_until: str | None
+    snoozed_until_occurrences: int | None
+    owner: str | None
+    superseded: str | None
+
+
+class Transition(TypedDict, total=False):
+    """A line of the journal: who changed an entry, when and from where, with the fields before and
+    after. `drain` and `rebuild` are lines without them."""
+
+    transition_id: str
+    at: str
+    action: str
+    id: str | None
+    by: str
+    via: str
+    host: str
+    version_from: int
+    version_to: int
+    before: EntryFields
+    after: EntryFields
+    undoes: str
+    failure_id: str
+    rebuilt_from: list[str]
+
 
 SEVERITIES = ("critical", "high", "medium")
 TYPES = ("error", "captcha", "permission", "schema_failure", "limit_exceeded", "escalation")
@@ -39,14 +163,14 @@ _OBJECTS = ("context", "environment", "latest_sample")
 _MOST = 2**63
 
 
-def complete(entry: Entry) -> Entry:
+def complete(entry: Mapping[str, Any]) -> Entry:
     """A hand-written or older entry with what it lacks filled in; what is unknown is kept.
 
     After it every field that is read anywhere has its type: a text that is none becomes JSON, and
     what should be an object is put into one. Raises ValueError when it cannot be an intervention.
     The core document's own example, which has the session and the turn inside `context`, is one.
     """
-    if not isinstance(entry, dict):
+    if not isinstance(entry, Mapping):
         raise ValueError("an entry is not an object")
     if not isinstance(entry.get("id"), str) or not entry["id"]:
         raise ValueError("an entry has no id")
@@ -68,10 +192,12 @@ def complete(entry: Entry) -> Entry:
     turns = entry.get("turns") or []
     if not isinstance(turns, list) or not all(map(_is_number, turns)):
         raise ValueError(f"{entry['id']}: turns is not a list of numbers")
-    odd: Entry = {name: _text(entry[name]) for name in _TEXTS if entry.get(name) is not None}
+    odd: dict[str, Any] = {
+        name: _text(entry[name]) for name in _TEXTS if entry.get(name) is not None
+    }
     odd |= {name: _object(entry[name]) for name in _OBJECTS if entry.get(name) is not None}
     context = odd.get("context", {})
-    return {
+    whole = {
         **entry,
         "tool": None,
         **odd,
@@ -94,6 +220,7 @@ def complete(entry: Entry) -> Entry:
         "resolutions": entry.get("resolutions") or [],
         "version": entry.get("version") or 1,
     }
+    return cast(Entry, whole)
 
 
 def _number(value: Any) -> int:
@@ -188,7 +315,7 @@ def fingerprints(entry: Entry) -> set[str]:
     return (own | {row.get("fingerprint") or "" for row in entry.get("merged") or ()}) - {""}
 
 
-def priority(entry: Entry) -> int:
+def priority(entry: Entry | Mapping[str, Any]) -> int:
     """1 to 4, the first match of system.md's list; never stored."""
     if entry.get("type") in ("captcha", "permission", "escalation"):
         return 2

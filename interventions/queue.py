@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from interventions.closing import transitions
 from interventions.closing.changing import Changes
 from interventions.closing.transitions import Actor
-from interventions.entry import Entry
+from interventions.entry import Entry, Transition
 from interventions.errors import StorageError
 from interventions.home import find_home
 from interventions.putting.admission import Admission, Limits
@@ -25,7 +25,7 @@ from interventions.putting.prepare import FOREIGN, MAX_MESSAGE, Prepared, prepar
 from interventions.putting.putlog import log_admission
 from interventions.queue_reader import QueueReader
 from interventions.secrets.redaction import redact_text
-from interventions.storage.store import Outcome, Store, Transition
+from interventions.storage.store import Outcome, Store
 
 if TYPE_CHECKING:
     from interventions.request import InterventionRequest

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interventions.closing import lookup, transitions
-from interventions.entry import Entry, fingerprints, is_open
+from interventions.entry import Entry, Transition, fingerprints, is_open
 from interventions.putting.admission import Limits
 from interventions.putting.errorlog import Dropped
-from interventions.storage.store import Store, Transition
+from interventions.storage.store import Store
 from interventions.timestamps import utc_now
 from interventions.upkeep.health import Health, health, past
 

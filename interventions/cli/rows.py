@@ -67,15 +67,14 @@ def _remarks(group: Group) -> list[str]:
     """What a person needs beside the row: the earlier note, the resolution, who has it."""
     entry = group.first
     lines = []
-    if entry.get("regression_of"):
+    if regression_of := entry.get("regression_of"):
         note = one_line(entry.get("regression_note") or "no note")
-        lines.append(f"  was resolved in {short_id(entry['regression_of'])}: {note}")
-    if closed_at(entry) and entry.get("resolution"):
-        lines.append(f"  {one_line(entry['resolution'])}")
-    if entry.get("superseded") and not closed_at(entry):
-        lines.append(f"  {one_line(entry['superseded'])}")
-    if entry.get("owner"):
-        lines.append(f"  assigned to {one_line(entry['owner'])}")
+        lines.append(f"  was resolved in {short_id(regression_of)}: {note}")
+    what = entry["resolution"] if closed_at(entry) else entry.get("superseded")
+    if what:
+        lines.append(f"  {one_line(what)}")
+    if owner := entry.get("owner"):
+        lines.append(f"  assigned to {one_line(owner)}")
     if len(group.entries) > 1:
         others = ", ".join(short_id(other["id"]) for other in group.entries[1:])
         lines.append(f"  also {others}")

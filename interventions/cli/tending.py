@@ -15,6 +15,7 @@ from interventions.cli.options import AsJson, AsJsonl, By, Home, QueryWords, the
 from interventions.cli.rows import table
 from interventions.cli.screen import coloured, note, paint, say, say_json, say_painted, width
 from interventions.cli.view import entry_view
+from interventions.entry import Entry
 from interventions.home import find_home, queue_file
 from interventions.timestamps import utc_now
 from interventions.upkeep.health import Health
@@ -169,7 +170,7 @@ def _changes(path: Path) -> Iterator[None]:
             time.sleep(_POLL_S)
 
 
-def _entries(path: Path) -> list[dict[str, object]]:
+def _entries(path: Path) -> list[Entry]:
     from interventions.storage.file_read import read_state
 
     return list(read_state(path).entries)

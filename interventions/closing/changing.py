@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from interventions.closing import lookup, transitions
-from interventions.closing.transitions import Actor, Fields
-from interventions.entry import Entry, is_about, is_open
+from interventions.closing.transitions import Actor
+from interventions.entry import Entry, EntryFields, Transition, is_about, is_open
 from interventions.errors import ConflictError, LimitError, NotFoundError
 from interventions.putting.admission import Limits, limit_in_the_way
 from interventions.putting.admitting import with_entry
 from interventions.storage.retention import make_room
-from interventions.storage.store import Store, Transaction, Transition
+from interventions.storage.store import Store, Transaction
 from interventions.timestamps import utc_now
 
 
@@ -29,7 +29,7 @@ class Changes:
         self,
         action: str,
         intervention_id: str,
-        fields_of: Callable[[Entry, datetime], Fields],
+        fields_of: Callable[[Entry, datetime], EntryFields],
         actor: Actor,
         expected_version: int | None,
     ) -> Entry:
@@ -75,12 +75,12 @@ class Changes:
             wanted = (
                 lookup.find(everything.values(), intervention_id)["id"] if intervention_id else None
             )
-            line = transitions.last_undoable(self._store.journal(), everything, wanted)
-            if line is None:
+            found = transitions.last_undoable(self._store.journal(), everything, wanted)
+            if found is None:
                 raise NotFoundError(
                     "there is nothing to undo", hint="history: interventions history"
                 )
-            before = everything[line["id"]]
+            line, before = found
             if expected_version is not None and before["version"] != expected_version:
                 raise self._changed_meanwhile(before, expected_version)
             after = self._write(work, "undo", before, transitions.undo(before, line), actor, now)
@@ -92,7 +92,7 @@ class Changes:
         work: Transaction,
         action: str,
         before: Entry,
-        fields: Fields,
+        fields: EntryFields,
         actor: Actor,
         now: datetime,
     ) -> Entry:

@@ -13,14 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import cast
 
-from interventions.entry import Entry, is_open, state_of
+from interventions.entry import Entry, EntryFields, Resolution, Transition, is_open, state_of
 from interventions.errors import ConflictError
-from interventions.storage.store import Transition
 from interventions.timestamps import to_text
-
-Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -38,10 +35,11 @@ class Actor:
 
 def resolve(
     entry: Entry, *, note: str, actor: Actor, now: datetime, verified: str | None = None
-) -> Fields:
+) -> EntryFields:
     """`verified` is the state of the turn that was resumed and got past the failed phase."""
     _must_be_open(entry, now, "resolve")
-    row = _history("resolved", note, actor, now) | {"verified": verified is not None}
+    row = _history("resolved", note, actor, now)
+    row["verified"] = verified is not None
     if verified is not None:
         row["turn_status"] = verified
     return {
@@ -52,7 +50,7 @@ def resolve(
     }
 
 
-def dismiss(entry: Entry, *, note: str, actor: Actor, now: datetime) -> Fields:
+def dismiss(entry: Entry, *, note: str, actor: Actor, now: datetime) -> EntryFields:
     """Not worth fixing: closed, but never counted as solved."""
     _must_be_open(entry, now, "dismiss")
     return {
@@ -65,7 +63,7 @@ def dismiss(entry: Entry, *, note: str, actor: Actor, now: datetime) -> Fields:
 
 def snooze(
     entry: Entry, *, until: datetime | None, until_n_more: int | None, now: datetime
-) -> Fields:
+) -> EntryFields:
     _must_be_open(entry, now, "snooze")
     if (until is None) == (until_n_more is None):
         raise ValueError("snooze needs either a time or a number of occurrences")
@@ -80,35 +78,36 @@ def snooze(
     }
 
 
-def reopen(entry: Entry, *, now: datetime) -> Fields:
+def reopen(entry: Entry, *, now: datetime) -> EntryFields:
     if is_open(entry):
         raise ConflictError(
             f"{entry['id']} is {state_of(entry, now)}, so it cannot be reopened",
             hint="to end a snooze: interventions undo",
         )
-    rows = entry["resolutions"]
-    marked = [*rows[:-1], {**rows[-1], "reopened_at": to_text(now)}] if rows else []
+    marked = list(entry["resolutions"])
+    if marked:
+        marked[-1] = {**marked[-1], "reopened_at": to_text(now)}
     return {"resolved_at": None, "dismissed_at": None, "resolution": None, "resolutions": marked}
 
 
-def assign(entry: Entry, *, owner: str | None) -> Fields:
+def assign(entry: Entry, *, owner: str | None) -> EntryFields:
     if (entry.get("owner") or None) == owner:
         raise ConflictError(f"{entry['id']} is already {_owned_by(owner)}")
     return {"owner": owner}
 
 
-def supersede(entry: Entry, *, why: str, now: datetime) -> Fields:
+def supersede(entry: Entry, *, why: str, now: datetime) -> EntryFields:
     """Its turn went on or was given up elsewhere: it stays open until somebody closes it."""
     _must_be_open(entry, now, "supersede")
     return {"superseded": why}
 
 
-def apply(entry: Entry, fields: Fields) -> Entry:
+def apply(entry: Entry, fields: EntryFields) -> Entry:
     return {**entry, **fields, "version": entry["version"] + 1}
 
 
 def record(
-    action: str, before: Entry, after: Entry, fields: Fields, actor: Actor, now: datetime
+    action: str, before: Entry, after: Entry, fields: EntryFields, actor: Actor, now: datetime
 ) -> Transition:
     """One line of the journal."""
     return {
@@ -121,15 +120,15 @@ def record(
         "host": actor.host,
         "version_from": before["version"],
         "version_to": after["version"],
-        "before": {name: before.get(name) for name in fields},
-        "after": dict(fields),
+        "before": cast(EntryFields, {name: before.get(name) for name in fields}),
+        "after": fields.copy(),
     }
 
 
 def last_undoable(
     journal: Iterable[Transition], entries: dict[str, Entry], intervention_id: str | None
-) -> Transition | None:
-    """The latest transition that is not itself undone, of one entry or of all."""
+) -> tuple[Transition, Entry] | None:
+    """The latest transition that is not itself undone, of one entry or of all, and its entry."""
     undone: set[str] = set()
     stack: list[Transition] = []
     for line in happened(journal, entries):
@@ -138,12 +137,11 @@ def last_undoable(
         elif "before" in line and "after" in line:
             stack.append(line)
     for line in reversed(stack):
-        if intervention_id is not None and line["id"] != intervention_id:
+        entry = entries.get(line["id"] or "")
+        if entry is None or line["transition_id"] in undone:
             continue
-        if line["transition_id"] in undone:
-            continue
-        if line["id"] in entries:
-            return line
+        if intervention_id in (None, entry["id"]):
+            return line, entry
     return None
 
 
@@ -158,15 +156,16 @@ def happened(
     reached = {name: entry["version"] for name, entry in (entries or {}).items()}
     kept: list[Transition] = []
     for line in reversed(list(journal)):
-        if "after" in line and "version_from" in line:
-            if line["version_to"] > reached.get(line["id"], line["version_to"]):
+        name = line.get("id")
+        if name is not None and "after" in line and "version_from" in line:
+            if line["version_to"] > reached.get(name, line["version_to"]):
                 continue
-            reached[line["id"]] = line["version_from"]
+            reached[name] = line["version_from"]
         kept.append(line)
     return kept[::-1]
 
 
-def undo(entry: Entry, line: Transition) -> Fields:
+def undo(entry: Entry, line: Transition) -> EntryFields:
     """Raises ConflictError when the fields were changed again since."""
     for name, value in line["after"].items():
         if entry.get(name) != value:
@@ -174,7 +173,7 @@ def undo(entry: Entry, line: Transition) -> Fields:
                 f"{entry['id']} changed since the {line['action']} by {line['by']} ({name})",
                 hint=f"look first: interventions show {entry['id']}",
             )
-    return dict(line["before"])
+    return line["before"].copy()
 
 
 def _must_be_open(entry: Entry, now: datetime, action: str) -> None:
@@ -190,13 +189,16 @@ def _must_be_open(entry: Entry, now: datetime, action: str) -> None:
     )
 
 
-def _awake(entry: Entry) -> Fields:
-    return {
-        name: None for name in ("snoozed_until", "snoozed_until_occurrences") if entry.get(name)
-    }
+def _awake(entry: Entry) -> EntryFields:
+    fields: EntryFields = {}
+    if entry.get("snoozed_until"):
+        fields["snoozed_until"] = None
+    if entry.get("snoozed_until_occurrences"):
+        fields["snoozed_until_occurrences"] = None
+    return fields
 
 
-def _history(kind: str, note: str, actor: Actor, now: datetime) -> dict[str, Any]:
+def _history(kind: str, note: str, actor: Actor, now: datetime) -> Resolution:
     return {"kind": kind, "at": to_text(now), "by": actor.name, "note": note}
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from interventions.closing import transitions
 from interventions.closing.transitions import Actor
-from interventions.entry import Entry, closed_at, fingerprints
+from interventions.entry import Entry, Transition, closed_at, fingerprints
 from interventions.ids import new_id
 from interventions.putting.admission import (
     ESCALATION,
@@ -22,7 +22,7 @@ from interventions.putting.admission import (
 from interventions.putting.occurrences import count_onto
 from interventions.storage.retention import make_room
 from interventions.storage.state import QueueState
-from interventions.storage.store import Outcome, Store, Transaction, Transition
+from interventions.storage.store import Outcome, Store, Transaction
 from interventions.timestamps import from_text, to_text, utc_now
 
 
@@ -93,7 +93,7 @@ def _holder(state: QueueState, store: Store, failure_id: str) -> str | None:
             return str(line["id"])
     for entry in (*state.entries, *store.archived()):
         rows = (row.get("sample") or {} for row in entry["merged"])
-        samples: Iterable[dict[str, Any]] = (entry, entry.get("latest_sample") or {}, *rows)
+        samples: Iterable[Mapping[str, Any]] = (entry, entry.get("latest_sample") or {}, *rows)
         if any(sample.get("id") == failure_id for sample in samples):
             return str(entry["id"])
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from interventions.entry import Entry, complete
 from interventions.ids import new_id
@@ -84,7 +84,7 @@ def prepare(request: InterventionRequest, home: Path | None = None) -> Prepared:
     for name in _ABSENT_WHEN_NONE:
         if entry[name] is None:
             del entry[name]
-    return Prepared(entry)
+    return Prepared(cast(Entry, entry))
 
 
 def prepare_anything(request: object, trouble: BaseException) -> Entry:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from interventions.entry import Entry, complete, fingerprints, was_resolved
 from interventions.storage import jsonl
@@ -67,7 +68,7 @@ class ArchiveFile:
                 self._resolved.setdefault(name, []).append((offset, len(line)))
 
 
-def latest(records: Iterable[Entry]) -> Iterator[Entry]:
+def latest(records: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
     """The last record of each id, in the order in which these were written."""
     found: dict[str, Entry] = {}
     for record in records:
@@ -80,14 +81,14 @@ def latest(records: Iterable[Entry]) -> Iterator[Entry]:
     yield from found.values()
 
 
-def _plain(record: Entry) -> Entry:
+def _plain(record: Mapping[str, Any]) -> Entry:
     return complete({name: value for name, value in record.items() if name != "index"})
 
 
 _INDEX_HEAD = b'{"index":'
 
 
-def _indexed(entry: Entry) -> Entry:
+def _indexed(entry: Entry) -> dict[str, Any]:
     """The fingerprints it resolved come first in the line, so that a scan can stop there."""
     index = sorted(fingerprints(entry)) if was_resolved(entry) else []
     return {"index": index, **{name: value for name, value in entry.items() if name != "index"}}

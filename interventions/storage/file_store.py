@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interventions.entry import Entry
+from interventions.entry import Entry, Transition
 from interventions.errors import CorruptQueueError, LockTimeoutError
 from interventions.home import (
     PRIVATE_FILE_MODE,
@@ -28,7 +28,7 @@ from interventions.storage.journal_file import JournalFile
 from interventions.storage.letters import Letters
 from interventions.storage.lock import FairLock
 from interventions.storage.state import QueueState
-from interventions.storage.store import Outcome, Transaction, Transition
+from interventions.storage.store import Outcome, Transaction
 from interventions.timestamps import utc_now
 
 TEMPORARY_PREFIX = ".intervention_queue."

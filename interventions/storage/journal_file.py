@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
+from interventions.entry import Transition
 from interventions.storage import jsonl
-from interventions.storage.store import Transition
 
 
 class JournalFile:
@@ -21,7 +22,7 @@ class JournalFile:
         jsonl.append(self.path, *map(jsonl.encode, lines), durable=True)
 
     def lines(self) -> Iterator[Transition]:
-        return jsonl.read(self.path)
+        return cast(Iterator[Transition], jsonl.read(self.path))
 
     def lines_of(self, intervention_id: str) -> Iterator[Transition]:
         another, new = self._tail.read()
@@ -32,4 +33,5 @@ class JournalFile:
             if record is not None and isinstance(record.get("id"), str):
                 self._places.setdefault(record["id"], {})[offset] = len(line)
         places = self._places.get(intervention_id)
-        return jsonl.at(self.path, sorted(places.items())) if places else iter(())
+        found = jsonl.at(self.path, sorted(places.items())) if places else iter(())
+        return cast(Iterator[Transition], found)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from interventions.entry import Entry, complete
 from interventions.errors import StorageError
@@ -98,7 +98,7 @@ class Letters:
         if not isinstance(found, dict):
             return None
         entry = self._entry(found["id"]) if found["event"] else None
-        whole = {**failure, **found["failure"]}
+        whole = cast(Entry, {**failure, **found["failure"]})
         return Outcome(whole, _admission(found), entry, known=found["known"])
 
     def answer_all(self, work: Transaction, admit: Callable[[Entry, Limits], Outcome]) -> None:
@@ -160,7 +160,7 @@ class Letters:
 
     def _log_for(self, failure: Entry, answer: dict[str, Any]) -> None:
         """The line of a writer that was killed between the put and the log."""
-        failure = {**failure, **answer["failure"]}
+        failure = cast(Entry, {**failure, **answer["failure"]})
         if not any(line.get("id") == failure["id"] for line in error_lines(self._home)):
             log_failure(self._home, failure, _admission(answer))
 
@@ -194,13 +194,17 @@ def _admission(answer: dict[str, Any]) -> Admission:
 
 def _as_answer(outcome: Outcome) -> dict[str, Any]:
     failure = outcome.failure
-    marks = ("id", "regression_of", "regression_note")
+    marked = {
+        "id": failure["id"],
+        "regression_of": failure.get("regression_of"),
+        "regression_note": failure.get("regression_note"),
+    }
     return {
         "kind": str(outcome.admission.kind),
         "id": outcome.admission.intervention_id,
         "reason": outcome.admission.reason,
         "detail": outcome.admission.detail,
-        "failure": {name: failure[name] for name in marks if name in failure},
+        "failure": {name: value for name, value in marked.items() if name in failure},
         "event": event_of(failure, outcome.admission, outcome.entry),
         "known": outcome.known,
     }

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-from interventions.entry import Entry, complete, fingerprints, was_resolved
+from interventions.entry import Entry, Transition, complete, fingerprints, was_resolved
 from interventions.errors import LockTimeoutError
 from interventions.putting.admission import Limits
 from interventions.putting.admitting import admit
 from interventions.storage.state import QueueState
-from interventions.storage.store import Outcome, Transaction, Transition
+from interventions.storage.store import Outcome, Transaction
 
 
 class MemoryStore:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from interventions.entry import Entry, complete
 from interventions.storage import jsonl
@@ -96,7 +97,7 @@ def _decode_lines(data: bytes, known: Sequence[tuple[Entry, bytes]]) -> tuple[Qu
     return state, lines
 
 
-def _object(row: bytes) -> Entry:
+def _object(row: bytes) -> dict[str, Any]:
     entry = json.loads(row)
     if not isinstance(entry, dict):
         raise ValueError("an entry is not an object")

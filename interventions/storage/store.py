@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from interventions.entry import Entry
+from interventions.entry import Entry, Transition
 from interventions.putting.admission import Admission, AdmissionKind, Limits
 from interventions.storage.state import QueueState
-
-Transition = dict[str, Any]
 
 
 @dataclass

@@ -26,8 +26,8 @@ class Past(NamedTuple):
 
 def past(entry: Entry) -> Past:
     hours = None
-    if entry.get("resolved_at"):
-        took = from_text(entry["resolved_at"]) - from_text(entry["created_at"])
+    if resolved_at := entry["resolved_at"]:
+        took = from_text(resolved_at) - from_text(entry["created_at"])
         hours = took.total_seconds() / 3600
     return Past(hours, bool(entry.get("regression_of")))
 

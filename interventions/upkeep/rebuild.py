@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from interventions.closing.transitions import happened
-from interventions.entry import Entry
+from interventions.entry import Entry, Transition
 from interventions.putting.occurrences import count_onto
-from interventions.storage.store import Transition
 from interventions.upkeep.drain import failure_of
 
 
@@ -28,9 +27,9 @@ def rebuild(
     """What should be in the queue: all that was lost, oldest first, and `current` as it is."""
     found = _from_log(log, journal)
     for line in happened(journal):
-        entry = found.get(line["id"])
-        if entry is not None and "after" in line and line["version_to"] > entry["version"]:
-            found[line["id"]] = {**entry, **line["after"], "version": line["version_to"]}
+        changed = found.get(line["id"] or "")
+        if changed is not None and "after" in line and line["version_to"] > changed["version"]:
+            found[changed["id"]] = {**changed, **line["after"], "version": line["version_to"]}
     for entry in salvaged:
         known = found.get(entry["id"])
         if known is None or entry["version"] >= known["version"]:
@@ -84,7 +83,7 @@ def recount(
             dropped[str(line.get("reason") or "unknown")] += 1
         elif line.get("admission"):
             admitted[str(line["admission"])] += 1
-    for line in journal:
-        if line.get("action") == "drain":
-            admitted["accepted" if line.get("failure_id") == line["id"] else "merged"] += 1
+    for each in journal:
+        if each.get("action") == "drain":
+            admitted["accepted" if each.get("failure_id") == each["id"] else "merged"] += 1
     return dict(admitted), dict(dropped)

@@ -10,9 +10,17 @@ from enum import StrEnum
 from typing import Any
 
 from interventions.durations import short_duration
-from interventions.entry import Entry, is_open, priority, short_id, state_of
+from interventions.entry import (
+    Entry,
+    MergedFailure,
+    Sample,
+    Transition,
+    is_open,
+    priority,
+    short_id,
+    state_of,
+)
 from interventions.putting.occurrences import stands_at
-from interventions.storage.store import Transition
 from interventions.timestamps import from_text
 from interventions.view.fixes import fix
 from interventions.view.plaintext import clean, one_line
@@ -148,16 +156,12 @@ def _blocked(turns: list[int]) -> str:
 
 def _error(entry: Entry) -> list[str]:
     lines = clean(f"{entry['error_type']}: {entry['error_message']}").split("\n")
-    facts = [
-        f"{name} {one_line(str(entry[key]))}"
-        for name, key in (
-            ("category", "error_category"),
-            ("at", "location"),
-            ("fingerprint", "fingerprint"),
-        )
-        if entry.get(key)
-    ]
-    return [*lines, ", ".join(facts)]
+    facts = {
+        "category": entry.get("error_category"),
+        "at": entry.get("location"),
+        "fingerprint": entry["fingerprint"],
+    }
+    return [*lines, ", ".join(f"{name} {one_line(fact)}" for name, fact in facts.items() if fact)]
 
 
 def _regression(entry: Entry) -> list[str]:
@@ -174,15 +178,15 @@ def _retried(entry: Entry) -> list[str]:
         lines = [f"before: {_failure(entry)}", f"after: {_failure(now)}"]
         if _failure(entry) == _failure(now):
             lines = [f"failed again with the same error at {now.get('created_at')}"]
-    last = entry["resolutions"][-1] if entry["resolutions"] else {}
-    if last.get("verified"):
+    last = entry["resolutions"][-1] if entry["resolutions"] else None
+    if last and last.get("verified"):
         if not lines:
             lines = [f"before: {_failure(entry)}"]
         lines.append(f"after: the turn is {last.get('turn_status') or 'past the phase'}")
     return [one_line(line) for line in lines]
 
 
-def _failure(failure: dict[str, Any]) -> str:
+def _failure(failure: Entry | Sample) -> str:
     what = f"{failure.get('error_type')}: {failure.get('error_message')}"
     return f"{failure.get('phase')}: {what}"
 
@@ -194,7 +198,7 @@ def _sample(entry: Entry) -> list[str]:
     return _fields({key: value for key, value in sample.items() if key != "traceback"})
 
 
-def _merged(row: dict[str, Any]) -> str:
+def _merged(row: MergedFailure) -> str:
     sample = row.get("sample") or {}
     again = " REGRESSION" if row.get("regression_of") else ""
     what = f"{row.get('phase', '')} {row.get('error_type', '')}: {sample.get('error_message', '')}"

@@ -6,9 +6,8 @@ import json
 from datetime import datetime
 from typing import Any
 
-from interventions.entry import Entry
+from interventions.entry import Entry, Transition
 from interventions.secrets.redaction import redact
-from interventions.storage.store import Transition
 from interventions.view.describe import Kind, describe
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from interventions.entry import Entry
+from interventions.entry import Entry, Resolution
 from interventions.view.plaintext import one_line
 
 SHOWN = 2
 
 
-def fix(resolution: dict[str, Any]) -> str:
+def fix(resolution: Resolution) -> str:
     """`restarted the server (verified, ada, 2026-11-21)`: the note, whether a resumed turn proved
     it, whose it is and of which day."""
     proof = "verified" if resolution.get("verified") else "not verified"

@@ -178,7 +178,7 @@ def _is_one_of(field: str, value: str, allowed: tuple[str, ...]) -> Test:
     wanted = [name for name in allowed if name.startswith(value.lower())]
     if not wanted:
         raise QueryError(f"{value!r} is no {field}", hint=f"one of: {', '.join(allowed)}")
-    return lambda entry, now: entry[field] in wanted
+    return lambda entry, now: entry.get(field) in wanted
 
 
 def _state(value: str) -> Test:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from interventions.closing.lookup import similar
-from interventions.entry import Entry, complete, is_open
+from interventions.entry import Entry, Transition, complete, is_open
 from interventions.errors import QueueError
 from interventions.queue import InterventionQueue
 from interventions.storage.queue_format import decode
@@ -42,7 +42,7 @@ class BundleSource:
         return Background(tuple(similar(entry, self._similar) if entry else ()), journal)
 
 
-def _read(path: Path) -> tuple[list[Entry], list[Entry], list[dict[str, Any]]]:
+def _read(path: Path) -> tuple[list[Entry], list[Entry], list[Transition]]:
     """(what it is about, earlier ones that were alike, who did what)."""
     try:
         data = path.read_bytes()
@@ -53,7 +53,7 @@ def _read(path: Path) -> tuple[list[Entry], list[Entry], list[dict[str, Any]]]:
         if isinstance(document, dict) and "intervention" in document:
             past = [complete(entry) for entry in document.get("similar") or []]
             journal = [line for line in document.get("journal") or [] if isinstance(line, dict)]
-            return [complete(document["intervention"])], past, journal
+            return [complete(document["intervention"])], past, cast(list[Transition], journal)
         return list(decode(data)[0].entries), [], []
     except (ValueError, TypeError, RecursionError) as error:
         raise QueueError(

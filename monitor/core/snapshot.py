@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from interventions.entry import Entry, is_open
+from interventions.entry import Entry, Transition, is_open
 from interventions.upkeep.health import Health
 
 
@@ -51,4 +51,4 @@ class Background:
     """What belongs to one entry and lies in other files: past resolutions and who did what."""
 
     past: tuple[Entry, ...] = ()
-    journal: tuple[dict[str, object], ...] = ()
+    journal: tuple[Transition, ...] = ()

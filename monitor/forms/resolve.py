@@ -20,7 +20,8 @@ class ResolveForm(Form):
 
     def remarks_before(self) -> list[str]:
         asked = any(stands_at(entry)["type"] == ESCALATION for entry in self.entries)
-        earlier = {one_line(e["regression_note"]) for e in self.entries if e.get("regression_note")}
+        notes = (e.get("regression_note") for e in self.entries)
+        earlier = {one_line(note) for note in notes if note}
         return [
             *super().remarks_before(),
             *(["a question: its turn does not go on by this; t answers it"] if asked else []),

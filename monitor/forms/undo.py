@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.binding import BindingType
 
-from interventions.entry import Entry
+from interventions.entry import Entry, Transition
 from interventions.queue import InterventionQueue
 from interventions.view.plaintext import one_line
 from monitor.core.changes import VIA, Change
@@ -24,7 +24,7 @@ class UndoForm(Form):
     ]
 
     def __init__(
-        self, queue: InterventionQueue, targets: Sequence[Entry], journal: Sequence[dict[str, Any]]
+        self, queue: InterventionQueue, targets: Sequence[Entry], journal: Sequence[Transition]
     ) -> None:
         super().__init__(queue, targets)
         self._journal = journal
