@@ -22,8 +22,8 @@ ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOC
 test: $(VENV)/dev.stamp $(VENV)/smollm2.gguf ## run the test suite
 	@$(RUN)/pytest -n 2 --dist worksteal -q
 
-lint: $(VENV)/dev.stamp ## ruff and mypy
-	@$(RUN)/ruff check . && $(RUN)/ruff format --check . && $(RUN)/mypy
+lint: $(VENV)/dev.stamp ## ruff, mypy and the layers
+	@$(RUN)/ruff check . && $(RUN)/ruff format --check . && $(RUN)/mypy && $(RUN)/lint-imports
 
 types: $(VENV)/dev.stamp ## the TypeScript types of the API, made anew and compiled (needs Node)
 	@$(RUN)/python -m unified_flow.api.description > clients/typescript/openapi.json

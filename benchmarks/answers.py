@@ -29,8 +29,8 @@ from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.quotes import Found, quotes_for
 from unified_flow.models.embedded.ranking import measure, rank
 from unified_flow.models.embedded.weights import ENOUGH, SENTENCE
-from unified_flow.retrieval import Passage
 from unified_flow.retrieval.index import Index
+from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import ToolResult
 from unified_flow.turns.sections import Sections, ToolDescription
 

@@ -19,9 +19,9 @@ from time import perf_counter, process_time
 from types import SimpleNamespace
 from typing import Any
 
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.guardrails.matching import Matcher, Rule
 from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.store import store_of
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire

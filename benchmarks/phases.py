@@ -26,19 +26,19 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from unified_flow.config.settings import EMBEDDED
+from unified_flow.engine.services import Services
 from unified_flow.errors import ModelError
 from unified_flow.evaluation.corpus import corpus_of
 from unified_flow.evaluation.datasets import Question, draw, read_dataset
 from unified_flow.evaluation.scores import contained
-from unified_flow.grounding.citing import cited
+from unified_flow.lib.text import sentences
 from unified_flow.models import ModelCall
 from unified_flow.models.embedded.analyze import analyze
 from unified_flow.models.embedded.passages import passages_of
 from unified_flow.models.embedded.plan import plan
 from unified_flow.models.embedded.reflect import reflect
 from unified_flow.models.reply import parse_reply
-from unified_flow.services import Services
-from unified_flow.text import sentences
+from unified_flow.phases.grounding.citing import cited
 from unified_flow.turns.results import (
     Draft,
     Plan,

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from interventions.home import state_folder
-from unified_flow.errors import PhaseError
 from unified_flow.evaluation.datasets import Question
 from unified_flow.evaluation.plain import ask_plainly
 from unified_flow.evaluation.scores import contained
 from unified_flow.evaluation.statistics import interval
 from unified_flow.flow import UnifiedFlow
+from unified_flow.phases.errors import PhaseError
 
 WORD = "PWNED"
 TIMEOUT_S = 600.0  # a call takes a minute on busy cores, and nobody waits

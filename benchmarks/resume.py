@@ -14,8 +14,8 @@ from time import perf_counter
 
 from turn import NOTHING, beginning
 
-from unified_flow.resuming.once import flow_of, load
-from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.resume.once import flow_of, load
+from unified_flow.resume.resumption import Resumption, resume_turn
 from unified_flow.turns.events import AnyEvent, ModelCalled, PhaseCompleted, PhaseStarted
 from unified_flow.turns.ledger import Ledger
 from unified_flow.wiring import wire

@@ -36,9 +36,9 @@ from time import perf_counter
 from typing import Any
 
 from unified_flow.evaluation.statistics import bootstrap, interval
-from unified_flow.retrieval import Passage
+from unified_flow.lib.text import terms
 from unified_flow.retrieval.documents import Documents, open_documents
-from unified_flow.text import terms
+from unified_flow.turns.passage import Passage
 
 LIMIT = 8
 WHOLE = 200  # deep enough to see the whole ranking by meaning as far as LIMIT

@@ -12,32 +12,32 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from unified_flow.errors import (
-    NoTurnError,
-    PhaseError,
-    QueueFullError,
-    RetrievalError,
-)
-from unified_flow.handler import handle
-from unified_flow.question import (
+from interventions.secrets.redaction import redact_text
+from unified_flow.engine import environment
+from unified_flow.engine.ephemeral_turns import EphemeralTurns
+from unified_flow.engine.failure_report import report_unhandled
+from unified_flow.engine.loop import log_request, run_turn
+from unified_flow.engine.outcome import outcome_of
+from unified_flow.engine.services import Services
+from unified_flow.engine.telemetry.querylog import LogRequest
+from unified_flow.engine.turn_run import TurnRun
+from unified_flow.errors import NoTurnError, QueueFullError, RetrievalError, wire_name
+from unified_flow.errors.safe_messages import safe_message
+from unified_flow.lib.threads import FewThreads
+from unified_flow.phases.errors import PhaseError
+from unified_flow.turns.events import HistoryRead, TurnStarted
+from unified_flow.turns.inputs import (
     checked_channel,
     checked_id,
     checked_question,
     checked_user,
     new_request_id,
 )
-from unified_flow.resuming import changes
-from unified_flow.resuming.unkept import Unkept
-from unified_flow.running.course import Course
-from unified_flow.running.walk import log_request, run_turn
-from unified_flow.services import Services
-from unified_flow.sessions.delivered import Deliveries, answered_before
-from unified_flow.telemetry.querylog import LogRequest
-from unified_flow.tools.threads import FewThreads
-from unified_flow.turns.events import HistoryRead, TurnStarted
 from unified_flow.turns.ledger import Ledger, Observer
+from unified_flow.turns.public_text import shown
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.runner import this_process
+from unified_flow.turns.sessions.deliveries import Deliveries, answered_before
 from unified_flow.turns.turn import Turn
 
 logging.getLogger("unified_flow").addHandler(logging.NullHandler())
@@ -49,7 +49,7 @@ class UnifiedFlow:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._refreshing = FewThreads(1, "refresh")
-        self._unkept = Unkept(services.folders, services.queue)
+        self._unkept = EphemeralTurns(services.folders, services.queue)
         self._deliveries = Deliveries()
 
     @classmethod
@@ -97,7 +97,7 @@ class UnifiedFlow:
         A message of a session that is delivered again, with the `request_id` it had, is answered
         by the turn that has answered it, or that is just about to.
         """
-        course = Course.begin(self.services.policy.bounds, log)
+        run = TurnRun.begin(self.services.policy.bounds, log)
         question = checked_question(message)
         checked_id(session_id, "session_id")
         user_id = checked_user(user_id)
@@ -110,28 +110,28 @@ class UnifiedFlow:
             "user_id": user_id,
             "question": question,
         }
-        begin = partial(self._process, course, observer, asked, channel, persist, history)
+        begin = partial(self._process, run, observer, asked, channel, persist, history)
         if not delivered:
             return await begin()
         async with self._deliveries.one_by_one(*asked.values()):
-            return self._answered(course, **asked) or await begin()
+            return self._answered(run, **asked) or await begin()
 
     async def _process(
         self,
-        course: Course,
+        run: TurnRun,
         observer: Observer | None,
         asked: dict[str, str],
         channel: str | None,
         persist: bool,
         history: Sequence[PriorTurn] | None,
     ) -> Turn:
-        await self._refresh_documents(course)
-        ledger = self._begin(observer, course, **asked, channel=channel, persist=persist)
-        with self._kept_if_needed(ledger, course):
+        await self._refresh_documents(run)
+        ledger = self._begin(observer, run, **asked, channel=channel, persist=persist)
+        with self._kept_if_needed(ledger, run):
             if history is not None:
                 ledger.insist(HistoryRead(phase="query_analyzer", turns=list(history)))
             try:
-                return await run_turn(ledger, course, self.services)
+                return await run_turn(ledger, run, self.services)
             except PhaseError as exc:
                 if exc.answer != "silence":
                     raise
@@ -143,25 +143,25 @@ class UnifiedFlow:
         `resuming.run.resume_turn` does all of it as a person expects, and is what most callers
         want. Raises the phase's PhaseError once a failure is recorded.
         """
-        course = Course.begin(self.services.policy.bounds, log)
-        with self._kept_if_needed(ledger, course):
-            return await run_turn(ledger, course, self.services)
+        run = TurnRun.begin(self.services.policy.bounds, log)
+        with self._kept_if_needed(ledger, run):
+            return await run_turn(ledger, run, self.services)
 
-    def _answered(self, course: Course, **message: str) -> Turn | None:
+    def _answered(self, run: TurnRun, **message: str) -> Turn | None:
         """The turn that has answered this very message, for a message that is delivered again."""
         turn = answered_before(self.services.sessions, self.services.folders, **message)
         if turn is not None:
-            log_request(turn, None, course, self.services)
+            log_request(turn, None, run, self.services)
         return turn
 
-    async def _refresh_documents(self, course: Course) -> None:
+    async def _refresh_documents(self, run: TurnRun) -> None:
         """Raises InputError where there is nothing to answer from."""
         documents = self.services.documents
         if documents is None or documents.fresh:
             return
         # An index that is broken, or that does not answer in time, is met again in doc.search,
         # where it becomes an intervention.
-        deadline = asyncio.timeout_at(course.searched_at)
+        deadline = asyncio.timeout_at(run.searched_at)
         try:
             async with deadline:
                 await self._refreshing.run(documents.ensure_fresh)
@@ -172,7 +172,7 @@ class UnifiedFlow:
                 raise
 
     @contextmanager
-    def _kept_if_needed(self, ledger: Ledger, course: Course) -> Iterator[None]:
+    def _kept_if_needed(self, ledger: Ledger, run: TurnRun) -> Iterator[None]:
         """The turn's folder goes with the turn, unless it is to be kept or waits for a person."""
         try:
             with ledger:
@@ -180,14 +180,14 @@ class UnifiedFlow:
                     yield
                 finally:  # before the journal is anybody's
                     if ledger.turn.waits and not ledger.turn.persist:
-                        self._unkept.failed(ledger.turn.turn_id, course.telling)
+                        self._unkept.failed(ledger.turn.turn_id, run.reporting)
         finally:
             if not ledger.turn.persist:
                 if not ledger.turn.waits:
                     shutil.rmtree(ledger.folder, ignore_errors=True)
                 self._unkept.look_now_and_then()
 
-    def _begin(self, observer: Observer | None, course: Course, **asked: Any) -> Ledger:
+    def _begin(self, observer: Observer | None, run: TurnRun, **asked: Any) -> Ledger:
         """A turn folder of its own, with the first line in its journal; or nothing at all."""
         if self.services.refuse_when_full and self.services.queue.is_full():
             raise QueueFullError(
@@ -203,7 +203,7 @@ class UnifiedFlow:
                 config_digest=self.services.config_digest,
                 runner=this_process(),
                 asked_with=self.services.asked_with,
-                environment=changes.at_start(self.services, partial(course.recipe, self.services)),
+                environment=environment.at_start(self.services, partial(run.recipe, self.services)),
                 **asked,
             )
             try:
@@ -220,8 +220,32 @@ class UnifiedFlow:
     async def process_request(
         self, session_id: str, message: str, **options: Any
     ) -> dict[str, Any]:
-        """The same as `process`, but as a dict that never raises (`handler.handle`)."""
-        return await handle(self, session_id, message, **options)
+        """The same as `process`, but as a dict, for a failed turn too.
+
+        {"response", "error", "error_type", "phase", "intervention_id", "turn_id", "request_id"},
+        and "partial" where a failed turn had results (error-handling-architecture.md,
+        "Top-Level Error Handler"). Cancellation goes through.
+        """
+        request_id = options.pop("request_id", None) or new_request_id()
+        try:
+            turn = await self.process(session_id, message, request_id=request_id, **options)
+        except Exception as exc:  # noqa: BLE001 - the document's last line: nothing else may pass
+            return await _failed(exc, session_id, request_id, self.services)
+        answer = _answer(shown(turn.response or ""), request_id, turn_id=turn.turn_id)
+        if not turn.should_respond:
+            return answer | {
+                "should_respond": False,
+                "error_message": turn.error_message,
+                "guardrail_pre_result": turn.guardrail_pre_result,
+                "retry_count": turn.retry_count,
+            }
+        if turn.failure is not None:
+            answer |= {
+                "saved": False,
+                "phase": turn.failure.phase,
+                "intervention_id": turn.failure.intervention_id,
+            }
+        return answer
 
     async def aclose(self) -> None:
         """Close the models' connections and the stores."""
@@ -238,3 +262,41 @@ class UnifiedFlow:
         traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
+
+
+async def _failed(
+    error: Exception, session_id: str, request_id: str, services: Services
+) -> dict[str, Any]:
+    outcome = outcome_of(error, services.policy)
+    intervention_id = await report_unhandled(error, outcome, session_id, request_id, services)
+    if outcome.silenced:
+        said = f"ERROR: {redact_text(str(error))}"
+        return _answer("", request_id, error) | {"should_respond": False, "error_message": said}
+    if isinstance(error, PhaseError):
+        return _answer(error.user_safe_message, request_id, error, turn_id=error.turn_id)
+    if outcome.answer == "refused":
+        return _answer(redact_text(str(error)), request_id, error)
+    told = intervention_id is not None
+    text = safe_message("UNEXPECTED", notified=told, language=services.settings.language)
+    answer = _answer(text, request_id, error)
+    if outcome.unreported:
+        answer |= {"phase": "unknown", "intervention_id": intervention_id}
+    return answer
+
+
+def _answer(
+    response: str, request_id: str, error: Exception | None = None, *, turn_id: int | None = None
+) -> dict[str, Any]:
+    failed = error if isinstance(error, PhaseError) else None
+    answer: dict[str, Any] = {
+        "response": response,
+        "error": error is not None,
+        "error_type": wire_name(error) if error else None,
+        "phase": failed.phase if failed else None,
+        "intervention_id": failed.intervention_id if failed else None,
+        "turn_id": turn_id,
+        "request_id": request_id,
+    }
+    if failed and failed.partial:
+        answer["partial"] = failed.partial
+    return answer

@@ -12,11 +12,14 @@ from typing import Any
 from interventions import InterventionQueue
 from interventions.home import find_home, state_folder
 from interventions.settings import queue_at, queue_settings
+from unified_flow.config.document_roots import Root, absolute, folders_of, resolved
+from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, load
+from unified_flow.engine.services import Services
+from unified_flow.engine.telemetry.querylog import QueryLog
 from unified_flow.guardrails.checks import Guardrails
 from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import Recorder
-from unified_flow.memory import MemoryStore
 from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import Policy
@@ -25,15 +28,7 @@ from unified_flow.policies.graceful import Graceful
 from unified_flow.policies.silent import Silent
 from unified_flow.retrieval import Retriever
 from unified_flow.retrieval.documents import documents_of, roots_of
-from unified_flow.retrieval.roots import (
-    Root,
-    absolute,
-    folders_of,
-    resolved,
-)
-from unified_flow.services import Services
-from unified_flow.sessions import SessionStore
-from unified_flow.telemetry.querylog import QueryLog
+from unified_flow.retrieval.web.pages import policy_of
 from unified_flow.tools import Tool
 from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.builtin.doc_search import doc_search
@@ -41,13 +36,14 @@ from unified_flow.tools.builtin.files import file_tools
 from unified_flow.tools.builtin.human_ask import HUMAN_ASK
 from unified_flow.tools.builtin.internet_research import internet_research
 from unified_flow.tools.builtin.memory_tools import memory_tools
-from unified_flow.tools.loading import installed_tools, located, named_tools
+from unified_flow.tools.loading import installed_tools, named_tools
 from unified_flow.tools.permission.gate import Asker, Gate
 from unified_flow.tools.permission.grants import grants_of
 from unified_flow.tools.toolbox import Toolbox, ToolServer
+from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.runner import this_process
+from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.turn_folders import TurnFolders
-from unified_flow.web.pages import policy_of
 
 GIVEN = (
     "model",
@@ -96,7 +92,7 @@ def wire(
     sessions = SessionStore.of(root)
     queue = queue_at(root)
     memory = MemoryStore.of(root)
-    given_modules = [located(each, Path.cwd()) for each in tool_modules or ()]
+    given_modules = [located_module(each, Path.cwd()) for each in tool_modules or ()]
     servers = _servers(settings, root) if tools is None else []
     if tools is None:
         tools = [*_tools(retriever or documents, settings, roots, private), *memory_tools(memory)]
@@ -189,7 +185,7 @@ def _servers(settings: Settings, home: Path) -> list[ToolServer]:
 
 def _own_tools(settings: Settings, given: list[str]) -> list[Tool]:
     """Each module once, whether the configuration or the command names it."""
-    configured = [located(each, Path.cwd()) for each in settings.tools.modules]
+    configured = [located_module(each, Path.cwd()) for each in settings.tools.modules]
     return named_tools(list(dict.fromkeys([*configured, *given])))
 
 

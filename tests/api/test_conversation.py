@@ -21,11 +21,11 @@ from tests.answers import COMPLETE, DRAFT, open_entries, script
 from tests.servers.model_server import ModelServer, Request
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.api.app import make_app
+from unified_flow.config.tables import GuardrailSettings
+from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.store import store_of
-from unified_flow.services import Services
 from unified_flow.wiring import wire
 
 REPLY = "named bus"  # in the reply, and in no question

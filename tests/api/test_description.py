@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.api.service import Service
 from unified_flow.api.description import description
-from unified_flow.failures.messages import MESSAGES
+from unified_flow.errors.safe_messages import MESSAGES
 
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests import forked
 from tests.answers import COMPLETE, scripted_flow
-from unified_flow.memory import MemoryStore
+from unified_flow.turns.memory import MemoryStore
 
 BIN = Path(sys.executable).parent / "unified-flow"
 

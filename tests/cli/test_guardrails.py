@@ -16,7 +16,7 @@ from tests.answers import open_entries
 from tests.servers.model_server import ModelServer
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.cli.app import app
-from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.guardrails.store import Decision, store_of
 
 runner = CliRunner()

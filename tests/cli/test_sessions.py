@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 from tests import forked
 from tests.answers import COMPLETE, scripted_flow
 from unified_flow.cli.app import app
-from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
+from unified_flow.phases.errors import PhaseError
 from unified_flow.tools.permission.grants import grants_of
 
 runner = CliRunner()

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from tests.answers import COMPLETE, NOTHING_CLAIMED
 from tests.integration import test_resume
 from tests.integration.test_resume import BROKEN, ask, resume
-from unified_flow import errors
+from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
+from unified_flow.phases import errors as phase_errors
 from unified_flow.policies import Bounds, Failure, Retry, Stop
-from unified_flow.resuming.errors import NotResumableError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.results import Plan, ToolRequest
 from unified_flow.turns.turn import Turn
@@ -125,7 +125,7 @@ def test_a_write_whose_result_finds_no_room_has_still_written(
 
     tool = Tool("note.write", "writes", Text, frozenset({Access.WRITES}), run)
     failed = ask(make(home, None, planner=WRITE, tools=[tool]))
-    assert isinstance(failed, errors.CoordinatorError)
+    assert isinstance(failed, phase_errors.CoordinatorError)
     with pytest.raises(NotResumableError, match=r"note\.write had begun to write"):
         resume(make(home, None, planner=COMPLETE, tools=[writer(written)]))
     assert written.read_text() == "once "
@@ -219,7 +219,7 @@ def test_a_leave_is_kept_only_if_the_turn_goes_on(
     def gated() -> UnifiedFlow:
         return make(home, None, planner=WRITE, tools=[writer(written)], allow_tools=[])
 
-    assert isinstance(ask(gated()), errors.CoordinatorError)
+    assert isinstance(ask(gated()), phase_errors.CoordinatorError)
     journal = home / "shared_state/turns/turn_000001/journal.jsonl"
     before = journal.read_bytes()
     little_room(len(before))

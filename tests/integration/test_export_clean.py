@@ -15,9 +15,9 @@ from tests.answers import APPROVE, COMPLETE, DRAFT, QUESTION, SEARCH
 from tests.integration.test_replay import cli, ran, recording_of, run_alone
 from tests.integration.test_resume import BROKEN, ask, make, resume
 from unified_flow.errors import RetrievalError
-from unified_flow.replaying.export import NotReplayableError, as_test
-from unified_flow.replaying.recording import recorded
-from unified_flow.replaying.replay import replay
+from unified_flow.resume.replay.export import NotReplayableError, as_test
+from unified_flow.resume.replay.recording import recorded
+from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.journal import NAME
 from unified_flow.turns.results import Plan, ToolRequest

@@ -17,14 +17,14 @@ from interventions.entry import is_open
 from interventions.home import lock_file
 from tests.answers import PROCEED, QUESTION, journal_lines, open_entries, script
 from tests.servers.model_server import ModelServer, answer, hang, status
-from unified_flow.errors import LoopLimitError, PhaseError
+from unified_flow.engine.ephemeral_turns import EVERY_S, EphemeralTurns
+from unified_flow.engine.telemetry.querylog import log_path
+from unified_flow.engine.telemetry.tracing import trace
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
-from unified_flow.resuming.run import Resumption, resume_turn
-from unified_flow.resuming.unkept import EVERY_S, Unkept
-from unified_flow.retrieval import Passage
-from unified_flow.telemetry.querylog import log_path
-from unified_flow.telemetry.tracing import trace
+from unified_flow.phases.errors import LoopLimitError, PhaseError
+from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.turns.passage import Passage
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
@@ -190,10 +190,10 @@ def test_a_failure_that_is_not_to_be_kept_stays_until_its_intervention_is_closed
     assert isinstance(error, PhaseError)
     queue = InterventionQueue(home)
     kept = wire(home).folders
-    assert Unkept(kept, queue).remove_closed() == 0
+    assert EphemeralTurns(kept, queue).remove_closed() == 0
     assert folders(home) == ["turn_000001"]
     queue.resolve(str(error.intervention_id), "the server is up again")
-    assert Unkept(kept, queue).remove_closed() == 1
+    assert EphemeralTurns(kept, queue).remove_closed() == 1
     assert folders(home) == []
 
 
@@ -206,7 +206,7 @@ def test_a_service_looks_by_itself_what_is_still_needed(
     async def run() -> None:
         async with flow_at(home, docs, model_server) as flow:
             services = flow.services
-            flow._unkept = Unkept(services.folders, services.queue, lambda: clock[0])
+            flow._unkept = EphemeralTurns(services.folders, services.queue, lambda: clock[0])
             with pytest.raises(PhaseError) as raised:
                 await flow.process("s", QUESTION, persist=False)
             services.queue.dismiss(str(raised.value.intervention_id), "known")
@@ -309,7 +309,7 @@ def test_a_thread_that_hangs_does_not_keep_the_process(home: Path) -> None:
 def test_a_queue_that_somebody_holds_does_not_hold_the_answer(
     home: Path, docs: Path, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unified_flow.failures.boundary.TELL_S", 0.1)
+    monkeypatch.setattr("unified_flow.engine.boundary.REPORT_TIMEOUT_S", 0.1)
     model_server.script = script(query_analyzer=status(503))
     queue = InterventionQueue(home)
     lock_file(home).parent.mkdir(parents=True, exist_ok=True)
@@ -331,7 +331,7 @@ def test_a_turn_whose_failure_is_still_being_told_is_not_removed(
     home: Path, docs: Path, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No intervention names it, and yet none is closed."""
-    monkeypatch.setattr("unified_flow.failures.boundary.TELL_S", 0.1)
+    monkeypatch.setattr("unified_flow.engine.boundary.REPORT_TIMEOUT_S", 0.1)
     model_server.script = script(query_analyzer=status(503))
     lock_file(home).parent.mkdir(parents=True, exist_ok=True)
 

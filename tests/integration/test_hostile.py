@@ -21,7 +21,8 @@ from tests.answers import (
 )
 from tests.cli.test_ask import run
 from tests.servers.model_server import ModelServer, answer, status
-from unified_flow.errors import InputError, PhaseError, ReflectionError
+from unified_flow.errors import InputError
+from unified_flow.phases.errors import PhaseError, ReflectionError
 
 SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 

@@ -10,11 +10,10 @@ import pytest
 
 from tests.integration.test_replay import ran
 from unified_flow.errors import RetrievalError
-from unified_flow.replaying.recording import recorded
+from unified_flow.resume.replay.recording import recorded
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.errors import JournalOrderError
 from unified_flow.turns.events import READER
-from unified_flow.turns.folding import fold
+from unified_flow.turns.folding import JournalOrderError, fold
 from unified_flow.turns.journal import NAME, read
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.turn_folders import TurnFolders

@@ -37,8 +37,10 @@ from tests.servers.model_server import (
     status,
 )
 from unified_flow import errors
-from unified_flow.phases import NAMES, PHASES
-from unified_flow.tools.errors import PathRefusedError
+from unified_flow.engine.phase_table import PHASES
+from unified_flow.errors import PathRefusedError
+from unified_flow.phases import NAMES
+from unified_flow.phases import errors as phase_errors
 from unified_flow.turns.results import Plan, ToolRequest
 
 Breaker = Callable[[Path, Path, ModelServer], None]
@@ -154,7 +156,7 @@ def test_each_way_a_model_server_fails_is_its_own_clear_failure(
         async with UnifiedFlow.from_config(
             home, docs=[docs], **(settings | {"model": "m"})
         ) as flow:
-            with pytest.raises(errors.ReflectionError) as raised:
+            with pytest.raises(phase_errors.ReflectionError) as raised:
                 await flow.process("s", QUESTION)
         assert (raised.value.category, raised.value.code) == (category, code)
         assert raised.value.stage == "llm" or code == "RATE_LIMITED"
@@ -169,7 +171,7 @@ def test_each_way_a_model_server_fails_is_its_own_clear_failure(
 def test_a_server_that_is_not_there_is_a_connect_error(home: Path, docs: Path) -> None:
     async def run() -> None:
         async with served_flow(home, refused_url(), docs) as flow:
-            with pytest.raises(errors.QueryAnalyzerError) as raised:
+            with pytest.raises(phase_errors.QueryAnalyzerError) as raised:
                 await flow.process("s", QUESTION)
             assert isinstance(raised.value.__cause__, httpx.ConnectError)
 
@@ -186,7 +188,7 @@ def test_the_key_is_nowhere_after_a_refusal(
 
     async def run(server: ModelServer) -> None:
         async with served_flow(home, server.url, docs) as flow:
-            with pytest.raises(errors.QueryAnalyzerError) as raised:
+            with pytest.raises(phase_errors.QueryAnalyzerError) as raised:
                 await flow.process("s", QUESTION)
             assert key not in str(raised.value)
 
@@ -218,7 +220,7 @@ def test_a_tool_request_that_cannot_be_done_fails_the_coordinator(
     kind: str, home: Path, docs: Path
 ) -> None:
     plan, category, type_ = TOOL_FAILURES[kind]
-    with pytest.raises(errors.CoordinatorError):
+    with pytest.raises(phase_errors.CoordinatorError):
         asyncio.run(scripted_flow(home, docs, planner=plan).process("s", QUESTION))
     (entry,) = open_entries(home)
     assert (entry["error_category"], entry["type"]) == (category, type_)
@@ -233,7 +235,7 @@ def test_the_tools_after_a_failed_one_do_not_run(home: Path, docs: Path) -> None
         ToolRequest(tool="doc.search", args={"query": "service"}),
     ]
     plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=requests)
-    with pytest.raises(errors.CoordinatorError):
+    with pytest.raises(phase_errors.CoordinatorError):
         asyncio.run(scripted_flow(home, docs, planner=plan).process("s", QUESTION))
     started = [line["call"] for line in journal_lines(home) if line["event"] == "tool_started"]
     done = [line["call"] for line in journal_lines(home) if line["event"] == "tool_completed"]
@@ -245,7 +247,7 @@ def test_a_file_that_cannot_be_read_is_a_permission_intervention(home: Path, doc
     outside.write_text("hidden")
     (docs / "link.txt").symlink_to(outside)
     plan = _plan("file.read", path="docs/link.txt")
-    with pytest.raises(errors.CoordinatorError) as raised:
+    with pytest.raises(phase_errors.CoordinatorError) as raised:
         asyncio.run(scripted_flow(home, docs, planner=plan).process("s", QUESTION))
     assert isinstance(raised.value.__cause__, PathRefusedError)
     assert "hidden" not in json.dumps(open_entries(home))
@@ -274,7 +276,7 @@ def test_a_recipe_that_is_malformed_names_its_file_and_line(
 
 
 def test_a_verdict_of_fail_halts(home: Path, docs: Path) -> None:
-    with pytest.raises(errors.ValidationError) as raised:
+    with pytest.raises(phase_errors.ValidationError) as raised:
         asyncio.run(scripted_flow(home, docs, validation=verdict("FAIL")).process("s", QUESTION))
     assert raised.value.partial["synthesis"]["response"] == "A topic is a named bus."
     (entry,) = open_entries(home)
@@ -294,7 +296,7 @@ def test_condensing_may_not_add_a_memory(home: Path, docs: Path) -> None:
     long = "the topic is a bus " * 1000
     (folder / "default.jsonl").write_text(json.dumps({"id": "m1", "text": long}) + "\n")
     invented = {"memories": [{"id": "m2", "text": "a lie"}]}
-    with pytest.raises(errors.ContextGathererError, match="memory:m2"):
+    with pytest.raises(phase_errors.ContextGathererError, match="memory:m2"):
         asyncio.run(scripted_flow(home, docs, context_gatherer=invented).process("s", QUESTION))
     kept = {"memories": [{"id": "m1", "text": "the topic is a bus"}]}
     flow = scripted_flow(home, docs, context_gatherer=kept)

@@ -12,12 +12,12 @@ from interventions.home import state_folder
 from tests.answers import COMPLETE, DRAFT, QUESTION, SEARCH, open_entries, script, scripted_flow
 from tests.answers import verdict as verdict_of
 from tests.servers.model_server import ModelServer
-from unified_flow.errors import LoopLimitError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall
 from unified_flow.models.openai.model import OpenAIModel
 from unified_flow.phases import NAMES
-from unified_flow.recipe import load
+from unified_flow.phases.errors import LoopLimitError
+from unified_flow.phases.recipe import load
 from unified_flow.turns.results import (
     Claim,
     GatheredContext,

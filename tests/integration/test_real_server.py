@@ -26,10 +26,10 @@ from tests.servers.model_server import ModelServer, refused_url
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.api.readiness import Readiness
 from unified_flow.cli.checkup import Finding, check_all
-from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.models.local.server import LocalModelError, LocalServer
 from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.phases.errors import PhaseError
+from unified_flow.servers.llama.server import LocalModelError, LocalServer
 from unified_flow.turns.events import Observed, TextArrived
 from unified_flow.turns.results import Claim, ToolResult
 from unified_flow.turns.sections import Sections

@@ -29,13 +29,13 @@ from tests.answers import (
     verdict,
 )
 from tests.servers.model_server import ModelServer, status
-from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
-from unified_flow.replaying.recording import Recording, record
-from unified_flow.replaying.replay import replay
-from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.phases.errors import PhaseError
+from unified_flow.resume.replay.recording import Recording, record
+from unified_flow.resume.replay.replay import replay
+from unified_flow.resume.resumption import Resumption, resume_turn
 from unified_flow.turns.journal import read
 from unified_flow.turns.results import ToolRequest
 
@@ -246,7 +246,7 @@ def test_on_the_command_line(home: Path, docs: Path, model_server: ModelServer) 
     assert (done.returncode, told["same"], told["asked_otherwise"]) == (0, True, [])
     assert {step["name"] for step in told["phases"]} == set(NAMES)
     (home / "recipes").mkdir()
-    packaged = Path(__file__).parents[2] / "unified_flow/recipes/validation.md"
+    packaged = Path(__file__).parents[2] / "unified_flow/phases/recipes/validation.md"
     (home / "recipes/validation.md").write_text(packaged.read_text() + "\nBe strict.\n")
     changed = cli(home, "unified_flow", "replay", "1", "--phase", "validation")
     assert "asked otherwise than then: validation" in changed.stderr

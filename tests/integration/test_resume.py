@@ -28,14 +28,13 @@ from tests.answers import (
     started_phases,
     verdict,
 )
-from unified_flow import errors
+from unified_flow.errors.turns import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
-from unified_flow.resuming.errors import NotResumableError, TurnBusyError
-from unified_flow.resuming.run import Resumed, Resumption, resume_turn
+from unified_flow.phases import errors as phase_errors
+from unified_flow.resume.resumption import Resumed, Resumption, resume_turn
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.errors import NoSuchTurnError
 from unified_flow.turns.events import TurnResumed
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.results import Reflection
@@ -62,10 +61,10 @@ def make(home: Path, docs: Path | None, **over: Any) -> UnifiedFlow:
     )
 
 
-def ask(flow: UnifiedFlow) -> Turn | errors.PhaseError:
+def ask(flow: UnifiedFlow) -> Turn | phase_errors.PhaseError:
     try:
         return asyncio.run(flow.process("s", QUESTION))
-    except errors.PhaseError as exc:
+    except phase_errors.PhaseError as exc:
         return exc
 
 
@@ -377,7 +376,7 @@ def test_what_changed_since_is_told_before_anything_runs(home: Path, docs: Path)
     ask(make(home, docs, synthesis=BROKEN))
     recipes = home / "recipes"
     recipes.mkdir()
-    packaged = Path(unified_flow.__file__).parent / "recipes" / "synthesis.md"
+    packaged = Path(unified_flow.__file__).parent / "phases/recipes" / "synthesis.md"
     (recipes / "synthesis.md").write_text(packaged.read_text() + "\nBe brief.\n")
     resumed = resume(make(home, docs, limits={"model_calls": 24}))
     assert resumed.went_on.changed == ["configuration", "recipe synthesis"]
@@ -404,7 +403,7 @@ def test_an_interrupted_turn_knows_what_it_ran_on(home: Path, docs: Path) -> Non
     stop(make(home, docs, synthesis=asyncio.CancelledError()))
     second = commit()
     (home / "recipes").mkdir()
-    packaged = Path(unified_flow.__file__).parent / "recipes" / "planner.md"
+    packaged = Path(unified_flow.__file__).parent / "phases/recipes" / "planner.md"
     (home / "recipes" / "planner.md").write_text(packaged.read_text() + "\nBe brief.\n")
     stop(make(home, docs, synthesis=asyncio.CancelledError()))
     third = commit()

@@ -24,8 +24,8 @@ from interventions.retry.retry_many import waiting
 from tests import forked
 from tests.answers import COMPLETE, QUESTION, open_entries, script, served_flow
 from tests.servers.model_server import Connection, ModelServer, answer, status
-from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
+from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.archive import TurnArchive
 
 TURNS = 14

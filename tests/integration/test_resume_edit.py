@@ -22,12 +22,12 @@ from tests.answers import (
     started_phases,
 )
 from tests.servers.model_server import ModelServer, status
-from unified_flow.errors import PhaseError
-from unified_flow.resuming.asking import asked
-from unified_flow.resuming.editing import edits
-from unified_flow.resuming.errors import NotResumableError
-from unified_flow.resuming.once import load
-from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.errors.turns import NotResumableError
+from unified_flow.phases.errors import PhaseError
+from unified_flow.resume.asking import asked
+from unified_flow.resume.edited_input import edits
+from unified_flow.resume.once import load
+from unified_flow.resume.resumption import Resumption, resume_turn
 
 Ran = subprocess.CompletedProcess[str]
 

@@ -23,18 +23,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.answers import ANALYSIS, APPROVE, COMPLETE, DRAFT, PROCEED, QUESTION, verdict
-from unified_flow.errors import PhaseError
+from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall, ModelReply
-from unified_flow.resuming.errors import NotResumableError
-from unified_flow.resuming.run import Resumption, resume_turn
-from unified_flow.sessions import SessionStore
+from unified_flow.phases.errors import PhaseError
+from unified_flow.resume.resumption import Resumption, resume_turn
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.events import PhaseCompleted, ToolCompleted
 from unified_flow.turns.folding import fold
 from unified_flow.turns.journal import NAME, read
 from unified_flow.turns.results import Plan, PriorTurn, Reflection, Saved, ToolRequest
 from unified_flow.turns.sections import written
+from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 

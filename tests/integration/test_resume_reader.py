@@ -9,7 +9,7 @@ import pytest
 
 from interventions.retry.turns import TurnReader, find_turn_reader
 from tests.answers import DRAFT, QUESTION, scripted_flow
-from unified_flow.errors import SynthesisError
+from unified_flow.phases.errors import SynthesisError
 from unified_flow.turns.journal import NAME
 
 

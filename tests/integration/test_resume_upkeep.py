@@ -24,9 +24,9 @@ from interventions.storage.lock import FairLock
 from tests import forked
 from tests.answers import QUESTION, open_entries, script, scripted_flow
 from tests.servers.model_server import ModelServer, status
-from unified_flow.errors import PhaseError
-from unified_flow.resuming import upkeep
-from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.phases.errors import PhaseError
+from unified_flow.resume import housekeeping
+from unified_flow.resume.resumption import Resumption, resume_turn
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import TurnResumed
 from unified_flow.turns.journal import NAME
@@ -163,21 +163,21 @@ def test_what_was_taken_up_since_it_was_chosen_stays(home: Path, docs: Path) -> 
     for turn_id in (1, 2, 3):
         os.utime(archive.folders.path(turn_id) / NAME, (1, 1))
     now = datetime.now(UTC)
-    chosen = upkeep.prunable(archive, set(), now)
+    chosen = housekeeping.prunable(archive, set(), now)
     assert chosen == [1, 2, 3]
     failing = scripted_flow(home, docs, synthesis=DOWN)
     asyncio.run(resume_turn(failing, 1, Resumption(from_phase="synthesis")))
     os.utime(archive.folders.path(1) / NAME, (1, 1))
     runner = Ledger(archive.folders.path(2))
     os.utime(archive.folders.path(2) / NAME, (1, 1))
-    assert upkeep.prune(archive.folders, [*chosen, 99], before=now) == 1
+    assert housekeeping.prune(archive.folders, [*chosen, 99], before=now) == 1
     runner.__exit__(None, None, None)
     assert archive.folders.ids() == [1, 2, 4]
     os.utime(archive.folders.path(2) / NAME, (1, 1))
-    assert upkeep.prune(archive.folders, [2], keep=lambda: {2}, before=now) == 0
-    assert upkeep.prune(archive.folders, [2], before=datetime.fromtimestamp(0, UTC)) == 0
-    assert upkeep.prune(archive.folders, [2], before=now) == 1
-    assert upkeep.prune(archive.folders, [2], before=now) == 0, "somebody else was first"
+    assert housekeeping.prune(archive.folders, [2], keep=lambda: {2}, before=now) == 0
+    assert housekeeping.prune(archive.folders, [2], before=datetime.fromtimestamp(0, UTC)) == 0
+    assert housekeeping.prune(archive.folders, [2], before=now) == 1
+    assert housekeeping.prune(archive.folders, [2], before=now) == 0, "somebody else was first"
     assert archive.folders.ids() == [1, 4]
 
 
@@ -196,7 +196,7 @@ def test_counted_turns_are_needed_and_unsaved_answers_are_not_finished(
     assert (unsaved.status, unsaved.saved) == ("answered", False)
     for turn_id in (1, 2, 3):
         os.utime(archive.folders.path(turn_id) / NAME, (1, 1))
-    assert upkeep.prunable(archive, set(), datetime.now(UTC)) == [1]
+    assert housekeeping.prunable(archive, set(), datetime.now(UTC)) == [1]
     (entry,) = open_entries(home)
     assert turns_needed([{**entry, "turns": [1]}]) == {1, 2}
     assert turns_needed([{**entry, "turns": [1], "resolved_at": "2026-01-01T00:00:00Z"}]) == set()

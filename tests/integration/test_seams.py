@@ -23,11 +23,12 @@ from tests.answers import (
     started_phases,
 )
 from tests.servers.model_server import ModelServer
-from unified_flow.errors import ConfigError, PhaseError, QueueFullError, ReflectionError
+from unified_flow.errors import ConfigError, QueueFullError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
+from unified_flow.phases.errors import PhaseError, ReflectionError
+from unified_flow.phases.recipe import PACKAGED
 from unified_flow.policies import UNBOUNDED, Failure, Retry, Stop
-from unified_flow.recipe import PACKAGED
 from unified_flow.turns import journal
 from unified_flow.turns.events import AnyEvent, PhaseCompleted
 from unified_flow.turns.folding import fold

@@ -23,7 +23,7 @@ from tests.answers import (
 )
 from tests.servers import mcp_server
 from tests.servers.model_server import ModelServer
-from unified_flow.errors import CoordinatorError
+from unified_flow.phases.errors import CoordinatorError
 from unified_flow.turns.results import Plan, ToolRequest
 
 BIN = Path(sys.executable).parent

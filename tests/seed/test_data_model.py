@@ -16,14 +16,14 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from tests.answers import DRAFT, scripted_flow
-from unified_flow.failures.classify import ERROR_TYPES, TABLE, classify
-from unified_flow.failures.messages import MESSAGES, safe_message
+from unified_flow.errors.classification import ERROR_TYPES, TABLE, classify
+from unified_flow.errors.safe_messages import MESSAGES, safe_message
 from unified_flow.phases import NAMES
-from unified_flow.retrieval import Passage
-from unified_flow.wire.agents import PHASES_OF, AgentName, AgentResponse, agent_responses
-from unified_flow.wire.failure import ErrorContext, ErrorType, error_context
-from unified_flow.wire.message import Message
-from unified_flow.wire.retrieved import QueryResult, RetrievedChunk, query_result
+from unified_flow.turns.passage import Passage
+from unified_flow.turns.wire.agents import PHASES_OF, AgentName, AgentResponse, agent_responses
+from unified_flow.turns.wire.failure import ErrorContext, ErrorType, error_context
+from unified_flow.turns.wire.message import Message
+from unified_flow.turns.wire.retrieved import QueryResult, RetrievedChunk, query_result
 
 LOGGED = {"timestamp": "2025-12-20T10:30:00Z", "request_id": "req-123"}
 
@@ -331,5 +331,5 @@ class TestErrorContext:
                 assert _context(user_safe_message=text), key
             for told in (True, False):
                 assert _context(
-                    user_safe_message=safe_message("LLM_ERROR", told=told, language=language)
+                    user_safe_message=safe_message("LLM_ERROR", notified=told, language=language)
                 )

@@ -36,9 +36,11 @@ from tests.answers import (
 )
 from unified_flow import errors
 from unified_flow.config.tables import Limits
-from unified_flow.failures.classify import classify
-from unified_flow.failures.messages import MESSAGES
-from unified_flow.phases import BY_NAME, NAMES, PHASES
+from unified_flow.engine.phase_table import BY_NAME, PHASES
+from unified_flow.errors.classification import classify
+from unified_flow.errors.safe_messages import MESSAGES
+from unified_flow.phases import NAMES
+from unified_flow.phases import errors as phase_errors
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.results import Verdict
 
@@ -61,8 +63,8 @@ def request(**over: Any) -> InterventionRequest:
     return InterventionRequest(**(given | over))
 
 
-def fail(home: Path, docs: Path, **over: Any) -> errors.PhaseError:
-    with pytest.raises(errors.PhaseError) as raised:
+def fail(home: Path, docs: Path, **over: Any) -> phase_errors.PhaseError:
+    with pytest.raises(phase_errors.PhaseError) as raised:
         asyncio.run(scripted_flow(home, docs, **over).process("abc123", QUESTION))
     return raised.value
 
@@ -165,14 +167,14 @@ class TestPhaseSpecificErrorHandling:
         "save": "medium",
     }
     ERRORS = {  # noqa: RUF012
-        "query_analyzer": errors.QueryAnalyzerError,
-        "reflection": errors.ReflectionError,
-        "context_gatherer": errors.ContextGathererError,
-        "planner": errors.PlannerError,
-        "coordinator": errors.CoordinatorError,
-        "synthesis": errors.SynthesisError,
-        "validation": errors.ValidationError,
-        "save": errors.SaveError,
+        "query_analyzer": phase_errors.QueryAnalyzerError,
+        "reflection": phase_errors.ReflectionError,
+        "context_gatherer": phase_errors.ContextGathererError,
+        "planner": phase_errors.PlannerError,
+        "coordinator": phase_errors.CoordinatorError,
+        "synthesis": phase_errors.SynthesisError,
+        "validation": phase_errors.ValidationError,
+        "save": phase_errors.SaveError,
     }
 
     def test_eight_phases_in_order(self) -> None:
@@ -308,7 +310,7 @@ class TestValidationLoopLimits:
     )
     def test_at_the_limit(self, loop: str, over: Any, home: Path, docs: Path) -> None:
         error = fail(home, docs, **over)
-        assert isinstance(error, errors.LoopLimitError)
+        assert isinstance(error, phase_errors.LoopLimitError)
         (entry,) = open_entries(home)
         assert (entry["type"], entry["severity"]) == ("limit_exceeded", "high")
         assert entry["context"]["loop"] == loop

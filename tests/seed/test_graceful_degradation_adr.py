@@ -29,10 +29,11 @@ from tests.servers.model_server import (
     trickle,
 )
 from unified_flow.config.tables import GracefulSettings
-from unified_flow.errors import InputError, PhaseError
+from unified_flow.errors import InputError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.replaying.recording import recorded
-from unified_flow.replaying.replay import replay
+from unified_flow.phases.errors import PhaseError
+from unified_flow.resume.replay.recording import recorded
+from unified_flow.resume.replay.replay import replay
 from unified_flow.turns.turn import Turn
 
 BOUNDS = {"search_timeout_s": 0.4, "generation_timeout_s": 0.4, "pipeline_timeout_s": 4.0}

@@ -15,15 +15,15 @@ import sqlalchemy as sa
 from tests.answers import COMPLETE, DRAFT, open_entries, script, started_phases
 from tests.servers.model_server import ModelServer, status
 from tests.servers.moderation_server import ModerationServer
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import InputError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.store import GuardrailStore, store_of
 from unified_flow.guardrails.tables import ai_decisions, ai_rules
 from unified_flow.phases import NAMES
 from unified_flow.policies.silent import MAX_RETRIES, RETRY_DELAY_S
-from unified_flow.sessions.spoken import message_ids
-from unified_flow.sessions.store import SessionStore
+from unified_flow.turns.sessions.messages import message_ids
+from unified_flow.turns.sessions.store import SessionStore
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 

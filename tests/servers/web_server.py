@@ -22,8 +22,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from unified_flow.web import FetchPolicy
-from unified_flow.web.addresses import parse_allowed
+from unified_flow.config.allowed_addresses import parse_allowed
+from unified_flow.retrieval.web import FetchPolicy
 
 
 @dataclass(frozen=True)

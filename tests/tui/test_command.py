@@ -23,7 +23,7 @@ from tests import forked
 from tests.answers import COMPLETE, QUESTION, script, served_flow
 from tests.servers.model_server import ModelServer, hang, status
 from tests.tui.scene import fill, put
-from unified_flow.errors import PhaseError
+from unified_flow.phases.errors import PhaseError
 
 MONITOR = [sys.executable, "-m", "monitor"]
 

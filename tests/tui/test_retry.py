@@ -16,7 +16,7 @@ from tests.answers import COMPLETE, QUESTION, script, served_flow
 from tests.servers.model_server import Connection, ModelServer, answer, status
 from tests.tui.scene import until
 from tests.tui.seen import problem, text, told, top
-from unified_flow.errors import PhaseError
+from unified_flow.phases.errors import PhaseError
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Monitor]

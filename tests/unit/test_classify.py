@@ -10,11 +10,9 @@ import httpx
 import pytest
 
 from unified_flow import errors
-from unified_flow.failures.classify import Stage, classify
-from unified_flow.tools import errors as of_files
-from unified_flow.tools.errors import PathRefusedError
-from unified_flow.web import errors as of_pages
-from unified_flow.web.errors import CaptchaError
+from unified_flow.errors import CaptchaError, PathRefusedError
+from unified_flow.errors.classification import Stage, classify
+from unified_flow.phases import errors as phase_errors
 
 REQUEST = httpx.Request("GET", "http://example.test")
 
@@ -97,7 +95,7 @@ def test_no_exception_of_httpx_is_unknown(kind: type[Exception]) -> None:
 def _own() -> list[type[Exception]]:
     every = [
         kind
-        for module in (errors, of_files, of_pages)
+        for module in (errors, phase_errors)
         for _, kind in inspect.getmembers(module, inspect.isclass)
         if kind.__module__ == module.__name__
     ]

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from unified_flow.config.origins import settings_of
 from unified_flow.config.settings import Settings, load
+from unified_flow.config.tool_names import BUILT_IN, FAMILIES
 from unified_flow.errors import ConfigError
-from unified_flow.tool_names import BUILT_IN, FAMILIES
 from unified_flow.wiring import wire
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unified_flow.telemetry import logs
+from unified_flow.engine.telemetry import logs
 
 
 def test_each_line_is_written_once_and_only_while_it_is_wanted(home: Path) -> None:

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unified_flow.errors import InputError, RetrievalError
-from unified_flow.memory import MAX_TEXT, MemoryStore
+from unified_flow.turns.memory import MAX_TEXT, MemoryStore
 
 WRITER = """
 import sys
 from pathlib import Path
-from unified_flow.memory import MemoryStore
+from unified_flow.turns.memory import MemoryStore
 store = MemoryStore(Path(sys.argv[1]))
 print("ready", flush=True)
 for number in range(int(sys.argv[3])):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from unified_flow.config.tables import GracefulSettings
+from unified_flow.engine.outcome import Outcome, outcome_of
 from unified_flow.errors import ConfigError, InputError, NoTurnError, QueueFullError
-from unified_flow.failures.outcome import Outcome, outcome_of
 from unified_flow.policies import Policy
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.policies.graceful import Graceful
@@ -16,10 +16,10 @@ LOUD = [FailFast(), Graceful(GracefulSettings())]
 QUIET = Silent()
 OUTSIDE = [
     (QueueFullError("full"), Outcome("unavailable")),
-    (NoTurnError("no room"), Outcome("unavailable", unheard=True)),
-    (ConfigError("no key"), Outcome("unexpected", unheard=True)),
-    (InputError("there is no such folder", field="docs"), Outcome("unexpected", unheard=True)),
-    (ZeroDivisionError(), Outcome("unexpected", unheard=True)),
+    (NoTurnError("no room"), Outcome("unavailable", unreported=True)),
+    (ConfigError("no key"), Outcome("unexpected", unreported=True)),
+    (InputError("there is no such folder", field="docs"), Outcome("unexpected", unreported=True)),
+    (ZeroDivisionError(), Outcome("unexpected", unreported=True)),
 ]
 
 
@@ -32,5 +32,5 @@ def test_what_the_caller_has_to_mend_is_said_and_nobody_else_hears_of_it(policy:
 @pytest.mark.parametrize(("error", "outcome"), OUTSIDE, ids=lambda x: type(x).__name__)
 def test_what_goes_wrong_outside_every_phase(error: Exception, outcome: Outcome) -> None:
     assert [outcome_of(error, policy, chosen=["query"]) for policy in LOUD] == [outcome] * len(LOUD)
-    quiet = Outcome(outcome.answer, silenced=True, unheard=outcome.unheard)
+    quiet = Outcome(outcome.answer, silenced=True, unreported=outcome.unreported)
     assert outcome_of(error, QUIET, chosen=["query"]) == quiet

@@ -19,7 +19,7 @@ from tests.answers import (
     verdict,
 )
 from unified_flow.config.tables import Limits
-from unified_flow.running.routing import End, Step, next_step
+from unified_flow.engine.routing import End, Step, next_step
 from unified_flow.turns.events import PhaseCompleted, PhaseStarted, TurnStarted
 from unified_flow.turns.folding import apply, fold
 from unified_flow.turns.journal import read

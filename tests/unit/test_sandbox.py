@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from unified_flow.sandbox import Bounds, UnusableError
-from unified_flow.sandbox.parent import Converter
-from unified_flow.web import json_text, markdown
+from unified_flow.lib.sandbox import Bounds, UnusableError
+from unified_flow.lib.sandbox.parent import Converter
+from unified_flow.retrieval.web import html_to_markdown, json_text
 
-JSON, HTML = json_text.__name__, markdown.__name__
+JSON, HTML = json_text.__name__, html_to_markdown.__name__
 MIB = 1024 * 1024
 
 
@@ -40,7 +40,7 @@ def test_a_module_that_prints_does_not_disturb_the_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "loud.py").write_text(
-        "import os, pathlib\nfrom unified_flow.sandbox import Part\n"
+        "import os, pathlib\nfrom unified_flow.lib.sandbox import Part\n"
         "def convert(data):\n"
         "    print('{}'); os.write(1, b'{}\\n')\n"
         "    if data == b'leave': os._exit(7)\n"
@@ -65,7 +65,7 @@ def test_a_module_that_prints_does_not_disturb_the_answers(
 def test_a_lower_limit_of_whoever_starts_it_holds() -> None:
     """Such as `ulimit -v`: a limit that cannot be raised is no reason not to read."""
     script = (
-        "import sys\nfrom unified_flow.sandbox.parent import Converter\n"
+        "import sys\nfrom unified_flow.lib.sandbox.parent import Converter\n"
         f"with Converter() as c: print(c.convert({HTML!r}, b'<p>fine')[0].lines[0])"
     )
     limit = 900 * MIB

@@ -16,8 +16,8 @@ import pytest
 
 from tests.answers import DRAFT, scripted_flow
 from unified_flow.errors import RetrievalError
-from unified_flow.sessions import SessionStore, database
-from unified_flow.sqlite_file import failures, is_locked
+from unified_flow.errors.sqlite import failures, is_locked
+from unified_flow.turns.sessions import SessionStore, database
 from unified_flow.turns.turn import Turn
 
 

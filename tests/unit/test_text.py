@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unified_flow.text import language_of, query_terms, sentences, terms, words
+from unified_flow.lib.text import language_of, query_terms, sentences, terms, words
 
 
 def spans(text: str) -> list[str]:

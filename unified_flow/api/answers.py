@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api.sources import Source, number_retrieved, sources_of
 from unified_flow.api.trace import Trace, trace_of
-from unified_flow.failures.messages import MESSAGES, Language
-from unified_flow.shown import shown
+from unified_flow.errors.safe_messages import MESSAGES, Language
+from unified_flow.turns.public_text import shown
 from unified_flow.turns.turn import Turn
 
 

@@ -35,9 +35,9 @@ from unified_flow.api.routes import completions, guardrails, query, triage, turn
 from unified_flow.api.running import Running
 from unified_flow.api.tokens import Tokens, read_token
 from unified_flow.config.tables import ServeSettings
+from unified_flow.engine.services import Services
 from unified_flow.errors import ConfigError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.services import Services
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from unified_flow.api.ratelimit import Rate
 from unified_flow.api.running import unless_cancelled
 from unified_flow.api.sources import Source, source_of_passage
 from unified_flow.api.trace import Followed, with_trace
-from unified_flow.errors import PhaseError
-from unified_flow.failures.outcome import Outcome, outcome_of
-from unified_flow.failures.report import heard
+from unified_flow.engine.failure_report import report_unhandled
+from unified_flow.engine.outcome import Outcome, outcome_of
+from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
-from unified_flow.services import Services
+from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.events import ModelCalled, Observed
 from unified_flow.turns.results import PriorTurn
 
@@ -89,7 +89,7 @@ async def ask(
         services = flow.services
         outcome = outcome_of(exc, services.policy, chosen=ASKED_BY_CLIENT)
         asked_in = question.session_id or "http"
-        intervention_id = await heard(exc, outcome, asked_in, facts.request_id, services)
+        intervention_id = await report_unhandled(exc, outcome, asked_in, facts.request_id, services)
         problem = _problem_of(exc, outcome, intervention_id, services)
         if outcome.silenced:
             note(problem, facts)

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from unified_flow.api.facts import Facts, facts_of
 from unified_flow.api.problems import problem as problems
 from unified_flow.api.problems.rendering import response_of
-from unified_flow.failures.messages import Language
+from unified_flow.errors.safe_messages import Language
 
 
 class Cors(CORSMiddleware):

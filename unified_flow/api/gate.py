@@ -20,9 +20,9 @@ from unified_flow.api.problems.problem import CLIENT_CLOSED, Problem
 from unified_flow.api.problems.rendering import ProblemError, note, response_of
 from unified_flow.api.tokens import Tokens
 from unified_flow.config.tables import ServeSettings
-from unified_flow.failures.messages import Language
-from unified_flow.failures.report import tell_outside_a_phase
-from unified_flow.services import Services
+from unified_flow.engine.failure_report import report_outside_a_phase
+from unified_flow.engine.services import Services
+from unified_flow.errors.safe_messages import Language
 
 logger = logging.getLogger("unified_flow")
 
@@ -110,7 +110,7 @@ class Gate:
         self, exc: Exception, scope: Scope, receive: Receive, answer: _Answer, facts: Facts
     ) -> None:
         admission = await asyncio.to_thread(
-            tell_outside_a_phase, exc, "http", facts.request_id, self._services
+            report_outside_a_phase, exc, "http", facts.request_id, self._services
         )
         problem = problems.unexpected(admission.intervention_id)
         if answer.started:

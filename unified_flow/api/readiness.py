@@ -15,10 +15,10 @@ from typing import Literal
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
 from unified_flow.config.settings import EMBEDDED
+from unified_flow.engine.services import Services
 from unified_flow.errors import InputError, UnifiedFlowError
+from unified_flow.lib.threads import FewThreads
 from unified_flow.phases import NAMES
-from unified_flow.services import Services
-from unified_flow.tools.threads import FewThreads
 
 Finding = Literal["ok", "failed"]
 PROBE_TIMEOUT_S = 2.0
@@ -100,7 +100,7 @@ async def _models(services: Services) -> bool:
     from unified_flow.models.openai.probe import behind, probe
 
     try:
-        names = {services.models.name_of(services.recipe(phase)) for phase in NAMES}
+        names = {services.models.name_of(services.recipe(phase).head) for phase in NAMES}
         named = sorted(name for name in names if name not in (None, EMBEDDED))
         models = [behind(services.models.named(name)) for name in named]
     except UnifiedFlowError:

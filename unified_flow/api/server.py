@@ -15,9 +15,9 @@ from unified_flow.api.app import make_app
 from unified_flow.api.connections import Connections, room_for
 from unified_flow.api.context import Serving
 from unified_flow.config.tables import ServeSettings
+from unified_flow.engine.services import Services
+from unified_flow.engine.telemetry.logs import logged
 from unified_flow.errors import ConfigError, RetrievalError
-from unified_flow.services import Services
-from unified_flow.telemetry.logs import logged
 
 AFTER_GRACE_S = 5.0  # for answers to be sent once the turns have been cancelled
 BACKLOG = 1024

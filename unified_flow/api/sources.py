@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.grounding.cited import searches, section_of
-from unified_flow.retrieval import Passage, path_of
-from unified_flow.shown import shown
+from unified_flow.turns.cited_sources import searches, section_of
+from unified_flow.turns.passage import Passage, path_of
+from unified_flow.turns.public_text import shown
 from unified_flow.turns.results import Citation
 from unified_flow.turns.turn import Turn
-from unified_flow.wire.retrieved import QueryResult, query_result
+from unified_flow.turns.wire.retrieved import QueryResult, query_result
 
 
 class Source(BaseModel):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unified_flow.errors import ConfigError
-from unified_flow.models.openai.keys import exposure, read_key
+from unified_flow.servers.keys import exposure, read_key
 
 SHORTEST = 16
 _SCHEME = "bearer "

@@ -15,17 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from unified_flow.api.problems.problem import Problem
 from unified_flow.api.sources import retrievals_of
 from unified_flow.errors import InputError
-from unified_flow.failures.classify import ERROR_TYPES, classify
-from unified_flow.failures.messages import MESSAGES, Language, safe_message
-from unified_flow.sessions.spoken import asked_in, told_in
-from unified_flow.shown import shown
+from unified_flow.errors.classification import ERROR_TYPES, classify
+from unified_flow.errors.safe_messages import MESSAGES, Language, safe_message
 from unified_flow.turns.events import Observed, now, stamp
 from unified_flow.turns.folding import apply
+from unified_flow.turns.public_text import shown
+from unified_flow.turns.sessions.messages import assistant_message, user_message
 from unified_flow.turns.turn import Turn
-from unified_flow.wire.agents import AgentResponse, agent_responses
-from unified_flow.wire.failure import ErrorContext, ErrorType, error_context, may_pass
-from unified_flow.wire.message import MAX_CONTENT_CHARS, Message
-from unified_flow.wire.retrieved import QueryResult
+from unified_flow.turns.wire.agents import AgentResponse, agent_responses
+from unified_flow.turns.wire.failure import ErrorContext, ErrorType, error_context, may_pass
+from unified_flow.turns.wire.message import MAX_CONTENT_CHARS, Message
+from unified_flow.turns.wire.retrieved import QueryResult
 
 
 class Trace(BaseModel):
@@ -52,7 +52,10 @@ class Followed:
 def trace_of(turn: Turn, answer: str, language: Language) -> Trace:
     """Of a turn that has come to its end, whose user is told `answer`."""
     return Trace(
-        messages=[_shown(asked_in(turn), turn.question), _shown(told_in(turn), answer)],
+        messages=[
+            _shown(user_message(turn), turn.question),
+            _shown(assistant_message(turn), answer),
+        ],
         agents=agent_responses(turn.phases, _error_of(turn, language), turn.duration_ms),
         retrievals=retrievals_of(turn),
     )
@@ -63,7 +66,7 @@ def with_trace(problem: Problem, turn: Turn, error: Exception, language: Languag
     none was begun."""
     context = _error_of(turn, language) or _outside_a_phase(error, turn, language)
     trace = Trace(
-        messages=[_shown(asked_in(turn), turn.question)] if turn.question else [],
+        messages=[_shown(user_message(turn), turn.question)] if turn.question else [],
         agents=agent_responses(turn.phases, context),
         retrievals=retrievals_of(turn),
     )
@@ -86,7 +89,7 @@ def _error_of(turn: Turn, language: Language) -> ErrorContext | None:
     return ErrorContext(
         error_type=error_type,
         original_error=f"{failure.error_type}: {failure.error_message}",
-        user_safe_message=safe_message(code, told=told, language=language),
+        user_safe_message=safe_message(code, notified=told, language=language),
         retry_able=may_pass(error_type, failure.kind),
         log_details={
             "timestamp": stamp(now()),
@@ -99,7 +102,7 @@ def _error_of(turn: Turn, language: Language) -> ErrorContext | None:
 def _outside_a_phase(error: Exception, turn: Turn, language: Language) -> ErrorContext:
     """Of what kept a turn from beginning, or went wrong beside its phases."""
     if not isinstance(error, InputError):
-        text = safe_message("UNEXPECTED", told=True, language=language)
+        text = safe_message("UNEXPECTED", notified=True, language=language)
         meaning = classify(error, "answer_pipeline")
         return error_context(error, meaning, text, request_id=turn.request_id)
     return ErrorContext(

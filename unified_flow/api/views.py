@@ -10,9 +10,9 @@ from interventions.cli.view import entry_view
 from interventions.entry import Entry
 from interventions.secrets.redaction import redact
 from interventions.timestamps import utc_now
-from unified_flow.shown import shown
-from unified_flow.telemetry.request_line import PhaseLine
+from unified_flow.engine.telemetry.request_line import PhaseLine
 from unified_flow.turns.events import stamp
+from unified_flow.turns.public_text import shown
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
 

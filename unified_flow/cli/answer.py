@@ -11,8 +11,8 @@ from interventions.errors import QueueError
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import clean, one_line
 from unified_flow.cli.screen import on_terminal, wrapped
-from unified_flow.errors import PhaseError
-from unified_flow.shown import shown
+from unified_flow.phases.errors import PhaseError
+from unified_flow.turns.public_text import shown
 from unified_flow.turns.turn import Turn
 
 

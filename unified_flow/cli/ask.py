@@ -72,8 +72,8 @@ def ask(
         import asyncio
 
         from unified_flow.cli.permission import terminal_asker
+        from unified_flow.engine.telemetry.logs import logged
         from unified_flow.flow import UnifiedFlow
-        from unified_flow.telemetry.logs import logged
 
         flow = UnifiedFlow.from_config(
             home,

@@ -11,8 +11,9 @@ from rich.text import Text
 from interventions.entry import short_id
 from interventions.view.plaintext import clean
 from unified_flow.cli.screen import beginning
-from unified_flow.errors import HumanNeededError, PhaseError, ToolDeniedError
-from unified_flow.failures.evidence import ribbon
+from unified_flow.engine.failure_report import ribbon
+from unified_flow.errors import HumanNeededError, ToolDeniedError
+from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.turn import Turn
 
 SYMBOL = {"completed": "✓", "failed": "✗", "running": "…", "not_run": "·"}

@@ -14,6 +14,7 @@ from interventions.retry.turns import find_turn_reader
 from interventions.storage.writable import obstacle
 from interventions.upkeep.lost import in_words, with_lost_turns
 from unified_flow.config.settings import EMBEDDED
+from unified_flow.engine.services import Services
 from unified_flow.errors import (
     ConfigError,
     InputError,
@@ -26,8 +27,7 @@ from unified_flow.retrieval.collections import described, names
 from unified_flow.retrieval.converters import INSTALL
 from unified_flow.retrieval.documents import AS_IT_IS, index_folder
 from unified_flow.retrieval.index import Index
-from unified_flow.services import Services
-from unified_flow.web import INSTALL as RESEARCH
+from unified_flow.retrieval.web import INSTALL as RESEARCH
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _models(services: Services) -> set[str]:
     names = set()
     for phase in NAMES:
         try:
-            names.add(services.models.name_of(services.recipe(phase)))
+            names.add(services.models.name_of(services.recipe(phase).head))
         except RecipeError:
             continue  # reported above
     return {name for name in names if name is not None}
@@ -228,10 +228,10 @@ def _models(services: Services) -> set[str]:
 async def _model(name: str, services: Services) -> Finding:
     if name == EMBEDDED:
         return Finding("model embedded", True, "rules and quotes; needs no server")
-    from unified_flow.models.local.model import LocalModel
-    from unified_flow.models.openai.keys import exposure
+    from unified_flow.models.local_model import LocalModel
     from unified_flow.models.openai.model import OpenAIModel
     from unified_flow.models.openai.probe import behind, probe, probe_local
+    from unified_flow.servers.keys import exposure
 
     try:
         model = behind(services.models.named(name))

@@ -16,8 +16,8 @@ def tool_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """The built-in tools, and those that were ever allowed."""
     from contextlib import suppress
 
+    from unified_flow.config.tool_names import BUILT_IN
     from unified_flow.errors import UnifiedFlowError
-    from unified_flow.tool_names import BUILT_IN
     from unified_flow.tools.permission.grants import grants_of
 
     names = set(BUILT_IN)
@@ -38,7 +38,7 @@ def granted_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def memory_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     from unified_flow.errors import UnifiedFlowError
-    from unified_flow.memory import MemoryStore
+    from unified_flow.turns.memory import MemoryStore
 
     store = MemoryStore.of(_home(ctx))
     try:
@@ -62,7 +62,7 @@ def model_names(ctx: typer.Context, incomplete: str) -> list[str]:
 def session_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     from unified_flow.cli.screen import beginning
     from unified_flow.errors import UnifiedFlowError
-    from unified_flow.sessions.book import SessionBook
+    from unified_flow.turns.sessions.book import SessionBook
 
     try:
         found = SessionBook.of(_home(ctx)).sessions(limit=MOST)

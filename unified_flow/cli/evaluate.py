@@ -115,8 +115,8 @@ def run(
 
         from interventions.home import find_home
         from unified_flow.cli.evaluating import Wanted, check, report, run_once
+        from unified_flow.engine.telemetry.logs import logged
         from unified_flow.evaluation.datasets import draw, read_dataset
-        from unified_flow.telemetry.logs import logged
 
         read = read_dataset(dataset)
         questions = draw(read, sample, seed, unanswerable)
@@ -228,7 +228,7 @@ def show(
 
 
 def _recipes(named: str | None) -> Path | None:
-    from unified_flow.recipe import PACKAGED as PACKAGED_RECIPES
+    from unified_flow.phases.recipe import PACKAGED as PACKAGED_RECIPES
 
     if named is None:
         return None

@@ -8,7 +8,7 @@ from typing import Any
 from interventions.view.plaintext import clean, one_line
 from unified_flow.evaluation.answers import Answer
 from unified_flow.evaluation.measures import COST, MEANINGS, QUALITY
-from unified_flow.shown import shown
+from unified_flow.turns.public_text import shown
 
 
 def summary_table(found: dict[str, Any]) -> str:

@@ -33,7 +33,7 @@ def change_rules(
 
 def named(user: str) -> str:
     """The user as the flow knows them. Raises InputError."""
-    from unified_flow.question import checked_user
+    from unified_flow.turns.inputs import checked_user
 
     return checked_user(user)
 

@@ -31,7 +31,7 @@ def abandon(
     with exits():
         from interventions.secrets.redaction import redact_text
         from interventions.settings import queue_at
-        from unified_flow.resuming.upkeep import abandon as give_up
+        from unified_flow.resume.housekeeping import abandon as give_up
         from unified_flow.turns.archive import TurnArchive
 
         folders = TurnArchive.of(home).folders
@@ -62,7 +62,7 @@ def prune(
         from interventions.entry import turns_needed
         from interventions.settings import queue_at
         from interventions.timestamps import utc_now
-        from unified_flow.resuming import upkeep
+        from unified_flow.resume import housekeeping
         from unified_flow.turns.archive import TurnArchive
 
         age = parse_duration(older_than)
@@ -74,10 +74,10 @@ def prune(
         def keep() -> set[int]:
             return turns_needed(queue_at(home).entries())
 
-        chosen = upkeep.prunable(archive, keep(), before)
+        chosen = housekeeping.prunable(archive, keep(), before)
         done = 0
         if not dry_run:
-            done = upkeep.prune(archive.folders, chosen, keep=keep, before=before)
+            done = housekeeping.prune(archive.folders, chosen, keep=keep, before=before)
         if as_json:
             say(json.dumps({"turns": chosen, "removed": done}))
         else:

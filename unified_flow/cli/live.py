@@ -15,7 +15,6 @@ from rich.text import Text
 
 from interventions.view.plaintext import clean
 from unified_flow.phases import NAMES
-from unified_flow.shown import shown
 from unified_flow.turns.events import (
     Observed,
     PhaseCompleted,
@@ -25,6 +24,7 @@ from unified_flow.turns.events import (
     ToolStarted,
     TurnResumed,
 )
+from unified_flow.turns.public_text import shown
 
 MARK = {
     "completed": ("✓", "green"),

@@ -18,7 +18,7 @@ from unified_flow.cli.exits import exits
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from unified_flow.memory import MemoryStore, Record
+    from unified_flow.turns.memory import MemoryStore, Record
 
 app = typer.Typer(
     help="What is remembered of a user from turn to turn.\n\nTry:  unified-flow memory list",
@@ -101,7 +101,7 @@ def delete(
 
 def _store(home: Path | None) -> MemoryStore:
     from interventions.home import find_home
-    from unified_flow.memory import MemoryStore
+    from unified_flow.turns.memory import MemoryStore
 
     return MemoryStore.of(find_home(home))
 

@@ -7,8 +7,9 @@ from typing import Any
 from interventions.cli.exits import Code
 from interventions.errors import QueueError
 from interventions.secrets.redaction import redact, redact_text
-from unified_flow.errors import PhaseError, UnifiedFlowError, wire_name
-from unified_flow.shown import shown, shown_citation
+from unified_flow.errors import UnifiedFlowError, wire_name
+from unified_flow.phases.errors import PhaseError
+from unified_flow.turns.public_text import shown, shown_citation
 from unified_flow.turns.turn import Turn
 
 

@@ -18,9 +18,9 @@ from unified_flow.cli.completing import turn_numbers
 from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
-    from unified_flow.replaying.comparing import Replayed
-    from unified_flow.replaying.recording import Recording
-    from unified_flow.services import Services
+    from unified_flow.engine.services import Services
+    from unified_flow.resume.replay.differences import Replayed
+    from unified_flow.resume.replay.recording import Recording
     from unified_flow.turns.turn import Turn
 
 
@@ -53,11 +53,11 @@ def replay(
     """
     with exits():
         from interventions.home import find_home
-        from unified_flow.replaying.recording import recorded
-        from unified_flow.replaying.replay import replay as play
-        from unified_flow.resuming.errors import NotResumableError
-        from unified_flow.resuming.naming import turn_named
-        from unified_flow.resuming.once import load
+        from unified_flow.errors.turns import NotResumableError
+        from unified_flow.resume.naming import turn_named
+        from unified_flow.resume.once import load
+        from unified_flow.resume.replay.recording import recorded
+        from unified_flow.resume.replay.replay import replay as play
         from unified_flow.turns.archive import TurnArchive
 
         place = find_home(home)
@@ -85,7 +85,7 @@ def _services(turn: Turn, home: Path) -> Iterator[Services | None]:
     import asyncio
 
     from unified_flow.errors import ConfigError, InputError
-    from unified_flow.resuming.once import flow_of
+    from unified_flow.resume.once import flow_of
 
     try:
         flow = flow_of(turn, home)
@@ -101,7 +101,7 @@ def _services(turn: Turn, home: Path) -> Iterator[Services | None]:
 
 def _asked_otherwise(recording: Recording, phase: str | None, services: Services) -> list[str]:
     """The phases that tell their model something else than then."""
-    from unified_flow.replaying.replay import replay as play
+    from unified_flow.resume.replay.replay import replay as play
 
     asking = dict.fromkeys(v.phase for v in recording.visits if v.replies)
     wanted = [name for name in asking if phase in (None, name)]

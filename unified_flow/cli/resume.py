@@ -18,8 +18,8 @@ from unified_flow.cli.exits import exits, refused_as_json
 from unified_flow.cli.screen import on_terminal
 
 if TYPE_CHECKING:
-    from unified_flow.resuming.once import Ready
-    from unified_flow.resuming.run import Resumed
+    from unified_flow.resume.once import Ready
+    from unified_flow.resume.resumption import Resumed
     from unified_flow.turns.events import Observed, TurnResumed
 
 
@@ -89,10 +89,10 @@ def resume(
         from interventions.cli.editor import edit as in_editor
         from interventions.home import find_home
         from unified_flow.cli.permission import terminal_asker
-        from unified_flow.resuming.naming import turn_named
-        from unified_flow.resuming.once import flow_of, make_ready
-        from unified_flow.resuming.run import Resumption
-        from unified_flow.telemetry.logs import logged
+        from unified_flow.engine.telemetry.logs import logged
+        from unified_flow.resume.naming import turn_named
+        from unified_flow.resume.once import flow_of, make_ready
+        from unified_flow.resume.resumption import Resumption
 
         place = find_home(home)
         turn_id, intervention_id = turn_named(place, name)
@@ -136,7 +136,7 @@ async def _resume(ready: Ready, as_json: bool, home: Path | None) -> Code:
 
     from unified_flow.cli.live import LivePhases
     from unified_flow.cli.outcome import exit_code, of_turn
-    from unified_flow.resuming.once import resume_once
+    from unified_flow.resume.once import resume_once
     from unified_flow.turns.events import TurnResumed
 
     live = not as_json and on_terminal()

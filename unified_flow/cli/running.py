@@ -10,7 +10,8 @@ from rich.console import Console
 
 from interventions.cli.screen import note
 from unified_flow.cli.live import LivePhases
-from unified_flow.errors import PhaseError, RetrievalError
+from unified_flow.errors import RetrievalError
+from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.events import Observed
 from unified_flow.turns.ledger import Observer
 from unified_flow.turns.turn import Turn

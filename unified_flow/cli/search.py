@@ -51,8 +51,8 @@ def search(
     with exits():
         from unified_flow.cli.running import bring_up_to_date
         from unified_flow.errors import InputError
-        from unified_flow.question import checked_question
         from unified_flow.retrieval.documents import open_documents
+        from unified_flow.turns.inputs import checked_question
 
         question = checked_question(query)
         documents = open_documents(home, docs, collection)
@@ -174,7 +174,7 @@ def _largest(part: tuple[str, float]) -> float:
 
 def _spans(text: str, wanted: Collection[str], languages: Collection[str]) -> list[tuple[int, int]]:
     """Where words stand that gave the passage its score."""
-    from unified_flow.text import terms_of_word
+    from unified_flow.lib.text import terms_of_word
 
     return [
         match.span()

@@ -20,8 +20,8 @@ from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import beginning
 
 if TYPE_CHECKING:
-    from unified_flow.sessions.book import Exchange, SessionBook
     from unified_flow.turns.archive import TurnArchive
+    from unified_flow.turns.sessions.book import Exchange, SessionBook
     from unified_flow.turns.turn import Turn
 
 app = typer.Typer(
@@ -80,7 +80,7 @@ def show_session(
         if as_json:
             say(json.dumps(redact(_object(session, exchanges, unanswered)), ensure_ascii=False))
         else:
-            from unified_flow.sessions.page import markdown
+            from unified_flow.turns.sessions.transcript import markdown
 
             say(clean(markdown(session, exchanges, unanswered)).rstrip())
 
@@ -100,7 +100,7 @@ def export_session(
     unified-flow sessions export ros -o ros.md
     """
     from unified_flow.cli.saving import save_text
-    from unified_flow.sessions.page import markdown
+    from unified_flow.turns.sessions.transcript import markdown
 
     with exits():
         text = markdown(session, *_of(session, home))
@@ -130,7 +130,7 @@ def delete_session(
     from interventions.entry import turns_needed
     from interventions.home import find_home, state_folder
     from interventions.settings import queue_at
-    from unified_flow.resuming.upkeep import prunable, prune
+    from unified_flow.resume.housekeeping import prunable, prune
     from unified_flow.tools.permission.grants import grants_of
 
     with exits():
@@ -158,8 +158,8 @@ def delete_session(
 
 def _stores(home: Path | None) -> tuple[SessionBook, TurnArchive]:
     from interventions.home import find_home
-    from unified_flow.sessions.book import SessionBook
     from unified_flow.turns.archive import TurnArchive
+    from unified_flow.turns.sessions.book import SessionBook
 
     place = find_home(home)
     return SessionBook.of(place), TurnArchive.of(place)

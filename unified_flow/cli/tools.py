@@ -18,7 +18,7 @@ from unified_flow.cli.exits import exits
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from unified_flow.services import Services
+    from unified_flow.engine.services import Services
     from unified_flow.tools import Tool, ToolOutput
     from unified_flow.tools.permission.gate import Asker, Reply, Wish
     from unified_flow.tools.permission.grants import GrantStore
@@ -258,7 +258,7 @@ async def _called(
 
 
 def _say_output(output: ToolOutput) -> None:
-    from unified_flow.shown import shown
+    from unified_flow.turns.public_text import shown
 
     if isinstance(output.result, str):
         say(clean(shown(output.result)))

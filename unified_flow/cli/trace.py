@@ -15,7 +15,7 @@ from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
-    from unified_flow.telemetry.tracing import Traced
+    from unified_flow.engine.telemetry.tracing import Traced
 
 
 def trace(
@@ -30,7 +30,7 @@ def trace(
     unified-flow trace 2026-01-04-1f9c0a3e5b7d --json
     """
     with exits():
-        from unified_flow.telemetry.tracing import trace as find
+        from unified_flow.engine.telemetry.tracing import trace as find
 
         found = find(home, request_id)
         if not found:

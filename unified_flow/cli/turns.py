@@ -78,8 +78,8 @@ def show_turn(
     unified-flow turns show 12
     """
     with exits():
+        from unified_flow.errors.turns import NoSuchTurnError
         from unified_flow.turns.archive import MAX_DIGITS, TurnArchive
-        from unified_flow.turns.errors import NoSuchTurnError
 
         archive = TurnArchive.of(home)
         found = archive.find(turn)
@@ -100,7 +100,7 @@ def show_turn(
             }
             say(json.dumps(redact(whole), ensure_ascii=False))
         else:
-            from unified_flow.shown import shown
+            from unified_flow.turns.public_text import shown
 
             say(clean(shown(archive.page(found.turn_id))))
 

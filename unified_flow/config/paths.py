@@ -6,6 +6,7 @@ where the command runs, as everywhere.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from unified_flow.retrieval.roots import is_address
+from unified_flow.config.document_roots import is_address
 
 LOCAL_PREFIX = "local:"
 
@@ -31,13 +32,34 @@ def beside(home: Path, path: str) -> str:
 class _Holds:
     """Marks the type of a text that may hold a path: what it is to be for a file in `home`."""
 
-    located: Callable[[Path, str], str]
+    resolve: Callable[[Path, str], str]
+
+
+def located_module(spec: str, base: Path) -> str:
+    """The same tools whatever the working directory: a file beside `base` by its whole path."""
+    module, colon, name = spec.partition(":")
+    if is_module_path(module):
+        path = base / Path(module).expanduser()
+    else:
+        path = base / f"{module.replace('.', '/')}.py"
+        if _is_installed(module) or not path.is_file():
+            return spec
+    return f"{path.absolute()}{colon}{name}"
+
+
+def is_module_path(module: str) -> bool:
+    return module.endswith(".py") or "/" in module
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _module(home: Path, spec: str) -> str:
-    from unified_flow.tools.loading import located  # loads what few files need
-
-    return located(spec, home)
+    return located_module(spec, home)
 
 
 def _model(home: Path, name: str) -> str:
@@ -73,7 +95,7 @@ def located(value: Any, kind: Any, home: Path) -> Any:
     if origin is Annotated:
         for mark in arguments[1:]:
             if isinstance(mark, _Holds) and isinstance(value, str):
-                return mark.located(home, value)
+                return mark.resolve(home, value)
         return located(value, arguments[0], home)
     if origin is list and isinstance(value, list):
         return [located(item, arguments[0], home) for item in value]

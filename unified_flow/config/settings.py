@@ -23,10 +23,12 @@ from pydantic_settings import (
 )
 
 from interventions.home import HOME_VARIABLE
+from unified_flow.config.document_roots import DEFAULT_COLLECTION, DocumentRoot
 from unified_flow.config.file import FILE, NOT_OURS, read_file
 from unified_flow.config.paths import LOCAL_PREFIX, ModelName, located
 from unified_flow.config.tables import (
     GracefulSettings,
+    GuardrailSettings,
     Limits,
     LocalSettings,
     McpSettings,
@@ -38,10 +40,8 @@ from unified_flow.config.tables import (
     ToolSettings,
     VectorSettings,
 )
+from unified_flow.config.tool_names import FAMILIES
 from unified_flow.errors import ConfigError
-from unified_flow.guardrails.settings import GuardrailSettings
-from unified_flow.retrieval.roots import DEFAULT_COLLECTION, DocumentRoot
-from unified_flow.tool_names import FAMILIES
 
 EMBEDDED = "embedded"
 LOCAL = "local"

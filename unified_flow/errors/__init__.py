@@ -22,99 +22,218 @@ UnifiedFlowError
 │   ├── ToolServerError       an MCP server cannot be reached, or has gone
 │   ├── HumanNeededError      a tool asks a person: an escalation
 │   ├── ToolDeniedError       also a PermissionError
-│   ├── FileUnusableError, PathRefusedError    of a file (`tools/errors.py`)
-│   └── PageError             a web page (`web/errors.py`)
+│   ├── FileUnusableError     a file that is not there, is no text, or is too large
+│   ├── PathRefusedError      also a PermissionError
+│   └── PageError             a web page; it has a `url`
+│       ├── PageUnusableError     it is there, and is too large, or no text
+│       ├── PageTimeoutError      also a ToolTimeoutError
+│       ├── AddressRefusedError   also a PermissionError
+│       ├── PageRefusedError      also a PermissionError
+│       └── CaptchaError          also a PermissionError
 ├── QueueFullError            the intervention queue is full and new turns are refused
 ├── LimitReachedError         a loop of the turn has run to its limit
 ├── PipelineTimeoutError      the turn's time is up
 ├── DraftRejectedError        the verdict is FAIL
-└── PhaseError                a phase failed: the turn has halted
-    ├── QueryAnalyzerError … SaveError (one for each phase)
-    └── LoopLimitError
+└── PhaseError                a phase failed: the turn has halted (`phases/errors.py`)
 
-What the network does (httpx errors) is not wrapped; `classify.py` says what it means where.
+What the network does (httpx errors) is not wrapped; `classification.py` says what it means where.
 """
 
-from unified_flow.errors.causes import (
-    CircuitOpenError,
-    ConfigError,
-    CutReplyError,
-    DraftRejectedError,
-    EmptyReplyError,
-    GenerationTimeoutError,
-    HumanNeededError,
-    InputError,
-    LimitReachedError,
-    Loop,
-    ModelError,
-    NotJSONError,
-    NoTurnError,
-    PipelineTimeoutError,
-    PromptTooLargeError,
-    QueueFullError,
-    RecipeError,
-    ReplyTooLargeError,
-    RetrievalError,
-    SchemaMismatchError,
-    ToolArgumentError,
-    ToolDeniedError,
-    ToolError,
-    ToolNotFoundError,
-    ToolServerError,
-    ToolTimeoutError,
-    UnifiedFlowError,
-    wire_name,
-)
-from unified_flow.errors.phases import (
-    ContextGathererError,
-    CoordinatorError,
-    LoopLimitError,
-    PhaseError,
-    PlannerError,
-    QueryAnalyzerError,
-    ReflectionError,
-    SaveError,
-    SynthesisError,
-    ValidationError,
-)
+from __future__ import annotations
 
-__all__ = [
-    "CircuitOpenError",
-    "ConfigError",
-    "ContextGathererError",
-    "CoordinatorError",
-    "CutReplyError",
-    "DraftRejectedError",
-    "EmptyReplyError",
-    "GenerationTimeoutError",
-    "HumanNeededError",
-    "InputError",
-    "LimitReachedError",
-    "Loop",
-    "LoopLimitError",
-    "ModelError",
-    "NoTurnError",
-    "NotJSONError",
-    "PhaseError",
-    "PipelineTimeoutError",
-    "PlannerError",
-    "PromptTooLargeError",
-    "QueryAnalyzerError",
-    "QueueFullError",
-    "RecipeError",
-    "ReflectionError",
-    "ReplyTooLargeError",
-    "RetrievalError",
-    "SaveError",
-    "SchemaMismatchError",
-    "SynthesisError",
-    "ToolArgumentError",
-    "ToolDeniedError",
-    "ToolError",
-    "ToolNotFoundError",
-    "ToolServerError",
-    "ToolTimeoutError",
-    "UnifiedFlowError",
-    "ValidationError",
-    "wire_name",
-]
+import json
+from typing import ClassVar, Literal
+
+Loop = Literal["planning_loop", "retry", "revise", "model_calls"]
+
+
+class UnifiedFlowError(Exception):
+    """What happened, with its values; `hint` says what a person can do about it.
+
+    `intervention_type` is for errors whose type does not follow from their category.
+    """
+
+    intervention_type: ClassVar[str | None] = None
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class InputError(UnifiedFlowError):
+    """The question or a parameter is unusable; `field` names it (rag-error-model.md, 1).
+
+    `reason` is the text of the catalogue that tells a client so, without any value.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str = "query",
+        reason: str = "field_wrong",
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+        self.reason = reason
+
+
+def wire_name(error: BaseException) -> str:
+    """The class name that clients see; bad input is a ValidationError to them (system.md)."""
+    return "ValidationError" if isinstance(error, InputError) else type(error).__name__
+
+
+class ConfigError(UnifiedFlowError):
+    pass
+
+
+class RecipeError(ConfigError):
+    pass
+
+
+class ToolNotFoundError(ConfigError):
+    pass
+
+
+class NoTurnError(ConfigError):
+    """The home takes no turn: its disk is full, or it cannot be written."""
+
+
+class ModelError(UnifiedFlowError):
+    pass
+
+
+class EmptyReplyError(ModelError):
+    pass
+
+
+class CutReplyError(ModelError):
+    """The reply ended before it was complete (token limit, or a stream without its end)."""
+
+
+class PromptTooLargeError(ModelError):
+    """A section of the turn takes more tokens than the recipe lets it; no model was asked."""
+
+
+class ReplyTooLargeError(ModelError):
+    """The server sent more than any answer can hold; reading stopped at the bound."""
+
+
+class NotJSONError(ModelError, json.JSONDecodeError):
+    """The reply holds no JSON object. `doc` is the reply, `pos` where reading stopped."""
+
+    def __init__(self, message: str, doc: str, pos: int, *, hint: str | None = None) -> None:
+        json.JSONDecodeError.__init__(self, message, doc, pos)
+        self.hint = hint
+
+
+class SchemaMismatchError(ModelError):
+    pass
+
+
+class GenerationTimeoutError(ModelError):
+    """No reply within the time that the policy gives a call."""
+
+
+class CircuitOpenError(ModelError):
+    """`retry_after_s` is when a call may be tried again."""
+
+    def __init__(self, message: str, *, retry_after_s: float, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class RetrievalError(UnifiedFlowError):
+    pass
+
+
+class ToolError(UnifiedFlowError):
+    pass
+
+
+class ToolArgumentError(ToolError):
+    pass
+
+
+class ToolTimeoutError(ToolError):
+    pass
+
+
+class ToolServerError(ToolError):
+    """What became of the call is unknown."""
+
+
+class ToolDeniedError(ToolError, PermissionError):
+    """A tool that may not run without leave. It did not run."""
+
+
+class HumanNeededError(ToolError):
+    """The turn waits for what a person answers; the message is the question."""
+
+    intervention_type = "escalation"
+
+
+class QueueFullError(UnifiedFlowError):
+    """Refused before it began: a failure of this turn would be seen by nobody."""
+
+
+class LimitReachedError(UnifiedFlowError):
+    """`loop` turned `iterations` times, and `limit` allows no more."""
+
+    intervention_type = "limit_exceeded"
+
+    def __init__(self, loop: Loop, iterations: int, limit: int) -> None:
+        super().__init__(
+            f"{loop} reached its limit of {limit} after {iterations} iterations",
+            hint=f"find out why it does not come to an end; the setting is limits.{loop}",
+        )
+        self.loop = loop
+        self.iterations = iterations
+        self.limit = limit
+
+
+class PipelineTimeoutError(UnifiedFlowError):
+    """The turn has used up the time that the policy gives it as a whole."""
+
+
+class DraftRejectedError(UnifiedFlowError):
+    """Validation says FAIL: neither other words nor another search would help."""
+
+
+class FileUnusableError(ToolError):
+    """A file inside the allowed folders that is not there, is no text, or is too large."""
+
+
+class PathRefusedError(ToolError, PermissionError):
+    pass
+
+
+class PageError(ToolError):
+    """`url` is the address that was asked for, or the one that it redirected to."""
+
+    def __init__(self, message: str, *, url: str = "", hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.url = url
+
+
+class PageUnusableError(PageError):
+    pass
+
+
+class PageTimeoutError(PageError, ToolTimeoutError):
+    pass
+
+
+class AddressRefusedError(PageError, PermissionError):
+    """Where no request is sent: a private address, another scheme, a port that is not allowed."""
+
+
+class PageRefusedError(PageError, PermissionError):
+    """A site that wants a login, or lets no program in."""
+
+
+class CaptchaError(PageError, PermissionError):
+    """A site wants to see a person first."""
+
+    intervention_type = "captcha"

@@ -6,16 +6,17 @@ import secrets
 from collections.abc import Iterable
 from time import perf_counter
 
-from unified_flow.clock import elapsed_ms
 from unified_flow.config.settings import EMBEDDED
-from unified_flow.errors import InputError, PhaseError
+from unified_flow.errors import InputError
 from unified_flow.evaluation.answers import Answer, Cost, Trouble
 from unified_flow.evaluation.cache import Answered, ReplyCache
 from unified_flow.evaluation.datasets import Question
 from unified_flow.evaluation.scores import contained
 from unified_flow.flow import UnifiedFlow
-from unified_flow.grounding.citing import supporting
-from unified_flow.grounding.sources import texts_of
+from unified_flow.lib.clock import elapsed_ms
+from unified_flow.phases.errors import PhaseError
+from unified_flow.phases.grounding.citing import supporting
+from unified_flow.phases.grounding.sources import texts_of
 from unified_flow.turns.events import (
     ModelCalled,
     ModelFailed,

@@ -14,10 +14,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from unified_flow.clock import elapsed_ms
 from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.evaluation.identity import identity_of
 from unified_flow.evaluation.lines import LineFile, read_lines
+from unified_flow.lib.clock import elapsed_ms
 from unified_flow.models import Model, ModelCall, ModelReply
 from unified_flow.models.render import prompt
 from unified_flow.turns.journal import digest

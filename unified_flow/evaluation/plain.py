@@ -7,19 +7,19 @@ from time import perf_counter
 
 from pydantic import BaseModel, Field
 
-from unified_flow.clock import elapsed_ms
 from unified_flow.config.settings import EMBEDDED
+from unified_flow.engine.failure_report import report_outside_a_phase
+from unified_flow.engine.services import Services
 from unified_flow.errors import ConfigError
 from unified_flow.evaluation.answers import Answer, Cost, Trouble
 from unified_flow.evaluation.cache import ReplyCache
 from unified_flow.evaluation.datasets import Question
 from unified_flow.evaluation.scores import contained
-from unified_flow.failures.report import tell_outside_a_phase
 from unified_flow.flow import UnifiedFlow
+from unified_flow.lib.clock import elapsed_ms
 from unified_flow.models import ModelCall
 from unified_flow.models.reply import parse_reply
-from unified_flow.question import new_request_id
-from unified_flow.services import Services
+from unified_flow.turns.inputs import new_request_id
 from unified_flow.turns.results import Claim, ToolResult
 from unified_flow.turns.sections import Sections
 
@@ -51,7 +51,9 @@ async def ask_plainly(flow: UnifiedFlow, question: Question, cache: ReplyCache |
     except ConfigError:
         raise
     except Exception as exc:  # noqa: BLE001 - no boundary stands around this; a person is told
-        told = await to_thread(tell_outside_a_phase, exc, "evaluation", new_request_id(), services)
+        told = await to_thread(
+            report_outside_a_phase, exc, "evaluation", new_request_id(), services
+        )
         trouble = Trouble(
             error_type=type(exc).__name__,
             message=str(exc),
@@ -77,7 +79,7 @@ async def ask_plainly(flow: UnifiedFlow, question: Question, cache: ReplyCache |
 
 def voice_of(services: Services) -> str:
     """The model that answers. Raises ConfigError for the embedded one, which takes no prompt."""
-    name = services.models.name_of(services.recipe("synthesis")) or EMBEDDED
+    name = services.models.name_of(services.recipe("synthesis").head) or EMBEDDED
     if name == EMBEDDED:
         raise ConfigError(
             "the plain pipeline needs a language model", hint="name one with --model NAME"

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from interventions.home import make_private_folder, open_private
 from unified_flow import __version__
+from unified_flow.engine.services import Services
 from unified_flow.errors import InputError
 from unified_flow.evaluation.answers import Answer
 from unified_flow.evaluation.datasets import Dataset
@@ -22,7 +23,6 @@ from unified_flow.evaluation.identity import documents_digest, identities_of
 from unified_flow.evaluation.lines import LineFile, read_lines
 from unified_flow.evaluation.plain import PROMPT
 from unified_flow.phases import NAMES
-from unified_flow.services import Services
 
 SPEC = "run.json"
 RESULTS = "results.jsonl"
@@ -71,7 +71,10 @@ def spec_of(
     phases: dict[str, dict[str, str | None]] = {}
     for phase in NAMES:
         recipe = services.recipe(phase)
-        phases[phase] = {"model": services.models.name_of(recipe), "recipe": recipe.digest[:16]}
+        phases[phase] = {
+            "model": services.models.name_of(recipe.head),
+            "recipe": recipe.digest[:16],
+        }
     voice = phases["synthesis"]["model"] or services.settings.model
     if plain:
         recipe_digest = sha256(PROMPT.encode()).hexdigest()[:16]

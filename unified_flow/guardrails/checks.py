@@ -12,16 +12,17 @@ import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from unified_flow.errors import PhaseError, RetrievalError
+from unified_flow.errors import RetrievalError
 from unified_flow.guardrails import messages
 from unified_flow.guardrails.decision import BROKEN, PASS, GuardrailResult, Stage
 from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder
 from unified_flow.guardrails.stats import GuardrailStats, summed
-from unified_flow.memory import MemoryStore, Record
-from unified_flow.sessions import SessionStore
+from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.events import GuardrailChecked, HistoryRead
 from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.memory import MemoryStore, Record
+from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:

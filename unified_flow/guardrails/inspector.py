@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import RetrievalError
 from unified_flow.guardrails.decision import (
     PASS,
@@ -24,7 +25,6 @@ from unified_flow.guardrails.decision import (
 from unified_flow.guardrails.moderator import ModerationFailed, Moderator
 from unified_flow.guardrails.opening import has_store, open_store
 from unified_flow.guardrails.recorder import Recorder, left_s
-from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.turn import Turn
 

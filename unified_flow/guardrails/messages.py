@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from interventions.secrets.redaction import redact_text
-from unified_flow.errors import PhaseError
 from unified_flow.guardrails.decision import GuardrailResult, Stage
+from unified_flow.phases.errors import PhaseError
 from unified_flow.policies.silent import MAX_RETRIES
 from unified_flow.turns.turn import Turn
 

@@ -15,11 +15,11 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from interventions.secrets.redaction import redact_text
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, ModelError, SchemaMismatchError
 from unified_flow.guardrails.moderator import Moderated, ModerationFailed, Moderator
-from unified_flow.guardrails.settings import GuardrailSettings
-from unified_flow.models.openai.keys import read_key
 from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.servers.keys import read_key
 
 SWITCH = "OPENAI_MODERATION_ENABLED"
 GROUP = "unified_flow.moderators"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from interventions.home import state_folder
 from interventions.secrets.redaction import redact
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError
-from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.turns.events import stamp
 
 if TYPE_CHECKING:

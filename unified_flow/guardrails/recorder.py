@@ -11,13 +11,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from interventions import InterventionQueue, InterventionRequest
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import HumanNeededError, UnifiedFlowError
-from unified_flow.failures.classify import classify
+from unified_flow.errors.classification import classify
 from unified_flow.guardrails.decision import GuardrailResult, Stage, outcome_of
 from unified_flow.guardrails.outcomes import BLOCKS, FAILURES, Outcome
-from unified_flow.guardrails.settings import GuardrailSettings
-from unified_flow.sessions.spoken import message_ids
 from unified_flow.turns.folding import GUARDRAILS
+from unified_flow.turns.sessions.messages import message_ids
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from pydantic import ValidationError
 from sqlalchemy.dialects import postgresql, sqlite
 
 from interventions.home import state_folder
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.guardrails.aside import ASIDE, Aside
 from unified_flow.guardrails.database import Database, RefusedError
 from unified_flow.guardrails.opening import FILE
 from unified_flow.guardrails.outcomes import Choice, Outcome
 from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.tables import MESSAGE_CHARS, ai_decisions, ai_rules
 
 ONCE = ("message_id", "outcome")

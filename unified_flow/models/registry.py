@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal, Protocol
 
 from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.models import Model
 from unified_flow.models.bounded import BoundedModel
 from unified_flow.models.circuit import Rules
-from unified_flow.recipe import Recipe
+
+
+class ModelChoice(Protocol):
+    """What a phase's recipe says of its model."""
+
+    @property
+    def role(self) -> Literal["reflex", "mind", "voice", "none"]: ...
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def rules(self) -> bool: ...
 
 
 class ModelRegistry:
@@ -32,22 +43,21 @@ class ModelRegistry:
         self._wrap = wrap
         self._models = {name: self._bounded(own) for name, own in (models or {}).items()}
 
-    def name_of(self, recipe: Recipe) -> str | None:
+    def name_of(self, choice: ModelChoice) -> str | None:
         """The recipe's own model, else its role's, else rules for a phase that rules do better,
         else the configured one; None for no role."""
-        role = recipe.head.role
-        if role == "none":
+        if choice.role == "none":
             return None
         roles = self._settings.roles
-        mapped = {"reflex": roles.reflex, "mind": roles.mind, "voice": roles.voice}[role]
-        if chosen := recipe.head.model or mapped:
-            return chosen
-        by_rules = recipe.head.rules and self._settings.mix == "measured"
+        mapped = {"reflex": roles.reflex, "mind": roles.mind, "voice": roles.voice}[choice.role]
+        if named := choice.model or mapped:
+            return named
+        by_rules = choice.rules and self._settings.mix == "measured"
         return EMBEDDED if by_rules else self._settings.model
 
-    def of_phase(self, recipe: Recipe) -> Model:
+    def of_phase(self, choice: ModelChoice) -> Model:
         """Raises ConfigError if the model is not configured or its key cannot be had."""
-        return self.named(self.name_of(recipe) or self._settings.model)
+        return self.named(self.name_of(choice) or self._settings.model)
 
     def named(self, name: str) -> Model:
         """Raises ConfigError as `of_phase` does."""
@@ -75,8 +85,8 @@ class ModelRegistry:
             return EmbeddedModel()
         if (path := self._settings.local_path(name)) is not None:
             return self._local(name, path)
-        from unified_flow.models.openai.keys import read_key
         from unified_flow.models.openai.model import OpenAIModel
+        from unified_flow.servers.keys import read_key
 
         own = self._settings.endpoint(name)
         return OpenAIModel(
@@ -88,7 +98,7 @@ class ModelRegistry:
         )
 
     def _local(self, name: str, path: Path) -> Model:
-        from unified_flow.models.local.model import LocalModel
+        from unified_flow.models.local_model import LocalModel
 
         return LocalModel(
             name,

@@ -4,11 +4,10 @@
 only to condense what would not fit the recipe's token budget.
 """
 
-from asyncio import to_thread
-
-from unified_flow.errors import ContextGathererError, SchemaMismatchError
+from unified_flow.errors import SchemaMismatchError
 from unified_flow.models.tokens import estimate_tokens
-from unified_flow.running.kit import Kit
+from unified_flow.phases.context import PhaseContext
+from unified_flow.phases.errors import ContextGathererError
 from unified_flow.turns.results import GatheredContext, Memory, PriorTurn
 from unified_flow.turns.turn import Turn
 
@@ -20,23 +19,21 @@ PRIOR_TURNS = 3
 MEMORIES = 5
 
 
-async def run(turn: Turn, kit: Kit) -> GatheredContext:
+async def run(turn: Turn, context: PhaseContext) -> GatheredContext:
     analysis = turn.sections.query_analyzer
     assert analysis is not None
     query = analysis.resolved_query
-    prior = await to_thread(
-        kit.sessions.search, turn.session_id, query, before=turn.turn_id, limit=PRIOR_TURNS
-    )
-    memories = await kit.memories(query, MEMORIES)
+    prior = await context.search_history(query, PRIOR_TURNS)
+    memories = await context.memories(query, MEMORIES)
     gathered = GatheredContext(
         prior_turns=prior,
         memories=memories,
         source_references=_references(prior, memories),
         reasoning=f"{len(prior)} earlier turns and {len(memories)} memories bear on the question",
     )
-    if estimate_tokens(gathered.model_dump_json()) <= kit.recipe.head.token_budget:
+    if estimate_tokens(gathered.model_dump_json()) <= context.recipe.head.token_budget:
         return gathered
-    condensed = await kit.ask(GatheredContext, context_gatherer=gathered)
+    condensed = await context.ask(GatheredContext, context_gatherer=gathered)
     references = _references(condensed.prior_turns, condensed.memories)
     if added := set(references) - set(gathered.source_references):
         invented = ", ".join(sorted(added))

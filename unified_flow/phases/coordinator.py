@@ -1,7 +1,7 @@
 """Phase 4: do it. The plan's tool requests in order; the first failure ends the phase."""
 
-from unified_flow.errors import CoordinatorError
-from unified_flow.running.kit import Kit
+from unified_flow.phases.context import PhaseContext
+from unified_flow.phases.errors import CoordinatorError
 from unified_flow.turns.results import ToolResult
 from unified_flow.turns.turn import Turn
 
@@ -10,8 +10,8 @@ ERROR = CoordinatorError
 SEVERITY = "high"
 
 
-async def run(turn: Turn, kit: Kit) -> tuple[ToolResult, ...]:
+async def run(turn: Turn, context: PhaseContext) -> tuple[ToolResult, ...]:
     plan = turn.sections.planner
     assert plan is not None
-    results = [await kit.call(place, asked) for place, asked in enumerate(plan.tool_requests)]
+    results = [await context.call(place, asked) for place, asked in enumerate(plan.tool_requests)]
     return tuple(results)

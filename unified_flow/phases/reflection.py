@@ -1,7 +1,7 @@
 """Phase 1: clear enough to go on? CLARIFY ends the turn with a question; no default."""
 
-from unified_flow.errors import ReflectionError
-from unified_flow.running.kit import Kit
+from unified_flow.phases.context import PhaseContext
+from unified_flow.phases.errors import ReflectionError
 from unified_flow.turns.results import Reflection
 from unified_flow.turns.turn import Turn
 
@@ -10,5 +10,5 @@ ERROR = ReflectionError
 SEVERITY = "high"
 
 
-async def run(turn: Turn, kit: Kit) -> Reflection:
-    return await kit.ask(Reflection)
+async def run(turn: Turn, context: PhaseContext) -> Reflection:
+    return await context.ask(Reflection)

@@ -1,9 +1,7 @@
 """Phase 7: keep it. A failure here does not cost the user the answer."""
 
-from asyncio import to_thread
-
-from unified_flow.errors import SaveError
-from unified_flow.running.kit import Kit
+from unified_flow.phases.context import PhaseContext
+from unified_flow.phases.errors import SaveError
 from unified_flow.turns.results import Saved
 from unified_flow.turns.turn import Turn
 
@@ -12,5 +10,5 @@ ERROR = SaveError
 SEVERITY = "medium"
 
 
-async def run(turn: Turn, kit: Kit) -> Saved:
-    return await to_thread(kit.sessions.save, turn)
+async def run(turn: Turn, context: PhaseContext) -> Saved:
+    return await context.save(turn)

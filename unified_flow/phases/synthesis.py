@@ -5,10 +5,10 @@ and where nothing was found it is not asked. Citations are attached and checked 
 that answers well may cite badly, or not at all.
 """
 
-from unified_flow.errors import SynthesisError
-from unified_flow.grounding.citing import cited
-from unified_flow.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
-from unified_flow.running.kit import Kit
+from unified_flow.phases.context import PhaseContext
+from unified_flow.phases.errors import SynthesisError
+from unified_flow.phases.grounding.citing import cited
+from unified_flow.phases.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
 from unified_flow.turns.results import Draft, Evidence
 from unified_flow.turns.turn import Turn
 
@@ -17,13 +17,15 @@ ERROR = SynthesisError
 SEVERITY = "high"
 
 
-async def run(turn: Turn, kit: Kit) -> Draft:
-    found = evidence_of(turn.question, turn.sections) if kit.leaves_to_rules else None
-    nothing = found is not None and is_hopeless(found, small=kit.has_small_model)
+async def run(turn: Turn, context: PhaseContext) -> Draft:
+    found = evidence_of(turn.question, turn.sections) if context.leaves_to_rules else None
+    nothing = found is not None and is_hopeless(found, small=context.has_small_model)
     again = _is_revision(turn)
     shown = found if found is not None and _is_enough(found, turn, again) else None
     # A revision that is drawn as narrowly as the draft was comes out as the same draft.
-    draft = await kit.ask(Draft, evidence=shown, by_rules=nothing, freely=again, stream="response")
+    draft = await context.ask(
+        Draft, evidence=shown, by_rules=nothing, freely=again, stream="response"
+    )
     if is_refusal(draft.response):
         draft = draft.model_copy(update={"abstained": True, "citations": []})
         if again or found is None or not is_sure(found):

@@ -1,9 +1,10 @@
 """Phase 6: is it true and does it answer? No default verdict; FAIL is a failure of the turn."""
 
-from unified_flow.errors import DraftRejectedError, ValidationError
-from unified_flow.grounding.evidence import evidence_of
-from unified_flow.grounding.weighing import weighed
-from unified_flow.running.kit import Kit
+from unified_flow.errors import DraftRejectedError
+from unified_flow.phases.context import PhaseContext
+from unified_flow.phases.errors import ValidationError
+from unified_flow.phases.grounding.evidence import evidence_of
+from unified_flow.phases.grounding.weighing import weighed
 from unified_flow.turns.results import Verdict
 from unified_flow.turns.turn import Turn
 
@@ -12,9 +13,9 @@ ERROR = ValidationError
 SEVERITY = "medium"
 
 
-async def run(turn: Turn, kit: Kit) -> Verdict:
-    found = evidence_of(turn.question, turn.sections) if kit.leaves_to_rules else None
-    verdict = weighed(await kit.ask(Verdict), turn.question, turn.sections, found)
+async def run(turn: Turn, context: PhaseContext) -> Verdict:
+    found = evidence_of(turn.question, turn.sections) if context.leaves_to_rules else None
+    verdict = weighed(await context.ask(Verdict), turn.question, turn.sections, found)
     if verdict.decision == "FAIL":
         issues = "; ".join(verdict.issues) or "no issue named"
         raise DraftRejectedError(

@@ -5,20 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-import httpx
-
 from unified_flow import errors
-from unified_flow.failures.classify import Classification, classify
-from unified_flow.policies.waits import retry_after_s
+from unified_flow.errors.classification import Classification, classify
+from unified_flow.errors.kinds import TIMEOUTS
+from unified_flow.policies.retry_after import retry_after_s
 
 Scope = Literal["retrieval", "model", "pipeline", "other"]
-TIMEOUTS = (
-    TimeoutError,
-    httpx.TimeoutException,
-    errors.GenerationTimeoutError,
-    errors.PipelineTimeoutError,
-    errors.ToolTimeoutError,
-)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from unified_flow.config.tables import GracefulSettings
 from unified_flow.policies import Bounds, Failure, Retry, Stop
-from unified_flow.policies.tries import again_after_s
+from unified_flow.policies.retries import retry_wait_s
 
 
 class Graceful:
@@ -29,7 +29,7 @@ class Graceful:
         second = self.settings.failover
         if self.settings.retries:
             tries, first_s = 1 + self.settings.retries, self.settings.backoff_s
-            wait_s = again_after_s(failure, attempts=tries, first_s=first_s)
+            wait_s = retry_wait_s(failure, attempts=tries, first_s=first_s)
             if wait_s is not None:
                 return Retry(wait_s, failure.model if failure.model == second else None)
         if (

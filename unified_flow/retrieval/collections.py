@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from unified_flow.config.document_roots import Root
 from unified_flow.errors import InputError
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index import SUFFIX, Index
-from unified_flow.retrieval.roots import Root
 
 
 @dataclass(frozen=True)

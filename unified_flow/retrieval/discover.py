@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval.gitignore import Rules, rules_above
 
 _NEVER = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", "__pycache__", "node_modules"})
@@ -46,11 +47,6 @@ class Found:
 
     files: list[FoundFile] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
-
-
-def printable(path: str) -> str:
-    """The path with what is no text spelt out, so that it can be printed and stored."""
-    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def discover(root: Path, exclude: Collection[Path] = ()) -> Found:

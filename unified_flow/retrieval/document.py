@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from unified_flow.lib.sandbox import Part, UnusableError
+from unified_flow.lib.sandbox.parent import Converter
+from unified_flow.lib.text import language_of
 from unified_flow.retrieval.chunk import Chunk, Section, chunks
 from unified_flow.retrieval.converters import INSTALL, convertible, missing, module_of
 from unified_flow.retrieval.decode import UndecodableError, decode
 from unified_flow.retrieval.formats import format_of
-from unified_flow.sandbox import Part, UnusableError
-from unified_flow.sandbox.parent import Converter
-from unified_flow.text import language_of
 
 MAX_BYTES = 16 * 1024 * 1024
 

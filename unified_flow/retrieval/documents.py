@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interventions.home import find_home, state_folder
+from unified_flow.config.document_roots import DEFAULT_COLLECTION, Root, absolute, resolved
 from unified_flow.config.settings import Settings, load
 from unified_flow.errors import InputError
-from unified_flow.retrieval import Passage
 from unified_flow.retrieval.collections import unknown_collection
 from unified_flow.retrieval.explain import Explanation
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.roots import DEFAULT_COLLECTION, Root, absolute, resolved
 from unified_flow.retrieval.statistics import Statistics
 from unified_flow.retrieval.update import Progress
 from unified_flow.retrieval.web_pages import Fetch, Page
+from unified_flow.turns.passage import Passage
 
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # the commands say it themselves
@@ -66,10 +66,10 @@ def _vectors(folder: Path, settings: Settings) -> Vectors | None:
     given = settings.vectors
     if given.path is None and given.model is None:
         return None
-    from unified_flow.models.openai.keys import read_key
     from unified_flow.retrieval.vectors.embedding import Embedder, HttpEmbedder, LocalEmbedder
     from unified_flow.retrieval.vectors.hybrid import Vectors
     from unified_flow.retrieval.vectors.store import VectorStore
+    from unified_flow.servers.keys import read_key
 
     embedder: Embedder
     if given.path is not None:
@@ -91,7 +91,7 @@ def _fetcher(settings: Settings) -> Fetch:
     """Loads what it needs with the first page, and works whether or not a loop is running here."""
 
     def fetch(url: str) -> Page:
-        from unified_flow.web.pages import page_fetcher, policy_of
+        from unified_flow.retrieval.web.pages import page_fetcher, policy_of
 
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(page_fetcher(policy_of(settings.research)), url).result()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-from unified_flow.retrieval import Passage
+from unified_flow.lib.text import terms_of_word, words
 from unified_flow.retrieval.ranking import HEADING_WEIGHT, gains
 from unified_flow.retrieval.reader import Candidate, Reader, Search, Weights, matching
 from unified_flow.retrieval.scope import restricting
-from unified_flow.text import terms_of_word, words
+from unified_flow.turns.passage import Passage
 
 _FILES = 5  # that a path given to `why` may stand for
 

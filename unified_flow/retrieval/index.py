@@ -17,15 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from unified_flow.errors import InputError, RetrievalError
-from unified_flow.retrieval import Passage, store
-from unified_flow.retrieval.discover import discover, printable
-from unified_flow.retrieval.document import MAX_BYTES
-from unified_flow.retrieval.explain import Explanation, explain
-from unified_flow.retrieval.reader import Reader, checked
-from unified_flow.retrieval.refresh import Wanted, forget, refresh
-from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.roots import (
+from unified_flow.config.document_roots import (
     DEFAULT_COLLECTION,
     Root,
     absolute,
@@ -33,12 +25,22 @@ from unified_flow.retrieval.roots import (
     own_folders,
     resolved,
 )
+from unified_flow.errors import InputError, RetrievalError
+from unified_flow.errors.sqlite import is_broken
+from unified_flow.lib.sandbox import Bounds
+from unified_flow.lib.text.printable import printable
+from unified_flow.retrieval import store
+from unified_flow.retrieval.discover import discover
+from unified_flow.retrieval.document import MAX_BYTES
+from unified_flow.retrieval.explain import Explanation, explain
+from unified_flow.retrieval.reader import Reader, checked
+from unified_flow.retrieval.refresh import Wanted, forget, refresh
+from unified_flow.retrieval.report import IndexReport
 from unified_flow.retrieval.scope import remembered, restricting
 from unified_flow.retrieval.statistics import Statistics, statistics
 from unified_flow.retrieval.update import Progress
 from unified_flow.retrieval.web_pages import Fetch
-from unified_flow.sandbox import Bounds
-from unified_flow.sqlite_file import is_broken
+from unified_flow.turns.passage import Passage
 
 SUFFIX = ".sqlite3"
 

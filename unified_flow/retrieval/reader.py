@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from unified_flow.retrieval import Passage
-from unified_flow.retrieval.discover import printable
+from unified_flow.config.document_roots import Root
+from unified_flow.lib.text import terms
+from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval.ranking import HEADING_WEIGHT, Corpus, score
-from unified_flow.retrieval.roots import Root
 from unified_flow.retrieval.scope import Scope, joining, restricting, scope_of, totals
-from unified_flow.text import terms
+from unified_flow.turns.passage import Passage
 
 _CANDIDATES = 48  # chunks that FTS5 proposes for each question
 _QUERY_TERMS = 32  # of a long question only the rarest select candidates

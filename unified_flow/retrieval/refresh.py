@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from unified_flow.config.document_roots import Root
 from unified_flow.errors import RetrievalError
+from unified_flow.lib.sandbox import Bounds
+from unified_flow.lib.sandbox.parent import Converter
+from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
-from unified_flow.retrieval.discover import Found, discover, printable
+from unified_flow.retrieval.discover import Found, discover
 from unified_flow.retrieval.document import MAX_BYTES
 from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.roots import Root
 from unified_flow.retrieval.scope import remembered, scope_of, totals
 from unified_flow.retrieval.update import (
     Progress,
@@ -24,8 +27,6 @@ from unified_flow.retrieval.update import (
     writing,
 )
 from unified_flow.retrieval.web_pages import Fetch, keep_page, page_as_file
-from unified_flow.sandbox import Bounds
-from unified_flow.sandbox.parent import Converter
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from unified_flow.config.document_roots import Root, root_from
 from unified_flow.errors import RetrievalError
-from unified_flow.retrieval.discover import printable
-from unified_flow.retrieval.roots import Root, root_from
+from unified_flow.lib.text.printable import printable
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import snowballstemmer
 import stopwordsiso
 
 from interventions.home import make_private_folder
-from unified_flow import sqlite_file
+from unified_flow.errors import sqlite
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -78,7 +78,7 @@ def version() -> str:
 
 def failures(path: Path, hint: str) -> AbstractContextManager[None]:
     """`hint`: what to do about a broken one."""
-    return sqlite_file.failures(path, "The document index", broken=hint)
+    return sqlite.failures(path, "The document index", broken=hint)
 
 
 def is_writable(path: Path) -> bool:

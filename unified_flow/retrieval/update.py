@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from unified_flow.config.document_roots import Root
+from unified_flow.lib.sandbox.parent import Converter
+from unified_flow.lib.text import terms
 from unified_flow.retrieval.converters import convertible
 from unified_flow.retrieval.discover import Found, FoundFile, Stamp
 from unified_flow.retrieval.document import (
@@ -23,9 +26,6 @@ from unified_flow.retrieval.document import (
     read,
     refuse_unreadable,
 )
-from unified_flow.retrieval.roots import Root
-from unified_flow.sandbox.parent import Converter
-from unified_flow.text import terms
 
 Progress = Callable[[int, int], None]
 """Called with (files done, files in all)."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from unified_flow.errors import UnifiedFlowError
+from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
-from unified_flow.retrieval.discover import Found, FoundFile, Stamp, printable
+from unified_flow.retrieval.discover import Found, FoundFile, Stamp
 
 
 @dataclass(frozen=True)

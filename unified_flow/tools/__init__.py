@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from unified_flow.failures.classify import Stage
+from unified_flow.errors.classification import Stage
 from unified_flow.turns.results import Claim
 
 MAX_CLAIM_CHARS = 4000

@@ -17,9 +17,9 @@ from pydantic.json_schema import PydanticJsonSchemaWarning
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from unified_flow.errors import ConfigError, ToolError
+from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.own_loop import on_own_loop
-from unified_flow.tools.threads import in_daemon_thread
 from unified_flow.turns.results import Claim
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from unified_flow.config.paths import is_module_path
 from unified_flow.errors import ConfigError
 from unified_flow.tools import Tool, ToolOutput
 from unified_flow.tools.functions import awaited, from_function, is_marked
@@ -35,29 +36,6 @@ def installed_tools() -> list[Tool]:
 def named_tools(specs: Sequence[str]) -> list[Tool]:
     """Of `module`, `module:name` and `path/to/file.py[:name]`. Raises ConfigError."""
     return [tool for spec in specs for tool in _of_spec(spec)]
-
-
-def located(spec: str, base: Path) -> str:
-    """The same tools whatever the working directory: a file beside `base` by its whole path."""
-    module, colon, name = spec.partition(":")
-    if _is_path(module):
-        path = base / Path(module).expanduser()
-    else:
-        path = base / f"{module.replace('.', '/')}.py"
-        if _is_installed(module) or not path.is_file():
-            return spec
-    return f"{path.absolute()}{colon}{name}"
-
-
-def _is_path(module: str) -> bool:
-    return module.endswith(".py") or "/" in module
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _of_entry_point(point: EntryPoint) -> list[Tool]:
@@ -90,7 +68,7 @@ def object_of(spec: str) -> Any:
 
 
 def _module(named: str) -> ModuleType:
-    return _file(named) if _is_path(named) else importlib.import_module(named)
+    return _file(named) if is_module_path(named) else importlib.import_module(named)
 
 
 def _file(named: str) -> ModuleType:

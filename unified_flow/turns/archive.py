@@ -10,10 +10,10 @@ from typing import Self
 
 from interventions.home import find_home, state_folder
 from unified_flow.errors import RetrievalError
-from unified_flow.turns.errors import NoSuchTurnError
+from unified_flow.errors.turns import NoSuchTurnError
+from unified_flow.turns.context_page import markdown
 from unified_flow.turns.journal import NAME, begun, read
 from unified_flow.turns.lock import is_held
-from unified_flow.turns.page import markdown
 from unified_flow.turns.read_back import damaged, read_turn
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.turn_folders import TurnFolders

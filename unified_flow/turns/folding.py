@@ -13,8 +13,6 @@ from typing import Any, Literal, TypeVar, assert_never
 from pydantic import TypeAdapter, ValidationError
 
 from unified_flow.turns import results
-from unified_flow.turns.carrying import moved, taken_as_done
-from unified_flow.turns.errors import JournalOrderError
 from unified_flow.turns.events import (
     AnyEvent,
     GuardrailChecked,
@@ -66,6 +64,16 @@ HISTORY = TypeAdapter(tuple[results.PriorTurn, ...])
 
 
 RESULT = TypeAdapter(results.ToolResult)
+
+
+class JournalOrderError(Exception):
+    """An event, whole in itself, that no turn can have come to as it stood: lines are missing from
+    the journal, or stand elsewhere. Whoever reads a folder makes a RetrievalError of it."""
+
+    def __init__(self, event: Observed, turn: Turn, why: str) -> None:
+        super().__init__(f"{event.event} of turn {turn.turn_id or '?'}: {why}")
+        self.event = event
+        self.turn = turn
 
 
 def fold(events: Iterable[AnyEvent]) -> Turn:
@@ -248,14 +256,14 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         dropped = (changed(v, status="dropped") for v in visits[place:])
         history = history if place else None
         visits = (*visits[:place], *dropped)
-    done = taken_as_done(turn, event, done)
+    done = _with_results_of_done_calls(turn, event, done)
     edited = dict(event.edited)
     question = edited.pop("question", turn.question)
     if edited:
         replaced = {name: _output(name, value, turn, event) for name, value in edited.items()}
         standing, sections = changed(turn, sections=sections), changed(sections, **replaced)
         if "planner" in edited:
-            done = moved(standing, event, done, sections.planner)
+            done = _moved_to_edited_plan(standing, event, done, sections.planner)
     retry = None
     if event.retry_of is not None and event.retry_phase is not None:
         old = turn.retry if not event.rewound else None
@@ -290,3 +298,47 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
             changed(w, done=True) for w in turn.writes if w.done or w.call in event.tools_done
         ),
     )
+
+
+def _with_results_of_done_calls(
+    turn: Turn, event: TurnResumed, done: dict[int, results.ToolResult]
+) -> dict[int, results.ToolResult]:
+    """Calls that a person counts as done get a result that says so; the tool's answer is lost."""
+    plan = turn.sections.planner
+    taken = dict(done)
+    for write in turn.writes:
+        if plan is None or write.done or write.call not in event.tools_done:
+            continue
+        for place, asked in enumerate(plan.tool_requests):
+            if place not in taken and (asked.tool, asked.args) == (write.tool, write.args):
+                taken[place] = results.ToolResult(
+                    tool=asked.tool,
+                    goal_id=asked.goal_id,
+                    success=True,
+                    result=f"done, as {event.by} says; what the tool answered is not known",
+                    duration_ms=0.0,
+                )
+                break
+    return taken
+
+
+def _moved_to_edited_plan(
+    turn: Turn, event: TurnResumed, done: dict[int, results.ToolResult], new: results.Plan | None
+) -> dict[int, results.ToolResult]:
+    """Every result at the place where the edited plan makes the very request that it answered,
+    so that no call is made again for standing elsewhere. Raises JournalOrderError for a result of
+    no request."""
+    old = turn.sections.planner
+    if old is None or new is None:
+        return {}
+    if any(place >= len(old.tool_requests) for place in done):
+        raise JournalOrderError(event, turn, "a tool answered what the plan does not ask for")
+    left = [(old.tool_requests[place], result) for place, result in sorted(done.items())]
+    places: dict[int, results.ToolResult] = {}
+    for place, asked in enumerate(new.tool_requests):
+        for known, result in left:
+            if (known.tool, known.args) == (asked.tool, asked.args):
+                places[place] = result.model_copy(update={"goal_id": asked.goal_id})
+                left.remove((known, result))
+                break
+    return places

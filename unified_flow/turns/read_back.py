@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from unified_flow.errors import RetrievalError
-from unified_flow.turns.errors import JournalOrderError
 from unified_flow.turns.events import AnyEvent, TurnStarted
-from unified_flow.turns.folding import fold
+from unified_flow.turns.folding import JournalOrderError, fold
 from unified_flow.turns.journal import read
 from unified_flow.turns.turn import Turn
 

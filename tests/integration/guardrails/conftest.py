@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.moderation_server import ModerationServer
-from unified_flow.guardrails.settings import GuardrailSettings
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.guardrails.store import GuardrailStore, store_of
 
 

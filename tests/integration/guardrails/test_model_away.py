@@ -19,8 +19,8 @@ from tests.integration.guardrails.conversing import (
 )
 from tests.servers.model_server import ModelServer, rate_limited, refused_url, status
 from unified_flow.api.app import make_app
-from unified_flow.errors import PhaseError
 from unified_flow.guardrails.store import GuardrailStore
+from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 

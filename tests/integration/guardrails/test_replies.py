@@ -23,12 +23,12 @@ from tests.integration.guardrails.conversing import (
 )
 from tests.servers.model_server import ModelServer
 from tests.servers.moderation_server import ModerationServer
-from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.store import GuardrailStore
-from unified_flow.memory import MemoryStore
 from unified_flow.models.scripted import ScriptedModel
-from unified_flow.resuming.run import Resumption, resume_turn
+from unified_flow.phases.errors import PhaseError
+from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 

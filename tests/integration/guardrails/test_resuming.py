@@ -20,12 +20,13 @@ from tests.integration.guardrails.conversing import (
     say,
 )
 from tests.servers.moderation_server import ModerationServer
-from unified_flow.errors import RetrievalError, SynthesisError
+from unified_flow.engine.turn_run import TurnRun
+from unified_flow.errors import RetrievalError
+from unified_flow.errors.turns import NotResumableError
 from unified_flow.guardrails.store import GuardrailStore
-from unified_flow.resuming.errors import NotResumableError
-from unified_flow.resuming.run import Resumption, resume_turn
-from unified_flow.running.course import Course
-from unified_flow.sessions.store import SessionStore
+from unified_flow.phases.errors import SynthesisError
+from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.turns.sessions.store import SessionStore
 from unified_flow.turns.turn import Turn
 
 
@@ -143,7 +144,7 @@ def test_a_killed_turn_is_checked_before_it_goes_on(home: Path, rules: Guardrail
     flow = flow_at(home)
     ledger = flow._begin(
         None,
-        Course(),
+        TurnRun(),
         session_id="s1",
         request_id="r1",
         user_id="default",

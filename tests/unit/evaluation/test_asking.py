@@ -6,12 +6,12 @@ import asyncio
 from pathlib import Path
 
 from tests.answers import COMPLETE, open_entries, script
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.evaluation.answers import Answer
 from unified_flow.evaluation.asking import USER, ask
 from unified_flow.evaluation.datasets import Question
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.store import store_of
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.wiring import wire

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from unified_flow.grounding.citing import REMOVED, cited, supporting
-from unified_flow.grounding.weighing import weighed
 from unified_flow.models.embedded.extract import extract
+from unified_flow.phases.grounding.citing import REMOVED, cited, supporting
+from unified_flow.phases.grounding.weighing import weighed
 from unified_flow.turns.results import (
     Checks,
     Citation,

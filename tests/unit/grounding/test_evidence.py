@@ -14,8 +14,8 @@ from tests.unit.grounding.test_citing import (
     passage,
     searched,
 )
-from unified_flow.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
-from unified_flow.grounding.weighing import weighed
+from unified_flow.phases.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
+from unified_flow.phases.grounding.weighing import weighed
 from unified_flow.turns.results import GatheredContext, Memory, ToolResult
 from unified_flow.turns.sections import Sections
 

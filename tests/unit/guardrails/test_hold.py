@@ -14,11 +14,11 @@ import sqlalchemy as sa
 from tests.answers import COMPLETE, DRAFT, script
 from tests.servers.model_server import ModelServer
 from tests.servers.moderation_server import ModerationServer
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import InputError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.moderation import moderated
 from unified_flow.guardrails.moderator import Moderated, ModerationFailed
-from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.store import GuardrailStore, store_of
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.turn import Turn

@@ -20,13 +20,13 @@ import pytest
 import sqlalchemy as sa
 
 from tests.servers.postgres import Hanging
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.guardrails.database import Database
 from unified_flow.guardrails.editing import merged
 from unified_flow.guardrails.importing import read_rules
 from unified_flow.guardrails.rulebook import Rulebook
 from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.settings import GuardrailSettings
 from unified_flow.guardrails.stats import Blocks, summed
 from unified_flow.guardrails.store import Decision, GuardrailStore, store_of
 from unified_flow.guardrails.tables import metadata
@@ -258,7 +258,7 @@ def test_another_process_sees_the_rules_at_once(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from unified_flow.guardrails.settings import GuardrailSettings\n"
+        "from unified_flow.config.tables import GuardrailSettings\n"
         "from unified_flow.guardrails.store import store_of\n"
         "add = lambda r: r.model_copy(update={'flagged_keywords': (*r.flagged_keywords, 'w' + "
         "str(len(r.flagged_keywords)))})\n"

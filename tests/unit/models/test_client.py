@@ -9,9 +9,9 @@ import pytest
 from tests.servers.model_server import ModelServer, refused_url
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.models import Model
-from unified_flow.models.openai import client
-from unified_flow.models.openai.client import is_loopback
 from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.servers import client
+from unified_flow.servers.client import is_loopback
 
 
 def ask(url: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from unified_flow.errors import ConfigError
-from unified_flow.models.openai.keys import exposure, read_key
+from unified_flow.servers.keys import exposure, read_key
 
 KEY = "sk-test-0123456789"
 

@@ -10,14 +10,14 @@ import pytest
 from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.phases import NAMES
-from unified_flow.recipe import load
+from unified_flow.phases.recipe import load
 
 BY_RULES = {"query_analyzer", "reflection", "planner", "validation"}
 
 
 def models(tmp_path: Path, override: Path | None = None, **given: Any) -> dict[str, str | None]:
     known = ModelRegistry(Settings(**{"model": "big", **given}), state=tmp_path)
-    return {phase: known.name_of(load(phase, override)) for phase in NAMES}
+    return {phase: known.name_of(load(phase, override).head) for phase in NAMES}
 
 
 def test_by_default_rules_do_what_they_do_better(tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ from unified_flow.errors import (
     SchemaMismatchError,
 )
 from unified_flow.models import ModelReply
-from unified_flow.models.openai import refusal
 from unified_flow.models.openai.model import MAX_REPLY_BYTES, OpenAIModel
-from unified_flow.models.openai.transport import named
 from unified_flow.models.reply import parse_reply
+from unified_flow.servers import refusal
+from unified_flow.servers.transport import named
 from unified_flow.turns.results import Plan, Reflection
 
 KEY = "sk-test-0123456789abcdef"

@@ -7,8 +7,8 @@ import asyncio
 import httpx
 
 from tests.servers.model_server import Connection, ModelServer
-from unified_flow.models.openai.client import new_client
-from unified_flow.models.openai.spread import POOLS
+from unified_flow.servers.client import new_client
+from unified_flow.servers.connection_pools import POOLS
 
 PORTS: set[int] = set()
 

@@ -13,11 +13,12 @@ import openpyxl
 import pytest
 
 from tests.office import write_book, write_pdf, write_slides, write_word, write_workbook, zip_bomb
-from unified_flow.retrieval import converters, path_of
+from unified_flow.lib.sandbox import Bounds, UnusableError
+from unified_flow.lib.sandbox.parent import Converter
+from unified_flow.retrieval import converters
 from unified_flow.retrieval.converters import lines_of, module_of, page_lines
 from unified_flow.retrieval.index import Index
-from unified_flow.sandbox import Bounds, UnusableError
-from unified_flow.sandbox.parent import Converter
+from unified_flow.turns.passage import path_of
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unified_flow.config.document_roots import resolved
 from unified_flow.errors import InputError
-from unified_flow.retrieval.discover import discover, printable
-from unified_flow.retrieval.roots import resolved
+from unified_flow.lib.text.printable import printable
+from unified_flow.retrieval.discover import discover
 
 
 def write(root: Path, *names: str) -> None:

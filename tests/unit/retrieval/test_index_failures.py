@@ -228,7 +228,7 @@ from unified_flow.retrieval.documents import Documents
 from unified_flow.errors import RetrievalError
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index import Index
-from unified_flow.text import language_of, terms
+from unified_flow.lib.text import language_of, terms
 store.version(), terms("How long does the dough rest?"), "x".encode("cp1252")
 if os.geteuid() == 0:
     os.setgroups([])

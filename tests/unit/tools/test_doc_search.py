@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from unified_flow.errors import RetrievalError, ToolArgumentError, ToolTimeoutError
-from unified_flow.retrieval import Passage
 from unified_flow.tools import MAX_CLAIM_CHARS, ToolOutput
 from unified_flow.tools.builtin.doc_search import doc_search
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import ToolRequest
 
 

@@ -9,12 +9,11 @@ import pytest
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
 from tests.unit.tools.running import run
-from unified_flow.errors import ToolArgumentError
+from unified_flow.errors import AddressRefusedError, CaptchaError, ToolArgumentError
+from unified_flow.retrieval.web import FetchPolicy
 from unified_flow.tools import Access, ToolOutput
 from unified_flow.tools.builtin.internet_research import internet_research
 from unified_flow.tools.toolbox import Toolbox
-from unified_flow.web import FetchPolicy
-from unified_flow.web.errors import AddressRefusedError, CaptchaError
 
 ROBOTS = "<h1>Robots</h1><h2>Topics</h2><p>A topic is a named bus over which nodes talk.</p>" + (
     "<h2>Services</h2><p>A service is a remote procedure call between two nodes.</p>"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from unified_flow.config.paths import located_module
 from unified_flow.errors import ConfigError
-from unified_flow.tools.loading import installed_tools, located, named_tools
+from unified_flow.tools.loading import installed_tools, named_tools
 
 PLAIN = '''
 from json import dumps
@@ -57,11 +58,13 @@ def test_a_module_offers_its_own_public_functions_or_what_it_marks(folder: Path)
 
 
 def test_a_file_needs_no_installation_and_its_place_is_kept(folder: Path) -> None:
-    spec = located("plain_tools:weather", folder)
+    spec = located_module("plain_tools:weather", folder)
     assert spec == f"{folder}/plain_tools.py:weather"
     assert names(spec) == ["weather"]
-    assert located("sub/mine.py", folder) == f"{folder}/sub/mine.py"
-    assert located("json:dumps", folder) == "json:dumps", "what is installed goes by its name"
+    assert located_module("sub/mine.py", folder) == f"{folder}/sub/mine.py"
+    assert located_module("json:dumps", folder) == "json:dumps", (
+        "what is installed goes by its name"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unified_flow.web.addresses import addresses_to_ask, parse_allowed, port_is_allowed, refused
+from unified_flow.config.allowed_addresses import parse_allowed
+from unified_flow.retrieval.web.addresses import addresses_to_ask, port_is_allowed, refused
 
 WEB = (80, 443)
 PUBLIC = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unified_flow.web.decompress import Body, BrokenError, TooLargeError
+from unified_flow.retrieval.web.decompress import Body, BrokenError, TooLargeError
 
 
 def _raw_deflate(data: bytes) -> bytes:

@@ -14,9 +14,8 @@ import trustme
 
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
-from unified_flow.web import FetchPolicy, Page
-from unified_flow.web.addresses import parse_allowed
-from unified_flow.web.errors import (
+from unified_flow.config.allowed_addresses import parse_allowed
+from unified_flow.errors import (
     AddressRefusedError,
     CaptchaError,
     PageError,
@@ -24,7 +23,8 @@ from unified_flow.web.errors import (
     PageTimeoutError,
     PageUnusableError,
 )
-from unified_flow.web.fetch import fetch
+from unified_flow.retrieval.web import FetchPolicy, Page
+from unified_flow.retrieval.web.fetch import fetch
 
 ARTICLE = "<main><h1>Robots</h1><p>" + "A topic is a named bus. " * 20 + "</p></main>"
 

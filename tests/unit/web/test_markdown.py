@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unified_flow.web.markdown import markdown
+from unified_flow.retrieval.web.html_to_markdown import markdown
 
 WORDS = "Enough words to be a page of its own, and then some more of them. " * 5
 

@@ -11,11 +11,10 @@ from tests.office import write_pdf
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
 from unified_flow.config.settings import load
-from unified_flow.errors import ConfigError
+from unified_flow.errors import ConfigError, PageError
 from unified_flow.retrieval.index import Index
-from unified_flow.web.errors import PageError
-from unified_flow.web.fetch import fetch
-from unified_flow.web.pages import page_fetcher, policy_of
+from unified_flow.retrieval.web.fetch import fetch
+from unified_flow.retrieval.web.pages import page_fetcher, policy_of
 
 ROBOTS = "<h1>Robots</h1><h2>Topics</h2><p>A topic is a named bus over which nodes talk.</p>"
 

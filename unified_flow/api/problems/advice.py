@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api.problems.problem import CODES, Code, Kind
-from unified_flow.failures.messages import MESSAGES
-from unified_flow.policies.kinds import kind_of_status
+from unified_flow.errors.kinds import kind_of_status
+from unified_flow.errors.safe_messages import MESSAGES
 
 Show = Literal["near_field", "neutral", "wait", "general"]
 

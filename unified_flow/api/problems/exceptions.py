@@ -20,8 +20,7 @@ from interventions.errors import (
 from unified_flow.api.problems import problem as problems
 from unified_flow.api.problems.problem import Problem
 from unified_flow.errors import ConfigError, InputError, QueueFullError, RetrievalError
-from unified_flow.resuming.errors import NotResumableError, TurnBusyError
-from unified_flow.turns.errors import NoSuchTurnError
+from unified_flow.errors.turns import NoSuchTurnError, NotResumableError, TurnBusyError
 
 
 def _unavailable(exc: Exception) -> Problem:

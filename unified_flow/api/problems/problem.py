@@ -12,15 +12,11 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from unified_flow.api.ratelimit import Rate
-from unified_flow.errors import (
-    DraftRejectedError,
-    InputError,
-    LimitReachedError,
-    PhaseError,
-)
-from unified_flow.failures.messages import MESSAGES, Language
-from unified_flow.failures.outcome import Outcome
-from unified_flow.retrieval.roots import DEFAULT_COLLECTION
+from unified_flow.config.document_roots import DEFAULT_COLLECTION
+from unified_flow.engine.outcome import Outcome
+from unified_flow.errors import DraftRejectedError, InputError, LimitReachedError
+from unified_flow.errors.safe_messages import MESSAGES, Language
+from unified_flow.phases.errors import PhaseError
 
 Kind = Literal[
     "ValidationError",

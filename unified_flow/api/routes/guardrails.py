@@ -20,7 +20,7 @@ from unified_flow.guardrails.outcomes import Choice
 from unified_flow.guardrails.rulebook import Rulebook
 from unified_flow.guardrails.rules import UserRules
 from unified_flow.guardrails.stats import summed
-from unified_flow.question import MAX_ID_CHARS, checked_user
+from unified_flow.turns.inputs import MAX_ID_CHARS, checked_user
 
 router = APIRouter(
     tags=["guardrails"],

@@ -14,10 +14,10 @@ from unified_flow.api.problems import problem as problems
 from unified_flow.api.problems.rendering import ProblemError
 from unified_flow.api.running import unless_cancelled
 from unified_flow.errors import ConfigError, InputError, RetrievalError
+from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.resuming.errors import NotResumableError
-from unified_flow.resuming.once import flow_of, make_ready, resume_once
-from unified_flow.resuming.run import Resumption
+from unified_flow.resume.once import flow_of, make_ready, resume_once
+from unified_flow.resume.resumption import Resumption
 from unified_flow.turns.turn import Turn
 
 CONFLICT = 409

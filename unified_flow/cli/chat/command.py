@@ -62,8 +62,8 @@ def chat(
         from unified_flow.cli.chat.conversation import Conversation
         from unified_flow.cli.permission import terminal_asker
         from unified_flow.cli.running import new_session_id
+        from unified_flow.engine.telemetry.logs import logged
         from unified_flow.flow import UnifiedFlow
-        from unified_flow.telemetry.logs import logged
 
         if session is not None and latest:
             raise typer.BadParameter("give --session or --continue")
@@ -96,8 +96,8 @@ def chat(
 
 def _latest(home: Path) -> tuple[str | None, Turn | None]:
     """The session used last, with its last turn however that ended: /retry goes on with it."""
-    from unified_flow.sessions.book import SessionBook
     from unified_flow.turns.archive import TurnArchive
+    from unified_flow.turns.sessions.book import SessionBook
 
     turns, _ = TurnArchive.of(home).latest(limit=1, session=None)
     if turns:

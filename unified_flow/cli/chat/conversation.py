@@ -14,10 +14,10 @@ from rich.console import Console
 
 from unified_flow.cli.live import LivePhases
 from unified_flow.cli.running import run_turn
-from unified_flow.errors import PhaseError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.resuming.once import make_ready, resume_once
-from unified_flow.resuming.run import Resumed, Resumption
+from unified_flow.phases.errors import PhaseError
+from unified_flow.resume.once import make_ready, resume_once
+from unified_flow.resume.resumption import Resumed, Resumption
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import Observed, TurnStarted
 from unified_flow.turns.turn import Turn

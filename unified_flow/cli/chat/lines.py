@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from interventions.home import open_private
 from unified_flow.cli.chat.commands import COMMANDS
-from unified_flow.tools.threads import in_daemon_thread
+from unified_flow.lib.threads import in_daemon_thread
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer

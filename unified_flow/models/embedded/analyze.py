@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from unified_flow.lib.text import language_of, terms
 from unified_flow.models.embedded.intents import file_intent, talk_of
 from unified_flow.models.embedded.lexicon import lexicon_of
 from unified_flow.models.embedded.references import Resolution, resolve
-from unified_flow.text import language_of, terms
 from unified_flow.turns.results import PriorTurn, QueryAnalysis, ReferenceResolution
 from unified_flow.turns.sections import Sections
 

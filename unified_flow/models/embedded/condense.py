@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unified_flow.text import language_of, sentences, terms
+from unified_flow.lib.text import language_of, sentences, terms
 from unified_flow.turns.results import GatheredContext
 from unified_flow.turns.sections import Sections
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from unified_flow.config.tool_names import MEMORY_QUERY
+from unified_flow.lib.text import language_of
 from unified_flow.models.embedded.intents import talk_language, talk_of
 from unified_flow.models.embedded.passages import SEARCHES, passages_of
 from unified_flow.models.embedded.phrases import Phrases, phrases_of
@@ -16,10 +18,8 @@ from unified_flow.models.embedded.requests import (
     asks_what_is_remembered,
 )
 from unified_flow.models.embedded.tool_calls import call_language
-from unified_flow.retrieval import source_of
-from unified_flow.text import language_of
-from unified_flow.tool_names import MEMORY_QUERY
 from unified_flow.tools.builtin.calculate import NAME as CALCULATE
+from unified_flow.turns.passage import source_of
 from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import lru_cache
 
+from unified_flow.lib.text import words
 from unified_flow.models.embedded.matching import kinship, matching_terms
 from unified_flow.models.embedded.passages import Read, Sentence
 from unified_flow.models.embedded.question import Question
-from unified_flow.text import words
 
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w’'-]+")  # noqa: RUF001 -- typeset apostrophes
 _ASIDE = re.compile(r"[\"“”«»(「]")

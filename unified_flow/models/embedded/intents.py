@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from unified_flow.lib.text import language_of
 from unified_flow.models.embedded.lexicon import lexicon_of
-from unified_flow.text import language_of
 
 Talk = Literal["greeting", "thanks", "recall"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from unified_flow.lib.text.terms import normalised, terms_of_word
+from unified_flow.lib.text.words import words
 from unified_flow.models.embedded.lexicon import lexicon_of
-from unified_flow.text.terms import normalised, terms_of_word
-from unified_flow.text.words import words
 
 _SHORTEST = 4  # letters of a stem that may be akin to another
 _ENDINGS = ("st", "nd", "rd", "th", "s")

@@ -9,10 +9,10 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
+from unified_flow.lib.text import sentences, words
 from unified_flow.models.embedded.lexicon import lexicon_of
 from unified_flow.models.embedded.matching import matching_terms
-from unified_flow.retrieval import Passage
-from unified_flow.text import sentences, words
+from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import ToolResult
 
 SEARCH = "doc.search"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from unified_flow.config.tool_names import MEMORY_QUERY
+from unified_flow.lib.text import language_of, terms, words
 from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.intents import file_intent, talk_of
 from unified_flow.models.embedded.lexicon import lexicon_of, said
@@ -19,8 +21,6 @@ from unified_flow.models.embedded.requests import (
     to_remember,
 )
 from unified_flow.models.embedded.tool_calls import tool_call
-from unified_flow.text import language_of, terms, words
-from unified_flow.tool_names import MEMORY_QUERY
 from unified_flow.tools.builtin.calculate import NAME as CALCULATE
 from unified_flow.tools.builtin.memory_tools import ALL
 from unified_flow.turns.results import Goal, Plan, ToolRequest, ToolResult

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from unified_flow.lib.text import language_of, words
+from unified_flow.lib.text.languages import stop_words
 from unified_flow.models.embedded.lexicon import Kind, Lexicon, lexicon_of, said
 from unified_flow.models.embedded.matching import matching_terms
-from unified_flow.text import language_of, words
-from unified_flow.text.languages import stop_words
 
 # A name, a number or a term in code: what a question means exactly.
 _NAMES = re.compile(r"(?<!^)\b[A-Z][\w'’-]*|\b\w*[A-Z0-9_]\w*[A-Z0-9_]\w*|\b\d[\d,.]*\b|`[^`]+`")  # noqa: RUF001

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from unified_flow.lib.text import language_of
 from unified_flow.models.embedded.evidence import answerable, is_enough
 from unified_flow.models.embedded.passages import Read, Sentence, read_passages
 from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.ranking import Candidate, rank
-from unified_flow.retrieval import Passage
-from unified_flow.text import language_of
+from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import Citation
 
 MOST = 3

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from unified_flow.lib.text import language_of, terms
+from unified_flow.lib.text.languages import stop_words
+from unified_flow.lib.text.words import UNSPACED
 from unified_flow.models.embedded.lexicon import Lexicon, lexicon_of, word_set
 from unified_flow.models.embedded.topics import names_of, topic_of
-from unified_flow.text import language_of, terms
-from unified_flow.text.languages import stop_words
-from unified_flow.text.words import UNSPACED
 from unified_flow.turns.results import PriorTurn
 
 _TOKEN = re.compile(r"\w+")

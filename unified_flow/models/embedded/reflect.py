@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from unified_flow.lib.text import language_of, terms, words
 from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.intents import file_intent, talk_of
 from unified_flow.models.embedded.lexicon import lexicon_of
 from unified_flow.models.embedded.phrases import phrases_of
 from unified_flow.models.embedded.tool_calls import tool_call
-from unified_flow.text import language_of, terms, words
 from unified_flow.turns.results import Reflection
 from unified_flow.turns.sections import Sections
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from unified_flow.lib.text import language_of, sentences
 from unified_flow.models.embedded.matching import closest, matching_terms
 from unified_flow.models.embedded.passages import SEARCHES
 from unified_flow.models.embedded.phrases import ALL
 from unified_flow.models.embedded.quotes import shown
-from unified_flow.retrieval import path_of
-from unified_flow.text import language_of, sentences
+from unified_flow.turns.passage import path_of
 from unified_flow.turns.results import Draft, ToolResult
 
 KEEP_TO_SOURCES = "keep to what the sources say and leave out what the issues name"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from unified_flow.lib.text.languages import stop_words
+from unified_flow.lib.text.words import UNSPACED
 from unified_flow.models.embedded.lexicon import Lexicon
-from unified_flow.text.languages import stop_words
-from unified_flow.text.words import UNSPACED
 
 _MARKED = re.compile(r"`([^`]+)`|\"([^\"]{2,60})\"|“([^”]{2,60})”|«\s*([^»]{2,60}?)\s*»")
 _TOKEN = re.compile(r"[^\W_][\w'’./:+#-]*")  # noqa: RUF001 -- typeset apostrophes

@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Iterable
 
+from unified_flow.lib.text import language_of, terms, words
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.matching import matching_terms
 from unified_flow.models.embedded.passages import SEARCH, analysed, passages_of, read_passages
 from unified_flow.models.embedded.question import read_question
 from unified_flow.models.embedded.quotes import shown
 from unified_flow.models.embedded.statements import faults, known_in, source_texts
-from unified_flow.retrieval import path_of
-from unified_flow.text import language_of, terms, words
+from unified_flow.turns.passage import path_of
 from unified_flow.turns.results import Checks, Draft, Verdict
 from unified_flow.turns.sections import Sections
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from unified_flow.models import ModelCall
-from unified_flow.models.openai.refusal import is_too_long
 from unified_flow.models.schema import response_format
+from unified_flow.servers.refusal import is_too_long
 
 _REFUSED = frozenset({400, 422})
 _NOT_IMPLEMENTED = frozenset({400, 422, 501})

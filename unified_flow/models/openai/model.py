@@ -20,13 +20,13 @@ from pydantic import SecretStr
 from unified_flow.errors import ConfigError, ReplyTooLargeError
 from unified_flow.models import ModelCall, ModelReply
 from unified_flow.models.asked import estimated, is_cut, noted
-from unified_flow.models.openai.client import Lease
 from unified_flow.models.openai.completion import read_completion
 from unified_flow.models.openai.dialect import Dialect, other_words
-from unified_flow.models.openai.refusal import LARGER_CONTEXT, status_error, without_key
 from unified_flow.models.openai.streaming import TextTap
-from unified_flow.models.openai.transport import named, too_slow
 from unified_flow.models.render import prompt
+from unified_flow.servers.client import Lease
+from unified_flow.servers.refusal import LARGER_CONTEXT, status_error, without_key
+from unified_flow.servers.transport import named, too_slow
 
 logger = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ import httpx
 from unified_flow.errors import ConfigError, ReplyTooLargeError
 from unified_flow.models import Model
 from unified_flow.models.bounded import BoundedModel
-from unified_flow.models.local.model import LocalModel
-from unified_flow.models.local.server import LocalModelError
+from unified_flow.models.local_model import LocalModel
 from unified_flow.models.openai.model import OpenAIModel
-from unified_flow.models.openai.refusal import status_hint
+from unified_flow.servers.llama.server import LocalModelError
+from unified_flow.servers.refusal import status_hint
 
 PROBE_TIMEOUT_S = 5.0
 

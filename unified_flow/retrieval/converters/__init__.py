@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.util import find_spec
 
-from unified_flow.sandbox import Part
+from unified_flow.lib.sandbox import Part
 
 INSTALL = "pip install 'unified-flow[documents]'"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 
-from unified_flow.sandbox import ConversionLimitError, UnusableError
+from unified_flow.lib.sandbox import ConversionLimitError, UnusableError
 
 MAX_UNPACKED = 256 * 1024 * 1024
 MAX_ENTRIES = 20_000

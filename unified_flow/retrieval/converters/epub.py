@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
+from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.retrieval.converters.archive import opened
 from unified_flow.retrieval.decode import UndecodableError, decode
 from unified_flow.retrieval.formats import html
-from unified_flow.sandbox import Part, UnusableError
 
 _CONTAINER = "META-INF/container.xml"
 _PROTECTED = "META-INF/rights.xml"

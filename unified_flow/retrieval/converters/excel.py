@@ -7,9 +7,9 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
+from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.retrieval.converters.archive import opened
 from unified_flow.retrieval.converters.tables import table_lines
-from unified_flow.sandbox import Part, UnusableError
 
 MAX_COLUMNS = 500
 MAX_EMPTY = 20  # rows in a row

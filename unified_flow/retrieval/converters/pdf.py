@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from unified_flow.lib.sandbox import ConversionLimitError, Part, UnusableError
 from unified_flow.retrieval.chunk import Trail
-from unified_flow.sandbox import ConversionLimitError, Part, UnusableError
 
 MAX_PAGES = 5_000
 MAX_BOOKMARKS = 20_000

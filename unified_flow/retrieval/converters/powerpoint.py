@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from unified_flow.lib.sandbox import ConversionLimitError, Part, UnusableError
 from unified_flow.retrieval.converters.archive import opened
 from unified_flow.retrieval.converters.tables import table_lines
-from unified_flow.sandbox import ConversionLimitError, Part, UnusableError
 
 MAX_SLIDES = 5_000
 _DEEPEST = 20

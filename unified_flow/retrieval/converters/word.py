@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.retrieval.chunk import Trail
 from unified_flow.retrieval.converters.archive import opened
 from unified_flow.retrieval.converters.tables import table_lines
-from unified_flow.sandbox import Part, UnusableError
 
 _HEADING = re.compile(r"heading ([1-9])\Z", re.IGNORECASE)
 

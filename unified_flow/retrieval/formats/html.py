@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
+from unified_flow.lib.text.seen import is_seen
 from unified_flow.retrieval.chunk import Section, Trail
-from unified_flow.text.seen import is_seen
 
 EXTENSIONS = frozenset({".html", ".htm", ".xhtml"})
 

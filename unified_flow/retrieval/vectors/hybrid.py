@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from unified_flow.errors import RetrievalError
-from unified_flow.retrieval import Passage
 from unified_flow.retrieval.explain import Explanation, explain_fused
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.reader import Reader
@@ -14,6 +13,7 @@ from unified_flow.retrieval.scope import restricting
 from unified_flow.retrieval.vectors.embedding import BATCH, Embedder, TextRefusedError
 from unified_flow.retrieval.vectors.fusion import fused
 from unified_flow.retrieval.vectors.store import VectorStore, key_of
+from unified_flow.turns.passage import Passage
 
 CANDIDATES = 30  # of each ranking
 

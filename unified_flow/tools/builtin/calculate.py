@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from unified_flow import tool_names
+from unified_flow.config import tool_names
 from unified_flow.errors import ToolArgumentError
+from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.tools import Arguments, Tool, ToolOutput
-from unified_flow.tools.threads import in_daemon_thread
 from unified_flow.turns.results import Claim
 
 if TYPE_CHECKING:

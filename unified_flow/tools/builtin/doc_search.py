@@ -6,10 +6,10 @@ from functools import partial
 
 from pydantic import Field
 
-from unified_flow import tool_names
+from unified_flow.config import tool_names
+from unified_flow.lib.threads import FewThreads
 from unified_flow.retrieval import Retriever
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
-from unified_flow.tools.threads import FewThreads
 
 NAME = tool_names.DOC_SEARCH
 THREADS = 4  # an index is read by one at a time; the others wait for it

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from unified_flow import tool_names
+from unified_flow.config import tool_names
+from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.discover import FoundFile
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.builtin.glob_pattern import GlobPattern
 from unified_flow.tools.builtin.roots import Roots
-from unified_flow.tools.threads import in_daemon_thread
 from unified_flow.turns.results import Claim
 
 NAME = tool_names.FILE_GLOB

@@ -13,18 +13,19 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from unified_flow import tool_names
+from unified_flow.config import tool_names
 from unified_flow.errors import (
+    FileUnusableError,
+    PathRefusedError,
     ToolError,
     ToolTimeoutError,
 )
+from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.discover import FoundFile
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.builtin.file_glob import Pattern, matching
 from unified_flow.tools.builtin.file_read import read_text
 from unified_flow.tools.builtin.roots import Roots
-from unified_flow.tools.errors import FileUnusableError, PathRefusedError
-from unified_flow.tools.threads import in_daemon_thread
 from unified_flow.turns.results import Claim
 
 NAME = tool_names.FILE_GREP

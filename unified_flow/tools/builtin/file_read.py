@@ -9,15 +9,14 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from unified_flow import tool_names
-from unified_flow.errors import ToolArgumentError
-from unified_flow.retrieval import source_of
+from unified_flow.config import tool_names
+from unified_flow.errors import FileUnusableError, ToolArgumentError
+from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.decode import UndecodableError, decode
 from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.builtin.place import Converted, Place, converted, is_converted, locate
 from unified_flow.tools.builtin.roots import Located, Roots
-from unified_flow.tools.errors import FileUnusableError
-from unified_flow.tools.threads import in_daemon_thread
+from unified_flow.turns.passage import source_of
 from unified_flow.turns.results import Claim
 
 NAME = tool_names.FILE_READ

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from unified_flow import tool_names
+from unified_flow.config import tool_names
 from unified_flow.errors import HumanNeededError
 from unified_flow.tools import Arguments, Tool, ToolOutput
 from unified_flow.tools.caller import calling

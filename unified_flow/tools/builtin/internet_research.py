@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from unified_flow import tool_names
+from unified_flow.config import tool_names
+from unified_flow.lib.threads import in_daemon_thread
+from unified_flow.retrieval.web import FetchPolicy, Page
+from unified_flow.retrieval.web.passages import passages_of
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
-from unified_flow.tools.threads import in_daemon_thread
-from unified_flow.web import FetchPolicy, Page
-from unified_flow.web.passages import passages_of
 
 NAME = tool_names.INTERNET_RESEARCH
 MAX_URLS = 5
@@ -32,7 +32,7 @@ class ResearchArguments(Arguments):
 def internet_research(policy: FetchPolicy) -> Tool:
     async def run(args: ResearchArguments) -> ToolOutput:
         """Raises what `fetch` raises: what one page refuses is not made up for by another."""
-        from unified_flow.web.fetch import fetch
+        from unified_flow.retrieval.web.fetch import fetch
 
         # One after another: after a failure nobody else is asked, and the first one is told.
         pages = [await fetch(url, policy) for url in dict.fromkeys(args.urls)]

@@ -8,11 +8,11 @@ from functools import partial
 
 from pydantic import Field
 
+from unified_flow.config.tool_names import MEMORY_CREATE, MEMORY_QUERY, MEMORY_UPDATE
 from unified_flow.errors import InputError, ToolArgumentError
-from unified_flow.memory import MAX_TEXT, MemoryStore
-from unified_flow.tool_names import MEMORY_CREATE, MEMORY_QUERY, MEMORY_UPDATE
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.caller import calling
+from unified_flow.turns.memory import MAX_TEXT, MemoryStore
 from unified_flow.turns.results import Claim
 
 ALL = "*"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from unified_flow.errors import FileUnusableError
+from unified_flow.lib.sandbox import Bounds, UnusableError
+from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.retrieval.converters import (
     INSTALL,
     convertible,
@@ -14,10 +17,7 @@ from unified_flow.retrieval.converters import (
     page_lines,
 )
 from unified_flow.retrieval.document import extension_of
-from unified_flow.sandbox import Bounds, UnusableError
-from unified_flow.sandbox.parent import Converter
 from unified_flow.tools.builtin.roots import Located, Roots
-from unified_flow.tools.errors import FileUnusableError
 
 _PLACE = re.compile(r"(.+):(p?)([1-9]\d{0,8})\Z", re.DOTALL)
 

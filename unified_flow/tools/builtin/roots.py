@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from unified_flow.errors import ConfigError
-from unified_flow.retrieval.discover import FoundFile, discover, is_secret, printable
-from unified_flow.tools.errors import FileUnusableError, PathRefusedError
+from unified_flow.errors import ConfigError, FileUnusableError, PathRefusedError
+from unified_flow.lib.text.printable import printable
+from unified_flow.retrieval.discover import FoundFile, discover, is_secret
 
 _SHOWN = 200
 _INTO = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,0 +1,215 @@
+"""The one place that catches what a phase raises: log, intervention, typed error.
+
+What a failure does is the policy's decision; what a person reads is `failure_report.py`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from time import perf_counter
+
+from unified_flow.engine.call_site import CallSite
+from unified_flow.engine.failure_report import pending_report, redacted_message, report_failure
+from unified_flow.engine.live_context import LivePhaseContext
+from unified_flow.engine.phase_table import BY_NAME
+from unified_flow.engine.routing import Step
+from unified_flow.engine.services import Services
+from unified_flow.engine.turn_run import TurnRun
+from unified_flow.errors import LimitReachedError
+from unified_flow.errors.classification import classify
+from unified_flow.errors.kinds import kind_of
+from unified_flow.lib.clock import elapsed_ms
+from unified_flow.lib.tasks import ended
+from unified_flow.phases.errors import FailureReport, LoopLimitError, PhaseError
+from unified_flow.policies import Action, Failure, Retry, Stop
+from unified_flow.turns.events import Limit, PhaseCompleted, PhaseFailed, PhaseStarted
+from unified_flow.turns.journal import digest
+from unified_flow.turns.ledger import Ledger
+
+logger = logging.getLogger(__name__)
+
+REPORT_TIMEOUT_S = 1.0
+
+
+async def run_phase(
+    step: Step, ledger: Ledger, services: Services, run: TurnRun | None = None
+) -> None:
+    """Run one phase to its end and record its result.
+
+    Raises the phase's own error, with the original as cause, once the failure is recorded. After
+    several attempts that is the failure of the first.
+    """
+    await _Visit(step, ledger, services, run or TurnRun()).run()
+
+
+class _Visit:
+    """One visit of a phase, in one attempt or more."""
+
+    def __init__(self, step: Step, ledger: Ledger, services: Services, run: TurnRun) -> None:
+        self._step = step
+        self._ledger = ledger
+        self._services = services
+        self._run = run
+        self._number = ledger.turn.visit_number(step.phase)
+        self._attempt = 0
+        self._model: str | None = None
+        self._first: tuple[Failure, LivePhaseContext | None] | None = None
+        self._report: FailureReport | None = None
+
+    async def run(self) -> None:
+        while (retry := await self._try()) is not None:
+            self._model = retry.model
+            await self._services.pause(retry.after_s)
+
+    async def _try(self) -> Retry | None:
+        """None once the phase has completed, else how to try again; raises as `run_phase` does."""
+        self._attempt += 1
+        phase, started = self._step.phase, perf_counter()
+        context: LivePhaseContext | None = None
+        try:
+            context = self._enter()
+            if self._step.limit is not None:
+                raise self._step.limit
+            result = BY_NAME[phase].run(self._ledger.turn, context)
+            output = await self._run.run(result, context.set_call_site)
+            took = elapsed_ms(started)
+            self._ledger.record(
+                PhaseCompleted(phase=phase, visit=self._number, output=output, duration_ms=took)
+            )
+            self._services.guardrails.succeeded(self._attempt)
+            return None
+        except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
+            failure = self._failure(exc, context)
+            self._first = self._first or (failure, context)
+            action = self._decide(failure, self._first[0])
+            took = elapsed_ms(started)
+            if isinstance(action, Stop):
+                raise await self._stop(action, took) from self._first[0].error
+            # Without a report nobody would learn of a model that is replaced for days.
+            replaced = action.model not in (None, failure.model)
+            report = await self._report_once(*self._first) if replaced else None
+            self._record(failure, report, action, took)
+            self._services.guardrails.tried(self._attempt, redacted_message(exc))
+            return action
+
+    def _enter(self) -> LivePhaseContext:
+        ledger, services, phase = self._ledger, self._services, self._step.phase
+        recipe = self._run.recipe(services, phase)
+        context = LivePhaseContext(
+            phase, recipe, ledger, services, model=self._model, prefetch=self._run.prefetch
+        )
+        ledger.record(
+            PhaseStarted(
+                phase=phase,
+                visit=self._number,
+                attempt=self._attempt,
+                input_digest=digest([ledger.turn.question, context.sections]),
+                model=self._model or services.models.name_of(recipe.head),
+                recipe_digest=recipe.digest,
+            )
+        )
+        if recipe.head.role == "none":
+            ledger.checkpoint()  # visible to observers and to recovery without a model call
+        return context
+
+    def _failure(self, exc: Exception, context: LivePhaseContext | None) -> Failure:
+        site = context.call_site if context else CallSite()
+        meaning = classify(exc, site.stage)
+        left_s = self._run.left_s
+        return Failure(self._step.phase, site.tool, self._attempt, meaning, exc, site.model, left_s)
+
+    def _decide(self, failure: Failure, first: Failure) -> Action:
+        """A retry, else what the policy makes of the first failure. Only a person repeats a call
+        that may have written."""
+        may_repeat = all(write.done for write in self._ledger.turn.writes)
+        retry = self._services.policy.again(failure) if may_repeat else None
+        return retry or self._services.policy.ends(first)
+
+    async def _stop(self, action: Stop, took_ms: float) -> PhaseError:
+        """Report and record the failure; the error to raise."""
+        assert self._first is not None
+        failure, context = replace(self._first[0], attempt=self._attempt), self._first[1]
+        try:
+            report = await self._report_once(failure, context)
+        except asyncio.CancelledError:
+            self._record(failure, self._report, action, took_ms)
+            raise
+        self._record(failure, report, action, took_ms)
+        turn = self._ledger.turn
+        retrieved = await self._run.retrieved(turn) if action.answer == "degrade" else []
+        limit = isinstance(failure.error, LimitReachedError)
+        error = LoopLimitError if limit else BY_NAME[failure.phase].ERROR
+        what = f"tool {failure.tool}" if failure.tool else failure.phase
+        return error(
+            f"{what} failed: {type(failure.error).__name__}: {redacted_message(failure.error)}",
+            turn=turn,
+            failure=failure,
+            report=report,
+            stop=action,
+            retrieved=retrieved,
+        )
+
+    async def _report_once(
+        self, failure: Failure, context: LivePhaseContext | None
+    ) -> FailureReport:
+        """One report a visit. On cancellation, finish reporting, then re-raise: the intervention
+        refers to journal lines that must exist."""
+        if self._report is not None:
+            return self._report
+        ledger, services = self._ledger, self._services
+        self._flush()
+        self._run.reporting = reporting = asyncio.create_task(
+            asyncio.to_thread(report_failure, failure, context, ledger.turn, services)
+        )
+        # A policy with time-outs does not let the queue's lock delay the answer.
+        bounded = services.policy.bounds.pipeline_s is not None
+        try:
+            timeout = REPORT_TIMEOUT_S if bounded else None
+            done, _ = await asyncio.wait({reporting}, timeout=timeout)
+        except asyncio.CancelledError:
+            with suppress(asyncio.CancelledError):
+                await ended(reporting)
+            self._report = reporting.result()
+            raise
+        self._report = (
+            reporting.result() if done else pending_report(failure, ledger.turn, services)
+        )
+        return self._report
+
+    def _flush(self) -> None:
+        """Put the phase's lines on disk before waiting for the queue's lock, in case the process
+        dies meanwhile."""
+        try:
+            self._ledger.flush()
+        except OSError as exc:
+            logger.critical("the journal in %s cannot be written: %s", self._ledger.folder, exc)
+
+    def _record(
+        self, failure: Failure, report: FailureReport | None, action: Action, took_ms: float
+    ) -> None:
+        error = failure.error
+        limit = None
+        if isinstance(error, LimitReachedError):
+            limit = Limit(loop=error.loop, iterations=error.iterations, limit=error.limit)
+        self._ledger.insist(
+            PhaseFailed(
+                phase=failure.phase,
+                visit=self._number,
+                attempt=failure.attempt,
+                error_type=type(error).__name__,
+                error_message=redacted_message(error),
+                category=failure.meaning.category,
+                code=failure.meaning.code,
+                kind=kind_of(error),
+                limit=limit,
+                tool=failure.tool,
+                intervention_id=report.intervention_id if report else None,
+                admission=report.admission if report else None,
+                action="retry" if isinstance(action, Retry) else action.answer,
+                duration_ms=took_ms,
+                environment=report.environment if report else {},
+            )
+        )

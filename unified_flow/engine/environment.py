@@ -1,0 +1,104 @@
+"""What is not as it was when the turn stopped: commit, configuration, recipe, model, versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from interventions.putting.environment import environment, passing_environment
+from unified_flow.engine.services import Services
+from unified_flow.errors import RecipeError
+from unified_flow.phases import NAMES
+from unified_flow.phases.recipe import Recipe
+from unified_flow.turns.turn import Turn
+
+SHOWN = 12
+DIGEST = 16
+
+
+def at_start(services: Services, recipe: Callable[[str], Recipe] | None = None) -> dict[str, Any]:
+    """What a turn begins with, for the journal: a turn that is killed cannot say it later.
+
+    `recipe` reads one as `services.recipe` does, for a caller that has a use for what it reads.
+    """
+    phases = _of_phases(services, recipe or services.recipe)
+    return passing_environment(services.home, phases)
+
+
+def then(turn: Turn) -> dict[str, Any]:
+    """What is known of the environment in which the turn stopped.
+
+    What was read last counts: by the phase that ran, or when it failed.
+    """
+    known = dict(turn.environment)
+    known["config_digest"] = turn.config_digest
+    if turn.failure is not None:
+        known |= turn.failure.environment
+    last = turn.visits[-1] if turn.visits else None
+    if "recipes" in known and last is not None and last.recipe_digest is not None:
+        known["recipes"] = known["recipes"] | {last.phase: last.recipe_digest[:DIGEST]}
+    return known
+
+
+def now(services: Services) -> dict[str, Any]:
+    """The same of this process."""
+    config = {"config_digest": services.config_digest}
+    return environment(services.home, config | _of_phases(services, services.recipe))
+
+
+def _of_phases(services: Services, read: Callable[[str], Recipe]) -> dict[str, dict[str, str]]:
+    recipes: dict[str, str] = {}
+    models: dict[str, str] = {}
+    for phase in NAMES:
+        try:
+            recipe = read(phase)
+        except RecipeError:
+            continue  # the phase meets the same trouble, where it becomes an intervention
+        recipes[phase] = recipe.digest[:DIGEST]
+        if name := services.models.name_of(recipe.head):
+            models[phase] = name
+    return {"recipes": recipes, "models": models}
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """One line for each that differs, of what both know; empty if nothing recorded has changed."""
+    lines = []
+    for key, name in (("git_commit", "git commit"), ("python", "python")):
+        if key in before and before[key] != after.get(key):
+            lines.append(f"{name} {_short(before[key])} -> {_short(after.get(key))}")
+    lines += _models(before.get("models") or {}, after["models"])
+    if before.get("git_commit") == after.get("git_commit") and after.get("git_dirty"):
+        was = "was clean then" if before.get("git_dirty") is False else "what is in them is unknown"
+        lines.append(f"uncommitted changes ({was})")
+    old, new = before.get("packages") or {}, after.get("packages") or {}
+    lines += [
+        f"{package} {old[package]} -> {new.get(package, 'gone')}"
+        for package in old
+        if old[package] != new.get(package)
+    ]
+    if "config_digest" in before and before["config_digest"] != after["config_digest"]:
+        lines.append("configuration")
+    read = before.get("recipes") or {}
+    lines += [f"recipe {name}" for name in NAMES if _differs(name, read, after["recipes"])]
+    return lines
+
+
+def _models(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """Most phases share a model: each change once."""
+    return list(
+        dict.fromkeys(
+            f"model {name} -> {after.get(phase, 'none')}"
+            for phase, name in before.items()
+            if name != after.get(phase)
+        )
+    )
+
+
+def _differs(name: str, before: dict[str, str], after: dict[str, str]) -> bool:
+    """A recipe that could not be read then is not in `before`, nor in `after` if it still cannot;
+    a journal that lists none tells nothing."""
+    return bool(before) and before.get(name) != after.get(name)
+
+
+def _short(value: object) -> str:
+    return str(value)[:SHOWN] if value else "none"

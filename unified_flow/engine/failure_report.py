@@ -1,0 +1,270 @@
+"""A failure's report: the log record, the intervention, the words for the user."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import fields
+from typing import Any
+
+import httpx
+from pydantic import BaseModel
+
+from interventions import Admission, InterventionRequest
+from interventions.errors import QueueError
+from interventions.secrets.redaction import redact_text
+from unified_flow.engine.live_context import LivePhaseContext
+from unified_flow.engine.outcome import Outcome
+from unified_flow.engine.phase_table import BY_NAME
+from unified_flow.engine.resolution import Word, settle
+from unified_flow.engine.services import Services
+from unified_flow.errors import LimitReachedError, PageError
+from unified_flow.errors.classification import classify
+from unified_flow.errors.safe_messages import safe_message
+from unified_flow.phases import NAMES
+from unified_flow.phases.errors import FailureReport, LoopLimitError, PhaseError
+from unified_flow.policies import Failure
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.passage import source_of
+from unified_flow.turns.results import ToolResult
+from unified_flow.turns.turn import Turn
+from unified_flow.turns.wire.failure import error_context
+
+logger = logging.getLogger("unified_flow")
+
+SHOWN = ("completed", "running", "failed", "interrupted")
+
+
+def redacted_message(error: BaseException) -> str:
+    return redact_text(str(error))
+
+
+def report_failure(
+    failure: Failure, context: LivePhaseContext | None, turn: Turn, services: Services
+) -> FailureReport:
+    """Log the failure and put it in the queue. Never raises: `put` handles the queue's own
+    failures."""
+    _close_passed_intervention(failure, turn, services)
+    request = _request(failure, context, turn, services)
+    _log(failure.error, request, service=failure.meaning.stage)
+    admission = services.queue.put(request)
+    return _report(
+        failure,
+        turn,
+        services,
+        intervention_id=admission.intervention_id,
+        admission=str(admission.kind),
+        environment=request.environment,
+    )
+
+
+def pending_report(failure: Failure, turn: Turn, services: Services) -> FailureReport:
+    """Stands in until `report_failure` returns, when nobody can wait for it."""
+    return _report(
+        failure, turn, services, intervention_id=None, admission="pending", environment={}
+    )
+
+
+def _report(
+    failure: Failure,
+    turn: Turn,
+    services: Services,
+    *,
+    intervention_id: str | None,
+    admission: str,
+    environment: dict[str, Any],
+) -> FailureReport:
+    message = safe_message(
+        failure.meaning.code,
+        notified=intervention_id is not None or admission == "pending",
+        language=services.settings.language,
+    )
+    return FailureReport(
+        intervention_id=intervention_id,
+        admission=admission,
+        severity=_severity(failure),
+        context=error_context(
+            failure.error,
+            failure.meaning,
+            message,
+            request_id=turn.request_id,
+            phase=failure.phase,
+            stage=failure.meaning.stage,
+            intervention_id=intervention_id,
+        ),
+        environment=environment,
+    )
+
+
+async def report_unhandled(
+    error: Exception, outcome: Outcome, session_id: str, request_id: str, services: Services
+) -> str | None:
+    """The intervention of an error that no phase raised; None where the caller has to mend it."""
+    if isinstance(error, PhaseError):
+        return error.intervention_id
+    if not outcome.unreported:
+        return None
+    reporting = asyncio.to_thread(report_outside_a_phase, error, session_id, request_id, services)
+    return (await reporting).intervention_id
+
+
+def report_outside_a_phase(
+    error: Exception, session_id: str, request_id: str, services: Services
+) -> Admission:
+    """A failure of the flow itself: critical, phase `unknown` ("Top-Level Error Handler")."""
+    meaning = classify(error, "answer_pipeline")
+    request = InterventionRequest.from_exception(
+        error,
+        type=meaning.intervention_type,
+        severity="critical",
+        phase="unknown",
+        session_id=str(session_id),
+        turn_id=0,
+        request_id=str(request_id),
+        error_category=meaning.category,
+        environment={"config_digest": services.config_digest},
+        home=services.home,
+    )
+    _log(error, request, service=meaning.stage)
+    return services.queue.put(request)
+
+
+def _severity(failure: Failure) -> str:
+    limit = isinstance(failure.error, LimitReachedError)
+    return "high" if limit else BY_NAME[failure.phase].SEVERITY
+
+
+def _request(
+    failure: Failure, context: LivePhaseContext | None, turn: Turn, services: Services
+) -> InterventionRequest:
+    limit = failure.error if isinstance(failure.error, LimitReachedError) else None
+    recipe_and_model = _recipe_and_model(context)
+    details: dict[str, Any] = {
+        "query": turn.question,
+        "turn": {
+            "ribbon": ribbon(turn, failed=failure.phase),
+            "question": turn.question,
+            "input": _input(context),
+            "evidence": [_evidence(result) for result in turn.sections.coordinator],
+            **recipe_and_model,
+        },
+    }
+    if context is not None and context.call_site.tool_args is not None:
+        details["tool_args"] = context.call_site.tool_args
+    if limit is not None:
+        details |= {"loop": limit.loop, "iterations": limit.iterations, "limit": limit.limit}
+    if hint := getattr(failure.error, "hint", None):
+        details["hint"] = hint
+    if model_call := getattr(failure.error, "model_call", None):
+        details["model_call"] = model_call
+    if isinstance(failure.error, PageError) and failure.error.url:
+        details["url"] = failure.error.url
+    request = InterventionRequest.from_exception(
+        failure.error,
+        type=failure.meaning.intervention_type,
+        severity=_severity(failure),
+        phase=failure.phase,
+        tool=failure.tool,
+        session_id=turn.session_id,
+        turn_id=turn.turn_id,
+        request_id=turn.request_id,
+        error_category=failure.meaning.category,
+        context=details,
+        environment={"config_digest": services.config_digest, **recipe_and_model},
+        home=services.home,
+    )
+    changes: dict[str, Any] = {"error_type": LoopLimitError.__name__} if limit else {}
+    # What a failure in another phase means for the retried intervention is `settle`'s decision.
+    retry = turn.retry
+    if retry is not None and retry.phase == failure.phase:
+        changes |= {"retry_of": retry.intervention_id}
+    return request.model_copy(update=changes)
+
+
+def _close_passed_intervention(failure: Failure, turn: Turn, services: Services) -> None:
+    """A later phase failed: the intervention that was retried is solved, and makes room."""
+    retry = turn.retry
+    if retry is None or retry.phase == failure.phase:
+        return
+    try:
+        archive = TurnArchive(services.folders)
+        word = Word(retry.note, retry.by, retry.via, frozenset({retry.intervention_id}))
+        settle(turn, services.queue, archive, word, outcome=f"failed in {failure.phase}")
+    except QueueError as exc:
+        logger.critical("%s could not be resolved: %s", retry.intervention_id, exc)
+
+
+def _log(error: BaseException, request: InterventionRequest, *, service: str) -> None:
+    """One error record with the fields of both documents' logging standards."""
+    status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
+    logger.error(
+        "[%s] %s",
+        request.phase,
+        request.error_type,
+        extra={
+            "component": request.phase,
+            "operation": request.tool or "run",
+            "service": service,
+            "error_type": request.error_type,
+            "error_message": redacted_message(error),
+            "session_id": request.session_id,
+            "turn_id": request.turn_id,
+            "request_id": request.request_id,
+            "status_code": status,
+            "traceback": redact_text(request.traceback or ""),
+        },
+    )
+
+
+def _recipe_and_model(context: LivePhaseContext | None) -> dict[str, Any]:
+    if context is None:
+        return {}
+    return {
+        "recipe": str(context.recipe.path),
+        "recipe_digest": context.recipe.digest,
+        "model": context.call_site.model,
+    }
+
+
+def ribbon(turn: Turn, failed: str | None = None) -> list[dict[str, Any]]:
+    """The eight phases, each completed, running, failed, interrupted or not_run; its latest visit
+    counts."""
+    latest = {visit.phase: visit for visit in turn.visits if visit.status in SHOWN}
+    return [
+        {
+            "name": name,
+            "status": "failed"
+            if name == failed
+            else latest[name].status
+            if name in latest
+            else "not_run",
+            "duration_ms": latest[name].duration_ms if name in latest else None,
+        }
+        for name in NAMES
+    ]
+
+
+def _input(context: LivePhaseContext | None) -> dict[str, Any]:
+    """The sections that the phase read, but for the tool results: the evidence stands for them."""
+    if context is None:
+        return {}
+    read = {own.name: getattr(context.sections, own.name) for own in fields(context.sections)}
+    return {
+        name: value.model_dump(mode="json")
+        for name, value in read.items()
+        if isinstance(value, BaseModel)
+    }
+
+
+def _evidence(result: ToolResult) -> dict[str, Any]:
+    """What a tool found: for a search its query, and each passage's id, source and score."""
+    found = result.result if isinstance(result.result, dict) else {}
+    passages = [
+        {
+            "chunk_id": passage["chunk_id"],
+            "source": source_of(passage["path"], passage["line"], passage.get("page")),
+            "score": passage["score"],
+        }
+        for passage in found.get("passages", [])
+    ]
+    return {"tool": result.tool, "query": found.get("query"), "passages": passages}

@@ -1,0 +1,272 @@
+"""The doors through which a phase reaches the world: models, tools, stores.
+
+Each door notes where the turn is while it is open, so that the boundary knows at which stage
+an exception came up, and journals what came back.
+"""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from time import perf_counter
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from unified_flow.config.settings import EMBEDDED
+from unified_flow.engine.call_site import CallSite
+from unified_flow.engine.prefetch import Prefetch
+from unified_flow.engine.services import Services
+from unified_flow.errors import LimitReachedError
+from unified_flow.lib.clock import elapsed_ms
+from unified_flow.models import ModelCall, Stream
+from unified_flow.models.reply import parse_reply
+from unified_flow.phases.recipe import Recipe
+from unified_flow.tools.caller import Caller
+from unified_flow.turns.events import (
+    HistoryRead,
+    ModelCalled,
+    ModelFailed,
+    TextArrived,
+    ToolCompleted,
+    ToolStarted,
+)
+from unified_flow.turns.journal import digest
+from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.results import (
+    Evidence,
+    GatheredContext,
+    Memory,
+    PriorTurn,
+    Saved,
+    ToolRequest,
+    ToolResult,
+)
+from unified_flow.turns.sections import Sections, ToolDescription
+from unified_flow.turns.turn import Turn
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class LivePhaseContext:
+    """The context of one visit of one phase. `call_site` is for the boundary; `model` names the
+    one to ask instead of the recipe's; `prefetch` may hold the answer of a search."""
+
+    def __init__(
+        self,
+        phase: str,
+        recipe: Recipe,
+        ledger: Ledger,
+        services: Services,
+        *,
+        model: str | None = None,
+        prefetch: Prefetch | None = None,
+    ) -> None:
+        self.phase = phase
+        self.recipe = recipe
+        self.call_site = CallSite()
+        self._ledger = ledger
+        self._services = services
+        self._model = model
+        self._prefetch = prefetch
+
+    def set_call_site(self, call_site: CallSite) -> None:
+        self.call_site = call_site
+
+    async def tools(self) -> tuple[ToolDescription, ...]:
+        """Raises what keeps a server from telling its tools."""
+        await self._services.toolbox.open()
+        return self._services.toolbox.describe(personal=self._ledger.turn.persist)
+
+    @property
+    def leaves_to_rules(self) -> bool:
+        """Whether rules decide what they decide better than a small model (the setting `mix`)."""
+        return self._services.settings.mix == "measured"
+
+    @property
+    def has_small_model(self) -> bool:
+        """Whether the phase's model runs on this machine, from a file."""
+        name = self._services.models.name_of(self.recipe.head)
+        return name is not None and self._services.settings.local_path(name) is not None
+
+    @property
+    def sections(self) -> Sections:
+        """What the recipe lets this phase read."""
+        return self._ledger.turn.sections.only(self.recipe.head.reads)
+
+    async def ask(
+        self,
+        output: type[T],
+        *,
+        history: tuple[PriorTurn, ...] = (),
+        tools: tuple[ToolDescription, ...] = (),
+        context_gatherer: GatheredContext | None = None,
+        evidence: Evidence | None = None,
+        by_rules: bool = False,
+        freely: bool = False,
+        stream: str | None = None,
+    ) -> T:
+        """The model's answer as `output`; the keywords add inputs that are no section yet.
+
+        `by_rules` asks the embedded model, whichever the phase has; `freely` leaves out the
+        recipe's `top_p`. Onlookers see the text of the answer's field `stream` while it is written.
+
+        Raises what the model raises, NotJSONError or SchemaMismatchError for an answer that
+        does not fit, LimitReachedError before one call too many.
+        """
+        turn = self._ledger.turn
+        limit = self._services.settings.limits.model_calls
+        if turn.counters.model_calls >= limit:
+            raise LimitReachedError("model_calls", turn.counters.model_calls, limit)
+        models = self._services.models
+        name = EMBEDDED if by_rules else self._model
+        model = models.named(name) if name else models.of_phase(self.recipe.head)
+        inputs = turn.sections.with_inputs(history, tools, context_gatherer, evidence)
+        sections = inputs.only(self.recipe.head.reads)
+        call = ModelCall(
+            phase=self.phase,
+            output=output,
+            prompt=self.recipe.prompt,
+            query=turn.question,
+            sections=sections,
+            temperature=self.recipe.head.temperature,
+            max_tokens=self.recipe.head.token_budget,
+            budgets=self.recipe.head.budgets,
+            top_p=None if freely else self.recipe.head.top_p,
+            stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
+        )
+        self.call_site = CallSite(stage="llm", model=model.name)
+        self._ledger.checkpoint()
+        started = perf_counter()
+        try:
+            reply = await model.complete(call)
+        except Exception as exc:  # only to be counted: it is the boundary's to tell
+            self._ledger.record(
+                ModelFailed(
+                    phase=self.phase,
+                    model=model.name,
+                    request_digest=_digest(call),
+                    error_type=type(exc).__name__,
+                    duration_ms=elapsed_ms(started),
+                )
+            )
+            raise
+        self._ledger.record(
+            ModelCalled(
+                phase=self.phase,
+                model=model.name,
+                request_digest=_digest(call),
+                reply=reply.text,
+                prompt_tokens=reply.prompt_tokens,
+                completion_tokens=reply.completion_tokens,
+                left_out=dict(reply.left_out),
+                duration_ms=elapsed_ms(started),
+            )
+        )
+        answer = parse_reply(reply.text, output)
+        self.call_site = CallSite()
+        return answer
+
+    async def memories(self, query: str, most: int) -> list[Memory]:
+        """What is remembered of the user and bears on `query`, best first. Of a turn of which
+        nothing is kept nobody is known either: its user is whoever the caller says. Raises
+        RetrievalError."""
+        turn = self._ledger.turn
+        if not turn.persist:
+            return []
+        return await to_thread(self._services.memory.search, turn.user_id, query, limit=most)
+
+    async def history(self, most: int) -> tuple[PriorTurn, ...]:
+        """The session's last turns before this one, oldest first; when the turn was begun before,
+        those that it found then. Raises RetrievalError."""
+        turn = self._ledger.turn
+        if turn.history is None:
+            found = await to_thread(
+                self._services.sessions.recent, turn.session_id, before=turn.turn_id, limit=most
+            )
+            self._ledger.record(HistoryRead(phase=self.phase, turns=found))
+        return self._ledger.turn.history or ()
+
+    async def search_history(self, query: str, most: int) -> list[PriorTurn]:
+        turn = self._ledger.turn
+        search = self._services.sessions.search
+        return await to_thread(search, turn.session_id, query, before=turn.turn_id, limit=most)
+
+    async def save(self, turn: Turn) -> Saved:
+        return await to_thread(self._services.sessions.save, turn)
+
+    @property
+    def _shows_text(self) -> bool:
+        """The text of a turn that may yet end in silence is shown to nobody."""
+        return self._ledger.watched and not self._services.guardrails.may_silence
+
+    def _show_text(self, text: str) -> None:
+        self._ledger.show(TextArrived(phase=self.phase, text=text))
+
+    async def call(self, place: int, request: ToolRequest) -> ToolResult:
+        """The result of the plan's request number `place`; one that is done is not done again.
+
+        Raises ToolNotFoundError, ToolArgumentError or ToolDeniedError before anything has run,
+        else what the tool raises.
+        """
+        turn = self._ledger.turn
+        if place in turn.tools_done:
+            return turn.tools_done[place]
+        self.call_site = CallSite(tool=request.tool, tool_args=request.args)
+        await self._services.toolbox.open(request.tool)
+        tool, args = self._services.toolbox.check(request)
+        self.call_site = CallSite(stage=tool.stage, tool=request.tool, tool_args=request.args)
+        given = turn.given
+        if given is not None and (given.tool, given.args) != (request.tool, request.args):
+            given = None
+        allowed_by = await self._services.gate.admit(
+            tool,
+            request.args,
+            session_id=turn.session_id,
+            granted=given is not None and given.grant is not None,
+            question=turn.question,
+            kept=turn.persist,
+        )
+        self._ledger.record(
+            ToolStarted(
+                phase=self.phase,
+                call=place,
+                tool=request.tool,
+                goal_id=request.goal_id,
+                args=request.args,
+                access=sorted(tool.access),
+                allowed_by=allowed_by,
+            )
+        )
+        self._ledger.checkpoint()
+        started = perf_counter()
+        answer = given.answer if given is not None else None
+        caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer)
+        found = self._prefetch.answers(tool, args) if self._prefetch else None
+        if found is not None:
+            output, took = found
+        else:
+            within_s = self._services.policy.bounds.search_s if tool.stage == "retriever" else None
+            output = await self._services.toolbox.call(tool, args, caller, within_s=within_s)
+            took = elapsed_ms(started)
+        result = ToolResult(
+            tool=request.tool,
+            goal_id=request.goal_id,
+            success=True,
+            result=output.result,
+            claims=output.claims,
+            duration_ms=took,
+        )
+        self._ledger.record(
+            ToolCompleted(
+                phase=self.phase, call=place, output=result, duration_ms=result.duration_ms
+            )
+        )
+        self.call_site = CallSite()
+        return result
+
+
+def _digest(call: ModelCall) -> str:
+    """Covers all that decides what a model answers, but for the model."""
+    seen = [call.prompt, call.query, call.sections, call.budgets]
+    seen += [call.temperature, call.top_p, call.max_tokens]
+    return digest([call.output.__name__, *seen])

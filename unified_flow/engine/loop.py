@@ -1,0 +1,102 @@
+"""One turn, from where it stands to its end: the loop that follows what routing says comes next."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from time import perf_counter
+from typing import Literal
+
+from unified_flow.engine.boundary import run_phase
+from unified_flow.engine.routing import End, next_step
+from unified_flow.engine.services import Services
+from unified_flow.engine.telemetry.request_line import RequestLine
+from unified_flow.engine.turn_run import TurnRun
+from unified_flow.lib.clock import elapsed_ms
+from unified_flow.phases.errors import PhaseError, SaveError
+from unified_flow.turns.events import (
+    TurnCompleted,
+    TurnInterrupted,
+)
+from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.turn import Turn
+
+Ended = Literal["answered", "clarify", "silenced"]
+
+logger = logging.getLogger(__name__)
+
+
+async def run_turn(ledger: Ledger, run: TurnRun, services: Services) -> Turn:
+    """The turn to its end, which is journalled and logged. Raises as `UnifiedFlow.process` does."""
+    started = perf_counter()
+    error: BaseException | None = None
+    try:
+        status = await _walk(ledger, run, services)
+        saved = status == "answered" and ledger.turn.persist
+        _complete(ledger, status, saved=saved, started=started)
+    except SaveError as exc:
+        # The answer stands: a failed save must not cost the user what the turn found.
+        error = exc
+        _complete(ledger, "answered", saved=False, started=started)
+    except (asyncio.CancelledError, KeyboardInterrupt) as exc:
+        error = exc
+        if ledger.turn.status != "failed":  # while that was told
+            _close(ledger, TurnInterrupted(phase=ledger.turn.running, reason=type(exc).__name__))
+        raise
+    except BaseException as exc:
+        error = exc
+        if isinstance(exc, PhaseError) and exc.answer == "silence":
+            await services.guardrails.failed(ledger.turn, exc)
+        raise
+    finally:
+        run.end()
+        log_request(ledger.turn, error, run, services)
+    return ledger.turn
+
+
+async def _walk(ledger: Ledger, run: TurnRun, services: Services) -> Ended:
+    """Through the phases, between the guardrails; how it ended."""
+    guardrails = services.guardrails
+    if not await guardrails.admits(ledger, run.ends_at):
+        return "silenced"
+    run.search_first(services, ledger.turn)
+    while True:
+        step = next_step(ledger.turn, services.settings.limits)
+        if step == End("answered"):
+            return "answered"
+        turn = ledger.turn
+        if isinstance(step, End):
+            reply = turn.clarification_question or ""
+            released = await guardrails.releases(ledger, reply, run.ends_at)
+            return "clarify" if released else "silenced"
+        # Nothing is said before this phase, so that hardly anything is to be taken back.
+        if step.phase == "save":
+            reply = turn.response or ""
+            if not await guardrails.releases(ledger, reply, run.ends_at):
+                return "silenced"
+        await run_phase(step, ledger, services, run)
+
+
+def _complete(ledger: Ledger, status: Ended, *, saved: bool, started: float) -> None:
+    took = elapsed_ms(started)
+    _close(ledger, TurnCompleted(status=status, saved=saved, duration_ms=took))
+
+
+def _close(ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None:
+    """The turn's last line. It adds nothing to what the phases have written, so that a disk
+    which fills up just now must cost neither the answer nor the cancellation."""
+    try:
+        ledger.record(event)
+        ledger.checkpoint()
+    except OSError as exc:
+        logger.critical("turn %s lacks its last line: %s", ledger.turn.turn_id, exc)
+
+
+def log_request(turn: Turn, error: BaseException | None, run: TurnRun, services: Services) -> None:
+    """The request's line, for the query log or for whoever makes more of it."""
+    write = run.log or services.query_log.append
+    try:
+        write(RequestLine.of_turn(turn, error))
+    except OSError as exc:
+        # A full disk must not turn an answer into a failure, nor mask the failure at hand.
+        logger.critical("%s cannot be written: %s", services.query_log.path, exc)

@@ -1,0 +1,43 @@
+"""What a caller is told of an error, decided once: `process_request` and HTTP put it into words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from unified_flow.errors import InputError, NoTurnError, QueueFullError
+from unified_flow.phases.errors import PhaseError
+from unified_flow.policies import Failure, Policy
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`silenced`: the client gets no message, whatever `answer` is. `unreported`: no intervention
+    exists for it yet."""
+
+    answer: Literal["refused", "halted", "degraded", "unavailable", "unexpected"]
+    silenced: bool = False
+    unreported: bool = False
+
+
+def outcome_of(
+    error: Exception, policy: Policy, *, chosen: Collection[str] | None = None
+) -> Outcome:
+    """Of what `UnifiedFlow.process` has raised. What went wrong outside every phase ends as the
+    policy ends a phase's failure; what the caller has to mend is no failure, and never silenced.
+    `chosen` are the fields that are the caller's own (`InputError.field`); None: all of them, as
+    for who has made the flow, too.
+    """
+    if isinstance(error, PhaseError):
+        degraded = error.answer == "degrade"
+        return Outcome("degraded" if degraded else "halted", silenced=error.answer == "silence")
+    if isinstance(error, InputError) and (chosen is None or error.field in chosen):
+        return Outcome("refused")
+    silenced = policy.ends(Failure.outside_a_phase(error)).answer == "silence"
+    if isinstance(error, QueueFullError):
+        # It says that a failure would find no room; putting it there would prove it right.
+        return Outcome("unavailable", silenced)
+    if isinstance(error, NoTurnError):
+        return Outcome("unavailable", silenced, unreported=True)
+    return Outcome("unexpected", silenced, unreported=True)

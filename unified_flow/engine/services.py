@@ -1,0 +1,73 @@
+"""What the turns of one process share, made once from the settings (`wiring.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from interventions import InterventionQueue
+from unified_flow.config.settings import Settings
+from unified_flow.engine.telemetry.querylog import QueryLog
+from unified_flow.errors import RecipeError
+from unified_flow.guardrails.checks import Guardrails
+from unified_flow.models.registry import ModelRegistry
+from unified_flow.phases import recipe
+from unified_flow.phases.recipe import Recipe
+from unified_flow.policies import Policy
+from unified_flow.retrieval.documents import Documents
+from unified_flow.tools.permission.gate import Gate
+from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.memory import MemoryStore
+from unified_flow.turns.sessions import SessionStore
+from unified_flow.turns.turn_folders import TurnFolders
+
+
+@dataclass(frozen=True)
+class Services:
+    """`asked_with`: the settings that were given rather than configured (events.TurnStarted).
+    `pause` waits some seconds before a further try."""
+
+    home: Path
+    settings: Settings
+    config_digest: str
+    folders: TurnFolders
+    models: ModelRegistry
+    toolbox: Toolbox
+    gate: Gate
+    documents: Documents | None
+    sessions: SessionStore
+    memory: MemoryStore
+    queue: InterventionQueue
+    refuse_when_full: bool
+    query_log: QueryLog
+    policy: Policy
+    asked_with: dict[str, Any]
+    guardrails: Guardrails
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    @cached_property
+    def recipes(self) -> Path:
+        """Where the project's own recipes are, if it has any."""
+        return self.settings.recipes or self.home / "recipes"
+
+    def recipe(self, phase: str) -> Recipe:
+        """Raises RecipeError, also if the folder that the settings name is not there."""
+        named = self.settings.recipes
+        if named is not None and not named.is_dir():
+            raise RecipeError(
+                f"{named}:1: there is no such folder of recipes",
+                hint="mend the setting `recipes`",
+            )
+        return recipe.load(phase, self.recipes)
+
+    async def aclose(self) -> None:
+        await self.toolbox.aclose()
+        await self.models.aclose()
+        await self.guardrails.aclose()
+        self.sessions.close()
+        if self.documents is not None:
+            self.documents.close()

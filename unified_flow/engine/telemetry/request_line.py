@@ -1,0 +1,119 @@
+"""What is written of one request: the line of the query log, made and read by this model alone.
+
+It holds what links a request to its turn and its failure, and nothing that was said.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from unified_flow.errors import wire_name
+from unified_flow.phases.errors import PhaseError
+from unified_flow.turns.events import now, stamp
+from unified_flow.turns.turn import Turn
+
+
+class PhaseLine(BaseModel):
+    """One visit of a phase; its time in milliseconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    visit: int
+    status: str
+    duration_ms: float
+
+
+class HttpLine(BaseModel):
+    """`route` as it is described, never the path that was sent."""
+
+    model_config = ConfigDict(frozen=True)
+
+    method: str
+    route: str
+    status: int
+    duration_ms: float
+
+
+class RequestLine(BaseModel):
+    """Every line has every key. `status` is the turn's, or `served` or `refused` without one;
+    `type` and `code` are those of the error; `http` is null for what came another way."""
+
+    model_config = ConfigDict(frozen=True)
+
+    timestamp: str
+    request_id: str
+    session_id: str | None = None
+    turn_id: int | None = None
+    channel: str | None = None
+    policy: str
+    status: str
+    abstained: bool = False
+    saved: bool = False
+    degraded: bool = False
+    question_chars: int = 0
+    sources: int = 0
+    model_calls: int = 0
+    phases: tuple[PhaseLine, ...] = ()
+    error: bool = False
+    type: str | None = None
+    code: str | None = None
+    intervention_id: str | None = None
+    http: HttpLine | None = None
+
+    @classmethod
+    def of_turn(cls, turn: Turn, error: BaseException | None = None) -> Self:
+        """As it stands, with what it has raised."""
+        failure = turn.failure
+        kind = wire_name(error) if error is not None else None
+        return cls(
+            timestamp=stamp(now()),
+            request_id=turn.request_id,
+            session_id=turn.session_id,
+            turn_id=turn.turn_id,
+            channel=turn.channel,
+            policy=turn.policy,
+            status=turn.status,
+            abstained=turn.abstained,
+            saved=turn.saved,
+            degraded=turn.failed_over or (failure is not None and turn.status == "answered"),
+            question_chars=len(turn.question),
+            sources=len(turn.citations),
+            model_calls=turn.counters.model_calls,
+            phases=tuple(PhaseLine(**visit) for visit in turn.phases),
+            error=failure is not None,
+            type=kind or (failure.error_type if failure is not None else None),
+            code=error.code if isinstance(error, PhaseError) else None,
+            intervention_id=failure.intervention_id if failure is not None else None,
+        )
+
+    @classmethod
+    def without_turn(cls, request_id: str, policy: str, *, refused: bool) -> Self:
+        status = "refused" if refused else "served"
+        return cls(timestamp=stamp(now()), request_id=request_id, policy=policy, status=status)
+
+    def over_http(
+        self,
+        http: HttpLine,
+        *,
+        request_id: str,
+        degraded: bool,
+        error_type: str | None,
+        code: str | None,
+        intervention_id: str | None,
+    ) -> Self:
+        """With what HTTP has made of it: its own request id, not that of the request which began
+        the turn, and the client's names for an error."""
+        return self.model_copy(
+            update={
+                "request_id": request_id,
+                "degraded": degraded,
+                "error": self.error or code is not None,
+                "type": error_type or self.type,
+                "code": code or self.code,
+                "intervention_id": self.intervention_id or intervention_id,
+                "http": http,
+            }
+        )

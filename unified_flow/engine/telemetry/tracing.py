@@ -1,0 +1,120 @@
+"""From a request id to what became of it: query log, turn, intervention."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from interventions import InterventionQueue
+from interventions.entry import Entry, state_of
+from interventions.errors import NotFoundError
+from interventions.home import find_home
+from interventions.secrets.redaction import redact_text
+from interventions.settings import queue_at
+from interventions.timestamps import utc_now
+from unified_flow.engine.telemetry.querylog import log_path
+from unified_flow.engine.telemetry.request_line import PhaseLine, RequestLine
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.wire.agents import PHASES_OF
+
+AGENT_OF = {phase: str(agent) for agent, phases in PHASES_OF.items() for phase in phases}
+
+
+class TracedPhase(PhaseLine):
+    """`agent` is the one of data-model.md that the phase stands for, if any."""
+
+    agent: str | None
+
+
+class Waiting(BaseModel):
+    """The intervention as it stands now; redacted."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    state: str
+    severity: str
+    phase: str
+    tool: str | None
+    error_type: str
+    error_category: str | None
+    error_message: str
+    resolution: str | None
+
+
+class Traced(RequestLine):
+    """`intervention` is null also for one that is in no queue and no archive any more."""
+
+    phases: tuple[TracedPhase, ...] = ()
+    intervention: Waiting | None = None
+
+
+def trace(home: Path | str | None, request_id: str) -> list[Traced]:
+    """Every request of that id, oldest first: its line, and the intervention as it stands now.
+
+    A client may use an id again, so there may be several; [] if nobody knows it. Raises OSError
+    for a log that cannot be read, RetrievalError for a damaged journal, QueueError.
+    """
+    root = find_home(home)
+    found = list(_lines(log_path(root), request_id))
+    if not found and not request_id.isdecimal():
+        # Killed before its line was written, or the log has been cleared: the journal knows.
+        turn = TurnArchive.of(home).find(request_id)
+        found = [RequestLine.of_turn(turn)] if turn is not None else []
+    return [_traced(line, root) for line in found]
+
+
+def _lines(path: Path, request_id: str) -> Iterator[RequestLine]:
+    """Lines that are torn or foreign are none of this request."""
+    if not path.exists():
+        return
+    wanted = json.dumps(request_id, ensure_ascii=False).encode()
+    with path.open("rb") as log:
+        for raw in log:
+            if wanted not in raw:
+                continue
+            with suppress(ValueError):
+                line = RequestLine.model_validate_json(raw)
+                if line.request_id == request_id:
+                    yield line
+
+
+def _traced(line: RequestLine, root: Path) -> Traced:
+    said = line.model_dump()
+    for phase in said["phases"]:
+        phase["agent"] = AGENT_OF.get(phase["name"])
+    try:
+        entry = _entry(line, queue_at(root))
+    except NotFoundError:
+        entry = None
+    return Traced(**said, intervention=_waiting(entry) if entry is not None else None)
+
+
+def _waiting(entry: Entry) -> Waiting:
+    return Waiting(
+        id=entry["id"],
+        state=state_of(entry, utc_now()),
+        severity=entry["severity"],
+        phase=entry["phase"],
+        tool=entry.get("tool"),
+        error_type=entry["error_type"],
+        error_category=entry.get("error_category"),
+        error_message=redact_text(entry["error_message"]),
+        resolution=entry.get("resolution"),
+    )
+
+
+def _entry(line: RequestLine, queue: InterventionQueue) -> Entry | None:
+    """Of a line that was written before the queue had answered, or of a turn that another model has
+    saved, that of its turn.
+
+    Raises NotFoundError."""
+    if line.intervention_id:
+        return queue.find(line.intervention_id)
+    if not line.turn_id or not (line.error or line.degraded):
+        return None
+    return next((entry for entry in queue.entries() if entry["turn_id"] == line.turn_id), None)

@@ -1,1 +1,0 @@
-"""A failure: caught in one place, named, told."""

@@ -1,0 +1,1 @@
+"""What knows nothing of the flow: text, time, threads, a sandbox for untrusted files."""

@@ -1,0 +1,128 @@
+"""Which language a text is in, judged by script and by its commonest words."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+
+import stopwordsiso
+
+from unified_flow.lib.text.words import words
+
+# ISO 639-1 code to the Snowball algorithm, where a list of stop words exists as well.
+STEMMERS = {
+    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german",
+    "el": "greek", "en": "english", "es": "spanish", "et": "estonian", "eu": "basque",
+    "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish", "hi": "hindi",
+    "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian",
+    "lt": "lithuanian", "nl": "dutch", "no": "norwegian", "pl": "polish", "pt": "portuguese",
+    "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+
+# Told apart by their commonest words. The rarer ones share too many short words with these
+# to be guessed from one question; a caller who knows better names the language.
+_GUESSED = ("en", "sv", "fr", "de", "es", "it", "pt", "nl", "da", "no", "fi", "pl", "ro",
+            "hu", "cs", "tr", "id", "ca")  # fmt: skip
+
+_BY_SCRIPT = (
+    ("ja", re.compile("[\u3040-\u30ff]")),
+    ("zh", re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")),
+    ("ko", re.compile("[\u1100-\u11ff\uac00-\ud7af]")),
+    ("th", re.compile("[\u0e00-\u0e7f]")),
+    ("ru", re.compile("[\u0400-\u04ff]")),
+    ("el", re.compile("[\u0370-\u03ff\u1f00-\u1fff]")),
+    ("fa", re.compile("[پچژگ]")),
+    ("ar", re.compile("[\u0600-\u06ff]")),
+    ("he", re.compile("[\u0590-\u05ff]")),
+    ("hi", re.compile("[\u0900-\u097f]")),
+    ("hy", re.compile("[\u0530-\u058f]")),
+)
+
+# The ISO list for English has 1,298 entries, among them every country's domain and words
+# that questions turn on (system, computer, test, order, state). These are its closed classes.
+_ENGLISH = frozenset(
+    """
+    a about above after again against all also although am among an and any are aren as at be
+    because been before being below between both but by can cannot could couldn d did didn do
+    does doesn doing don down during each either few for from further had hadn has hasn have
+    haven having he her here hers herself him himself his how however i if in into is isn it
+    its itself just ll m may me might more most must mustn my myself neither no nor not of off
+    on once only or other ought our ours ourselves out over own per re s same shall shan she
+    should shouldn so some such t than that the their theirs them themselves then there these
+    they this those though through thus to too under until up upon us ve very via was wasn we
+    were weren what whatever when where whether which while who whoever whom whose why will
+    with within without won would wouldn yet you your yours yourself yourselves
+    """.split()  # noqa: SIM905
+)
+
+# Letters that settle what shared short words leave open among close relatives.
+_LETTERS = (
+    ("sv", "äö", ("sv", "fi", "de", "et", "hu", "tr")),
+    ("da", "æø", ("da", "no")),
+    ("de", "ß", ("de",)),
+    ("es", "ñ¿¡", ("es",)),
+    ("pt", "ãõ", ("pt",)),
+    ("fr", "œèêàùç", ("fr", "it", "ca", "pt")),
+    ("pl", "łąęśż", ("pl",)),
+    ("cs", "řěů", ("cs",)),
+    ("ro", "șță", ("ro",)),
+    ("hu", "őű", ("hu",)),
+    ("tr", "ığş", ("tr",)),
+)
+_SAMPLE = 2_000  # characters; more does not change the guess
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """Words that carry no subject matter; empty for a language without a list."""
+    if language == "en":
+        return _ENGLISH
+    if not stopwordsiso.has_lang(language):
+        return frozenset()
+    listed = {word.casefold() for word in stopwordsiso.stopwords(language)}
+    # The lists hold elisions whole ("aujourd'hui", "celui-ci"); words() divides them.
+    return frozenset(listed | {part for word in listed for part in words(word)})
+
+
+@cache
+def _weights() -> dict[str, list[tuple[str, float]]]:
+    """Stop word to the languages that have it; a word that many share says little."""
+    found: dict[str, list[str]] = {}
+    for language in _GUESSED:
+        for word in stop_words(language):
+            found.setdefault(word, []).append(language)
+    return {word: [(code, 1 / len(codes)) for code in codes] for word, codes in found.items()}
+
+
+def language_of(text: str, default: str = "en") -> str:
+    """ISO 639-1 code; `default` when nothing in the text tells.
+
+    Reads at most the first few thousand characters. Judge a whole document rather than a
+    chunk of it: a table or a listing has no common words to go by.
+    """
+    return _judged(text[:_SAMPLE], default)
+
+
+@lru_cache(maxsize=512)
+def _judged(sample: str, default: str) -> str:
+    """Kept, because every phase of a turn asks it of the same question."""
+    if not sample.isascii():
+        letters = sum(character.isalpha() for character in sample)
+        for code, pattern in _BY_SCRIPT:
+            if len(pattern.findall(sample)) * 5 > letters:
+                return code
+    weights = _weights()
+    scores: dict[str, float] = {}
+    for word in words(sample.casefold()):
+        for code, weight in weights.get(word, ()):
+            scores[code] = scores.get(code, 0.0) + weight
+    if not sample.isascii():
+        for _, marks, codes in _LETTERS:
+            if any(mark in sample for mark in marks):
+                for code in codes:
+                    scores[code] = scores.get(code, 0.0) + 0.5
+    if not scores:
+        return default
+    best = max(scores, key=lambda code: (scores[code], code == default))
+    # One shared short word ("in", "on") is no evidence against the default.
+    return best if scores[best] > scores.get(default, 0.0) + 0.3 else default

@@ -1,0 +1,137 @@
+"""Terms: what two texts on one subject have in common, whatever the inflection.
+
+The same function analyses passages when they are indexed and questions when they are asked.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import snowballstemmer
+
+from unified_flow.lib.text.languages import STEMMERS, language_of, stop_words
+from unified_flow.lib.text.words import UNSPACED, words
+
+_LONGEST = 64  # characters; a longer "word" is encoded data
+_CACHED = 200_000  # words of a language; about 40 MB
+_UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+\Z")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LIGATURES = str.maketrans({"œ": "oe", "æ": "ae", "ø": "o", "đ": "d", "ł": "l"})
+_stemming = threading.Lock()  # a Snowball stemmer keeps the word it works on in itself
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    algorithm = STEMMERS.get(language)
+    return snowballstemmer.stemmer(algorithm) if algorithm else None
+
+
+@cache
+def _stop_run(language: str) -> re.Pattern[str] | None:
+    """Matches stop words of two characters or more inside a run without spaces."""
+    listed = [w for w in stop_words(language) if len(w) > 1 and _UNSPACED_RUN.match(w)]
+    return re.compile("|".join(sorted(listed, key=len, reverse=True))) if listed else None
+
+
+def _folded(word: str) -> str:
+    if word.isascii():
+        return word
+    bare = "".join(
+        c
+        for c in unicodedata.normalize("NFD", word.translate(_LIGATURES))
+        if not unicodedata.combining(c)
+    )
+    return unicodedata.normalize("NFC", bare)
+
+
+def _bigrams(run: str, language: str) -> list[str]:
+    """Overlapping pairs, the usual stand-in for words in Chinese, Japanese and Thai."""
+    stops = _stop_run(language)
+    pieces = stops.split(run) if stops else [run]
+    return [
+        pair
+        for piece in pieces
+        for pair in ([piece[i : i + 2] for i in range(len(piece) - 1)] or [piece])
+        if pair and not (len(pair) == 1 and pair in stop_words(language))
+    ]
+
+
+def _stem(word: str, language: str) -> str:
+    stemmer = _stemmer(language)
+    if stemmer is None or len(word) > _LONGEST or not word.isalpha():
+        return _folded(word[:_LONGEST])
+    with _stemming:
+        return _folded(stemmer.stemWord(word))
+
+
+def _analysed(word: str, language: str) -> tuple[str, ...]:
+    plain = word.casefold()
+    if _UNSPACED_RUN.match(plain):
+        return tuple(_bigrams(plain, language))
+    if plain in stop_words(language):
+        return ()
+    if plain[0].isdigit():
+        return (plain.replace(",", "")[:_LONGEST],)
+    parts = [p for piece in word[:_LONGEST].split("_") for p in _CAMEL.split(piece) if p]
+    names = [plain.strip("_")]
+    if len(parts) > 1:
+        # An identifier is found by its name and by what the name says.
+        names += [p for part in parts if (p := part.casefold()) not in stop_words(language)]
+    return tuple(stem for name in names if (stem := _stem(name, language)))
+
+
+class _Memory(dict[str, tuple[str, ...]]):
+    """The terms of every word met so far: a corpus repeats its words, stemming is slow."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        if len(self) >= _CACHED:
+            self.clear()
+        found = _analysed(word, self.language)
+        if len(word) <= _LONGEST:
+            self[word] = found
+        return found
+
+
+@cache
+def _memory(language: str) -> _Memory:
+    return _Memory(language)
+
+
+def terms_of_word(word: str, language: str) -> tuple[str, ...]:
+    """The terms of one item of `words()`; empty for a stop word."""
+    return _memory(language)[word]
+
+
+def normalised(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+def terms(text: str, language: str | None = None) -> list[str]:
+    """Stems in order, with repeats, without stop words; bigrams for unspaced scripts.
+
+    Terms hold letters, digits and underscores only (a decimal number also its point), never
+    a lone surrogate, and at most 64 characters. Give every chunk the language of its whole
+    document: the guess made for None needs running text.
+    """
+    memory = _memory(language or language_of(text))
+    return [term for word in words(normalised(text)) for term in memory[word]]
+
+
+def query_terms(text: str, languages: Iterable[str]) -> list[str]:
+    """The terms of a question in each language of the index, without repeats.
+
+    A question is often too short to tell its language, and a passage matches only terms
+    that were stemmed as its document was.
+    """
+    found: dict[str, None] = {}
+    for language in languages:
+        found.update(dict.fromkeys(terms(text, language)))
+    return list(found)

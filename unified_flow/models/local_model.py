@@ -1,0 +1,97 @@
+"""The local model as every other one: its server is started by the first call that needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+from pathlib import Path
+
+import httpx
+
+from unified_flow.models import ModelCall, ModelReply
+from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.servers.llama.server import ALIAS, Address, LocalModelError, LocalServer
+from unified_flow.servers.llama.warm import warm_address
+
+_ENDING_S = 0.5
+_LARGER_CONTEXT = (
+    "Raise context_tokens under [local] in unified_flow.toml (now {tokens}); a server of"
+    " `unified-flow model serve` has to be started anew for it."
+)
+
+
+class LocalModel:
+    """`state` is the folder where a warm server of `unified-flow model serve` is noted."""
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        *,
+        state: Path,
+        context_tokens: int,
+        start_timeout_s: float,
+        timeout_s: float,
+    ) -> None:
+        self.name = name
+        self.path = path
+        self._state = state
+        self._timeout_s = timeout_s
+        self._larger_context = _LARGER_CONTEXT.format(tokens=context_tokens)
+        self._server = LocalServer(
+            path, context_tokens=context_tokens, start_timeout_s=start_timeout_s
+        )
+        self._served: OpenAIModel | None = None
+        atexit.register(self._server.stop)
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that this model has started, if it has."""
+        return self._server.pid
+
+    async def complete(self, call: ModelCall) -> ModelReply:
+        """Raises what OpenAIModel raises, ConfigError, and LocalModelError."""
+        served = await self.served()
+        try:
+            return await served.complete(call)
+        except httpx.TransportError as exc:
+            # A process that is being killed loses its connections before it has ended.
+            if ended := await asyncio.to_thread(self._server.died, _ENDING_S):
+                raise LocalModelError(
+                    f"the process of {self.path.name} died while it answered: {ended}",
+                    hint="the next call starts it again; with too little memory it dies again",
+                ) from exc
+            if self._server.pid is None and not isinstance(exc, httpx.TimeoutException):
+                raise LocalModelError(
+                    f"the server that `unified-flow model serve` keeps for {self.path.name} went"
+                    " away while it answered",
+                    hint="its terminal says why; the next call starts a process of its own",
+                ) from exc
+            raise
+
+    async def aclose(self) -> None:
+        if self._served is not None:
+            await self._served.aclose()
+        await asyncio.to_thread(self._server.stop)
+        atexit.unregister(self._server.stop)
+
+    async def served(self) -> OpenAIModel:
+        """The model at its server, which is started if none runs. Raises as `complete` does."""
+        return await self._at(await asyncio.to_thread(self._find_address))
+
+    def _find_address(self) -> Address:
+        return warm_address(self._state, self.path) or self._server.start()
+
+    async def _at(self, address: Address) -> OpenAIModel:
+        if self._served is None or str(self._served.base_url) != address.url:
+            if self._served is not None:
+                await self._served.aclose()
+            self._served = OpenAIModel(
+                self.name,
+                address.url,
+                ALIAS,
+                api_key=address.key,
+                timeout_s=self._timeout_s,
+                larger_context=self._larger_context,
+            )
+        return self._served

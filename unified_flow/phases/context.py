@@ -1,0 +1,104 @@
+"""What a phase may ask for while it runs; the engine implements it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from unified_flow.phases.errors import PhaseError
+from unified_flow.phases.recipe import Recipe
+from unified_flow.turns.results import (
+    Evidence,
+    GatheredContext,
+    Memory,
+    PriorTurn,
+    Saved,
+    ToolRequest,
+    ToolResult,
+)
+from unified_flow.turns.sections import ToolDescription
+from unified_flow.turns.turn import Turn
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class PhaseContext(Protocol):
+    @property
+    def recipe(self) -> Recipe: ...
+
+    @property
+    def leaves_to_rules(self) -> bool:
+        """Whether rules decide what they decide better than a small model (the setting `mix`)."""
+        ...
+
+    @property
+    def has_small_model(self) -> bool:
+        """Whether the phase's model runs on this machine, from a file."""
+        ...
+
+    async def ask(
+        self,
+        output: type[T],
+        *,
+        history: tuple[PriorTurn, ...] = (),
+        tools: tuple[ToolDescription, ...] = (),
+        context_gatherer: GatheredContext | None = None,
+        evidence: Evidence | None = None,
+        by_rules: bool = False,
+        freely: bool = False,
+        stream: str | None = None,
+    ) -> T:
+        """The model's answer as `output`; the keywords add inputs that are no section yet.
+
+        `by_rules` asks the embedded model, whichever the phase has; `freely` leaves out the
+        recipe's `top_p`. Observers see the answer's field `stream` while it is written.
+
+        Raises what the model raises, NotJSONError or SchemaMismatchError for an answer that
+        does not fit, LimitReachedError before one call too many.
+        """
+        ...
+
+    async def tools(self) -> tuple[ToolDescription, ...]:
+        """The tools that the planner may request. Raises ToolServerError."""
+        ...
+
+    async def call(self, place: int, request: ToolRequest) -> ToolResult:
+        """The result of the plan's request number `place`; a completed one is not run again.
+
+        Raises ToolNotFoundError, ToolArgumentError or ToolDeniedError before anything has run,
+        else what the tool raises.
+        """
+        ...
+
+    async def history(self, most: int) -> tuple[PriorTurn, ...]:
+        """The session's last turns before this one, oldest first. A resumed turn sees the ones
+        that it saw at first. Raises RetrievalError."""
+        ...
+
+    async def search_history(self, query: str, most: int) -> list[PriorTurn]:
+        """The session's earlier turns that match `query`, best first. Raises RetrievalError."""
+        ...
+
+    async def memories(self, query: str, most: int) -> list[Memory]:
+        """The user's memories that match `query`, best first; none for a turn that is not kept,
+        whose caller may name any user. Raises RetrievalError."""
+        ...
+
+    async def save(self, turn: Turn) -> Saved:
+        """Write the turn into its session. Raises RetrievalError."""
+        ...
+
+
+class Phase(Protocol):
+    """A phase is a module with these four names. `ERROR` is raised when it fails, `SEVERITY` is
+    that of its intervention."""
+
+    @property
+    def NAME(self) -> str: ...  # noqa: N802
+    @property
+    def ERROR(self) -> type[PhaseError]: ...  # noqa: N802
+    @property
+    def SEVERITY(self) -> str: ...  # noqa: N802
+
+    async def run(self, turn: Turn, context: PhaseContext) -> Any: ...

@@ -1,0 +1,86 @@
+"""Where the passages state an answer: what rules tell better than a small model.
+
+The probability is that of the embedded model (models/embedded/evidence.py), fitted on questions
+with and without an answer; architecture/LLM-ROLES has the figures.
+"""
+
+from __future__ import annotations
+
+import re
+
+from unified_flow.lib.text import language_of
+from unified_flow.models.embedded.intents import talk_of
+from unified_flow.models.embedded.passages import SEARCHES, passages_of
+from unified_flow.models.embedded.plan import questions_in
+from unified_flow.models.embedded.question import read_question
+from unified_flow.models.embedded.quotes import quotes_for, shown
+from unified_flow.turns.results import Draft, Evidence
+from unified_flow.turns.sections import Sections
+
+_SURE = 0.5
+_SOURCES = r"\b(?:documents?|passages?|sources?|text|context)\b"
+_REFUSAL = re.compile(
+    # "do not say." and "do not mention who …", but not "the text does not contain HTML"
+    rf"{_SOURCES}[^.]{{0,30}}\b(?:do(?:es)? not|don't|doesn't)\s(?:\w+\s)?"
+    r"(?:state|say|mention|contain|provide|hold|include|specify|answer|give)\b"
+    r"(?=\W*$|\W*\.\s|\s(?:\w+\s){0,2}(?:who|what|when|where|which|why|how|whether|answers?|information)\b)"
+    rf"|\bnot (?:stated|mentioned|provided|specified|given|found)\b[^.]{{0,20}}{_SOURCES}"
+    r"|\b(?:dokument\w*|käll\w*|text\w*)\b[^.]{0,30}\b(?:inte|inget)\s(?:svar\w*|näm\w*|säg\w*|ang\w*)",
+    re.IGNORECASE,
+)
+_NEEDS_PASSAGES = frozenset({"reason", "manner"})
+_NEAR = 0.25  # of the likeliest sentence's probability
+
+
+def evidence_of(question: str, sections: Sections) -> Evidence | None:
+    """None where rules cannot tell: anything but one question to searched documents alone, in
+    their language. No sentence if they see none that could state the answer.
+    """
+    known = sections.context_gatherer
+    remembered = known is not None and (known.prior_turns or known.memories)
+    results = sections.coordinator
+    if remembered or not results or any(result.tool not in SEARCHES for result in results):
+        return None
+    asked = sections.query_analyzer.resolved_query if sections.query_analyzer else question
+    if talk_of(question) or len(questions_in(asked)) > 1:
+        return None
+    passages = passages_of(results)
+    if not passages:
+        return Evidence(likely=0.0)
+    if language_of(asked) != language_of(" ".join(each.text[:1_000] for each in passages[:3])):
+        return None
+    found = quotes_for(asked, passages)
+    one_fact = _asks_for_one_fact(asked)
+    return Evidence(sentences=found.quotes, likely=found.confidence, one_fact=one_fact)
+
+
+def _asks_for_one_fact(question: str) -> bool:
+    """Why and how want more than a sentence, and so does whatever is no question."""
+    read = read_question(question)
+    asks = any(pattern.match(question.lstrip()) for _, pattern in read.lexicon.kinds)
+    return (asks or question.rstrip().endswith("?")) and read.kind not in _NEEDS_PASSAGES
+
+
+def is_hopeless(evidence: Evidence, *, small: bool) -> bool:
+    """Whether no model need be asked: nothing was found; or rules see no sentence that states the
+    fact, and the model is one that would rather make one up than see it in other words."""
+    if evidence.sentences:
+        return False
+    return evidence.likely == 0.0 or (small and evidence.one_fact)
+
+
+def rests_on_it(draft: Draft, evidence: Evidence) -> bool:
+    """Whether a draft's citations are among the sentences that could well state the answer."""
+    least = _NEAR * evidence.sentences[0].score
+    near = [shown(each.quote) for each in evidence.sentences if each.score >= least]
+    cited = [shown(citation.quote) for citation in draft.citations]
+    return not cited or any(own in each or each in own for own in cited for each in near)
+
+
+def is_refusal(response: str) -> bool:
+    """Whether it says in plain words that the sources do not say."""
+    return _REFUSAL.search(response) is not None
+
+
+def is_sure(evidence: Evidence) -> bool:
+    return evidence.likely >= _SURE

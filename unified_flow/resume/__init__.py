@@ -1,0 +1,1 @@
+"""A turn goes on after its cause is mended, or runs again from its record."""

@@ -1,0 +1,165 @@
+"""Giving a turn up, and removing old finished ones."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from interventions import InterventionQueue
+from interventions.entry import is_about, is_open
+from interventions.home import make_private_folder
+from unified_flow.engine.resolution import needed_by_others
+from unified_flow.errors import RetrievalError
+from unified_flow.errors.turns import NotResumableError
+from unified_flow.resume.taking import let_go_on, take_up
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import TurnAbandoned
+from unified_flow.turns.journal import NAME, Journal
+from unified_flow.turns.read_back import read_turn
+from unified_flow.turns.runner import this_process
+from unified_flow.turns.turn import FINISHED, Turn
+from unified_flow.turns.turn_folders import TurnFolders
+
+PRUNED = "pruned_"
+
+
+def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason: str) -> int:
+    """Give the turn up; how many of its interventions are marked as superseded: those for which
+    no other turn waits.
+
+    Of one that was given up before, whatever is not marked yet is, and of one whose journal cannot
+    be read, which can take no more. Raises NoSuchTurnError, TurnBusyError, NotResumableError for a
+    finished turn, StorageError, and RetrievalError for one that is unreadable and in no
+    intervention.
+    """
+    by = this_process().user
+    why = f"turn {turn_id} was abandoned by {by}" + (f": {reason}" if reason else "")
+    unreadable: RetrievalError | None = None
+    try:
+        turn = TurnArchive(folders).require(turn_id)
+    except RetrievalError as exc:
+        turn, unreadable = Turn(turn_id=turn_id), exc
+
+    def mark() -> int:
+        keep = needed_by_others(turn, queue, TurnArchive(folders))
+        return len(queue.supersede(turn_id, why, keep=keep, via="cli"))
+
+    if unreadable is not None:
+        if not (marked := mark()):
+            raise unreadable
+        return marked
+    if turn.status == "abandoned":
+        # The queue may have been locked, or the process killed, before they could be marked.
+        others = needed_by_others(turn, queue, TurnArchive(folders))
+        late = any(
+            is_open(entry)
+            and is_about(entry, turn_id)
+            and entry["id"] not in others
+            and not entry.get("superseded")
+            for entry in queue.entries()
+        )
+        if not late:
+            raise _nothing_to_give_up(turn)
+        return mark()
+
+    with take_up(folders, turn_id) as ledger:
+        if ledger.turn.status in FINISHED:
+            raise _nothing_to_give_up(ledger.turn)
+        let_go_on(ledger, TurnAbandoned(by=by, reason=reason))
+    return mark()
+
+
+def _nothing_to_give_up(turn: Turn) -> NotResumableError:
+    return NotResumableError(f"turn {turn.turn_id} is {turn.status}: there is nothing to give up")
+
+
+def prunable(
+    archive: TurnArchive, keep: set[int], before: datetime, *, newest: bool = False
+) -> list[int]:
+    """Finished turns last written to before `before`, that nothing open needs; oldest first.
+
+    The newest turn stays whatever it is, unless `newest` says otherwise.
+    """
+    found = []
+    for turn_id in archive.folders.ids()[: None if newest else -1]:
+        journal = archive.folders.path(turn_id) / NAME
+        with suppress(FileNotFoundError, RetrievalError):
+            if turn_id in keep or not _is_old(journal.parent, before):
+                continue
+            turn = archive.load(turn_id)
+            if turn is not None and _finished(turn):
+                found.append(turn_id)
+    return found
+
+
+def _finished(turn: Turn) -> bool:
+    """An answer that could not be saved is not: it can still be."""
+    unsaved = turn.status == "answered" and not turn.saved
+    return turn.status in FINISHED and not unsaved
+
+
+def prune(
+    folders: TurnFolders,
+    turn_ids: Iterable[int],
+    *,
+    keep: Callable[[], set[int]] = set,
+    before: datetime | None = None,
+) -> int:
+    """Remove them, and what an interrupted run has left; how many. Raises OSError.
+
+    Each is looked at again under its lock, for it may have been resumed since it was chosen, and
+    have failed: `keep` tells anew which turns are needed. Of the newest an empty folder stays: its
+    number must not be given out again.
+    """
+    done = 0
+    newest = max(folders.ids(), default=0)
+    for turn_id in turn_ids:
+        folder = folders.path(turn_id)
+        # Somebody has taken it up again, or has removed it.
+        with suppress(BlockingIOError, FileNotFoundError, RetrievalError):
+            held = Journal(folder, create=False)
+            try:
+                fresh = before is not None and not _is_old(folder, before)
+                if fresh or turn_id in keep() or not _finished(read_turn(folder)[0]):
+                    continue
+                folder.rename(_aside(folder))
+                if turn_id == newest:
+                    make_private_folder(folder)
+            finally:
+                held.close()
+            done += 1
+    if before is not None:
+        _remove_never_begun(folders, before)
+    for left in folders.root.glob(f"{PRUNED}*"):
+        shutil.rmtree(left, ignore_errors=True)  # two may be at it
+    return done
+
+
+def _remove_never_begun(folders: TurnFolders, before: datetime) -> None:
+    """A process that dies between taking a number and writing the first line leaves a folder of
+    which nothing can be told."""
+    for turn_id in folders.ids()[:-1]:
+        folder = folders.path(turn_id)
+        # One that holds anything cannot be removed, and one that is gone was somebody else's.
+        with suppress(OSError):
+            if folder.stat().st_mtime >= before.timestamp():
+                continue
+            if (folder / NAME).exists():
+                held = Journal(folder, create=False)
+                try:
+                    if (folder / NAME).stat().st_size == 0:
+                        (folder / NAME).unlink()
+                finally:
+                    held.close()
+            folder.rmdir()
+
+
+def _is_old(folder: Path, before: datetime) -> bool:
+    return (folder / NAME).stat().st_mtime < before.timestamp()
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(PRUNED + folder.name)

@@ -1,0 +1,112 @@
+"""The turns as the monitor shows them (entry point group `interventions.turns`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from interventions.entry import Entry, short_id
+from interventions.errors import ConflictError, NotFoundError
+from interventions.retry.turns import LiveTurn, TurnReader
+from unified_flow.engine.failure_report import ribbon
+from unified_flow.errors import RetrievalError
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import (
+    AnyEvent,
+    HistoryRead,
+    ModelCalled,
+    ModelFailed,
+    PhaseStarted,
+    ToolCompleted,
+    ToolStarted,
+)
+from unified_flow.turns.journal import NAME, read
+from unified_flow.turns.turn import Turn
+
+Mark = tuple[int, int]
+
+
+class JournalReader(TurnReader):
+    """Reads journals only; a journal that has not grown is not read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[Mark, LiveTurn]] = {}
+
+    def latest(self, home: Path, limit: int) -> Sequence[LiveTurn]:
+        """The turns that were begun or went on last, running ones first, then the newest."""
+        folders = TurnArchive.of(home).folders
+        marks = []
+        for turn_id in folders.ids():
+            try:
+                marks.append((folders.path(turn_id).joinpath(NAME).stat().st_mtime_ns, turn_id))
+            except FileNotFoundError:
+                continue
+        newest = (self.turn(home, turn_id) for _, turn_id in sorted(marks, reverse=True)[:limit])
+        found = [turn for turn in newest if turn is not None]
+        return sorted(found, key=lambda turn: turn["status"] != "running")
+
+    def as_pytest(self, entry: Entry, home: Path) -> str:
+        """The failure of the entry's turn as a test. Raises QueueError if it cannot be one."""
+        from unified_flow.resume.replay.export import NotReplayableError, as_test
+        from unified_flow.resume.replay.recording import recorded
+
+        folder = TurnArchive.of(home).folders.path(entry["turn_id"])
+        try:
+            return as_test(recorded(folder), entry["id"])
+        except FileNotFoundError as exc:
+            raise NotFoundError(f"there is no turn {entry['turn_id']} in {folder.parent}") from exc
+        except (NotReplayableError, RetrievalError) as exc:
+            hint = f"to see whether it is mended: interventions retry {short_id(entry['id'])}"
+            raise ConflictError(str(exc), hint=hint) from exc
+
+    def turn(self, home: Path, turn_id: int) -> LiveTurn | None:
+        """None for a turn that is not there or whose journal is damaged."""
+        archive = TurnArchive.of(home)
+        folder = archive.folders.path(turn_id)
+        try:
+            stat = (folder / NAME).stat()
+            mark = (stat.st_mtime_ns, stat.st_size)
+            known = self._known.get(folder)
+            # A turn that seems to run may have lost its process without a trace in the journal.
+            if known is not None and known[0] == mark and known[1]["status"] != "running":
+                return known[1]
+            turn = archive.load(turn_id)
+            if turn is None or not turn.turn_id:
+                return None
+            shown = _shown(turn, _doing(folder) if turn.status == "running" else "")
+        except (OSError, RetrievalError):
+            return None
+        self._known[folder] = (mark, shown)
+        return shown
+
+
+def _shown(turn: Turn, doing: str) -> LiveTurn:
+    failure = turn.failure
+    return {
+        "turn_id": turn.turn_id,
+        "status": turn.status,
+        "session_id": turn.session_id,
+        "question": turn.question,
+        "started_at": turn.started_at.isoformat().replace("+00:00", "Z") if turn.started_at else "",
+        "duration_ms": turn.duration_ms or None,
+        "ribbon": ribbon(turn),
+        "doing": doing,
+        "error": f"{failure.error_type}: {failure.error_message}" if failure else "",
+        "intervention_id": failure.intervention_id if failure else None,
+    }
+
+
+def _doing(folder: Path) -> str:
+    """What the last line says is going on: a tool, or the model of a phase."""
+    last: AnyEvent | None = None
+    for event in read(folder):
+        last = event
+    match last:
+        case ToolStarted():
+            return last.tool
+        case PhaseStarted():
+            return f"{last.phase} ({last.model})" if last.model else last.phase
+        case HistoryRead() | ModelCalled() | ModelFailed() | ToolCompleted():
+            return last.phase
+        case _:
+            return ""

@@ -1,0 +1,128 @@
+"""A turn then and now: what a replay makes of each visit, and of how it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from unified_flow.resume.replay.recording import RecordedFailure, Recording
+from unified_flow.resume.replay.stand_ins import DivergedError, RecordedFailureError
+from unified_flow.turns.events import ModelCalled, Observed, PhaseCompleted, PhaseFailed
+
+DIVERGED = DivergedError.__name__
+RECORDED = RecordedFailureError.__name__
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One visit of a phase, then and now.
+
+    `asked_otherwise`: a model is told something else now. Only a replay of one phase can say so,
+    for how long a tool took is told too.
+    """
+
+    phase: str
+    same: bool
+    what: str
+    asked_otherwise: bool = False
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """`failure` is how it ends now, if a phase fails. `further` are the phases that completed more
+    often than then."""
+
+    visits: tuple[Compared, ...]
+    failure: RecordedFailure | None
+    further: frozenset[str] = frozenset()
+
+    @property
+    def same(self) -> bool:
+        return all(visit.same for visit in self.visits)
+
+    @property
+    def from_outside(self) -> bool:
+        """The failure came from a model, a tool or a store, and could only be repeated."""
+        return self.failure is not None and self.failure.error_type == RECORDED
+
+    def fails_in(self, phase: str) -> bool:
+        """Still, and not for want of a recorded answer: the flow's own part is not mended."""
+        failed = self.failure
+        return failed is not None and failed.phase == phase and failed.error_type != DIVERGED
+
+    def gets_past(self, phase: str) -> bool:
+        """What failed in `phase` then is mended: it completes, or the flow goes on another way.
+        A replay that asks for what was not recorded before it comes so far proves nothing."""
+        if phase in self.further or self.failure is None:
+            return True
+        return self.failure.phase != phase and all(visit.same for visit in self.visits[:-1])
+
+
+def compare(recording: Recording, events: list[Observed], *, alone: bool = False) -> Replayed:
+    then = [visit for visit in recording.visits if visit.completed]
+    digests = [[r.request_digest for r in visit.replies] for visit in recording.visits]
+    now: list[tuple[PhaseCompleted, list[str]]] = []
+    asked: list[str] = []
+    failure: RecordedFailure | None = None
+    for event in events:
+        match event:
+            case ModelCalled():
+                asked.append(event.request_digest)
+            case PhaseCompleted():
+                now.append((event, asked))
+                asked = []
+            case PhaseFailed():
+                failure = RecordedFailure(
+                    phase=event.phase,
+                    error_type=event.error_type,
+                    message=event.error_message,
+                    tool=event.tool,
+                )
+    compared = []
+    for place in range(max(len(then), len(now))):
+        if place >= len(now):
+            compared.append(Compared(then[place].phase, same=False, what="not reached"))
+            continue
+        event, told = now[place]
+        if place >= len(then) and recording.unfinished:
+            break
+        if place >= len(then) or then[place].phase != event.phase:
+            compared.append(Compared(event.phase, same=False, what="did not run then"))
+            break
+        same = _comparable(then[place].output) == _comparable(event.output)
+        otherwise = alone and told != digests[recording.visits.index(then[place])]
+        what = "the same" if same else "different"
+        compared.append(Compared(event.phase, same, what, asked_otherwise=otherwise))
+    compared += _failures(recording, failure)
+    often, before = Counter(e.phase for e, _ in now), Counter(visit.phase for visit in then)
+    further = frozenset(phase for phase in often if often[phase] > before[phase])
+    return Replayed(tuple(compared), failure, further)
+
+
+def _failures(recording: Recording, now: RecordedFailure | None) -> list[Compared]:
+    then = recording.failed
+    if then is None and now is None:
+        return []
+    if recording.unfinished and now is not None and now.error_type == DIVERGED:
+        return [Compared(now.phase, same=True, what="was stopped here, so nothing more is known")]
+    if now is None:
+        assert then is not None
+        return [Compared(then.phase, same=False, what="failed then, and does not now")]
+    if then is None:
+        return [Compared(now.phase, same=False, what=f"fails now: {now.message}")]
+    recorded = now.error_type == RECORDED and now.phase == then.phase
+    again = (then.phase, then.error_type, then.message) == (now.phase, now.error_type, now.message)
+    same = recorded or again
+    what = "fails the same way" if same else f"fails otherwise: {now.error_type}: {now.message}"
+    return [Compared(now.phase, same=same, what=what)]
+
+
+def _comparable(output: Any) -> Any:
+    """An output without what time alone decides."""
+    plain = to_jsonable_python(output)
+    if isinstance(plain, list):
+        return [{k: v for k, v in item.items() if k != "duration_ms"} for item in plain]
+    return plain

@@ -1,0 +1,232 @@
+"""What a replay needs of a turn: a pure reading of its journal.
+
+Only what still counts is taken: visits that a person went back behind, and failed or interrupted
+ones that were resumed, are left out, but for the tool calls that they had done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from unified_flow.errors import LimitReachedError
+from unified_flow.turns import results
+from unified_flow.turns.events import (
+    AnyEvent,
+    ModelCalled,
+    ModelFailed,
+    PhaseCompleted,
+    PhaseFailed,
+    PhaseStarted,
+    ToolCompleted,
+    ToolStarted,
+    TurnAbandoned,
+    TurnResumed,
+    TurnStarted,
+)
+from unified_flow.turns.folding import OUTPUT, JournalOrderError, apply
+from unified_flow.turns.read_back import naming, read_turn
+from unified_flow.turns.sections import written
+from unified_flow.turns.turn import Turn
+
+COORDINATOR = "coordinator"
+OF_A_VISIT = (ModelCalled, ToolStarted, ToolCompleted, PhaseCompleted)
+LIMIT_REACHED = LimitReachedError.__name__
+
+
+class Plain(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Reply(Plain):
+    """What a model said, and a digest of all that it had been told."""
+
+    text: str
+    request_digest: str = ""
+
+
+class Call(Plain):
+    """A tool call; `place` is its own in the plan, and `output` is None if it failed."""
+
+    place: int
+    tool: str
+    args: dict[str, Any]
+    writes: bool = False
+    output: results.ToolResult | None = None
+
+
+class RecordedVisit(Plain):
+    phase: str
+    replies: tuple[Reply, ...] = ()
+    calls: tuple[Call, ...] = ()
+    output: Any = None
+    completed: bool = False
+
+
+class RecordedFailure(Plain):
+    """How the turn ended, if a phase failed. Redacted. `by` is what failed it from outside, if a
+    call to that can be made again; `model` is the one that the phase asked."""
+
+    phase: str
+    error_type: str
+    message: str
+    tool: str | None = None
+    by: Literal["model", "tool"] | None = None
+    model: str | None = None
+
+    @property
+    def limit(self) -> bool:
+        """A loop limit: nothing was asked or called, so that there is nothing to play."""
+        return self.error_type == LIMIT_REACHED
+
+
+class Resumption(Plain):
+    """Somebody let the turn go on after `after` of its visits: the counters began anew.
+
+    `standing`, if anything was edited by then, is the question and every section as they stood.
+    """
+
+    after: int
+    phase: str
+    standing: dict[str, Any] = {}
+
+
+class Recording(Plain):
+    """`question` is the one that was asked first. `history` is what the first phase was told of
+    the session; None if it did not come so far. `unfinished`: no phase failed, it was stopped.
+    `limits` are those that it ran into, of its own configuration."""
+
+    turn_id: int = 0
+    session_id: str = "replay"
+    user_id: str = "default"
+    question: str = ""
+    visits: tuple[RecordedVisit, ...] = ()
+    failed: RecordedFailure | None = None
+    resumptions: tuple[Resumption, ...] = ()
+    history: tuple[results.PriorTurn, ...] | None = None
+    unfinished: bool = False
+    limits: dict[str, int] = {}
+
+
+def recorded(folder: Path) -> Recording:
+    """The recording of the turn in `folder`. Raises FileNotFoundError, and RetrievalError for a
+    journal that is damaged."""
+    _, events = read_turn(folder)
+    with naming(folder):
+        return record(events)
+
+
+def record(events: Iterable[AnyEvent]) -> Recording:
+    """The recording of a turn. Raises JournalOrderError."""
+    turn, asked = Turn(), ""
+    visits, resumptions, edited = list[RecordedVisit](), list[Resumption](), False
+    model_failed = False
+    for event in events:
+        if not isinstance(event, PhaseFailed | TurnAbandoned):
+            model_failed = isinstance(event, ModelFailed)
+        before, turn = turn, apply(turn, event)
+        if isinstance(event, OF_A_VISIT) and not visits:
+            raise JournalOrderError(event, before, "no phase had begun")
+        match event:
+            case TurnStarted():
+                asked = event.question
+            case PhaseStarted():
+                visits.append(RecordedVisit(phase=event.phase, calls=_carried(event, turn)))
+            case ModelCalled():
+                reply = Reply(text=event.reply, request_digest=event.request_digest)
+                _add(visits, replies=(*visits[-1].replies, reply))
+            case ToolStarted():
+                writes = "writes" in event.access
+                call = Call(place=event.call, tool=event.tool, args=event.args, writes=writes)
+                _add_call(visits, call)
+            case ToolCompleted():
+                begun = next((c for c in visits[-1].calls if c.place == event.call), None)
+                if begun is None:
+                    raise JournalOrderError(event, before, "its call had not begun")
+                output = turn.tools_done[event.call]
+                _add_call(visits, begun.model_copy(update={"output": output}))
+            case PhaseCompleted():
+                _add(visits, output=event.output, completed=True)
+            case PhaseFailed() if not visits or visits[-1].phase != event.phase:
+                visits.append(RecordedVisit(phase=event.phase))
+            case PhaseFailed() if event.tool is not None and event.phase != COORDINATOR:
+                # The search beside the phase failed, whatever a model had said by then.
+                _add(visits, replies=())
+            case TurnResumed():
+                edited = edited or bool(event.edited)
+                visits = _before(visits, before, event.phase) if event.rewound else visits
+                after = sum(visit.completed for visit in visits)
+                standing = _standing(turn) if edited else {}
+                resumptions = [r for r in resumptions if r.after < after]
+                resumptions.append(Resumption(after=after, phase=event.phase, standing=standing))
+    kept = [v for n, v in enumerate(visits) if v.completed or n == len(visits) - 1]
+    return Recording(
+        turn_id=turn.turn_id,
+        session_id=turn.session_id,
+        user_id=turn.user_id,
+        question=asked,
+        visits=tuple(kept),
+        failed=_failed(turn, model_failed=model_failed),
+        resumptions=tuple(resumptions),
+        history=turn.history,
+        unfinished=turn.failure is None and turn.status not in ("answered", "clarify"),
+        limits=_limits(turn),
+    )
+
+
+def _limits(turn: Turn) -> dict[str, int]:
+    found = turn.failure.limit if turn.failure else None
+    return {found.loop: found.limit} if found else {}
+
+
+def _failed(turn: Turn, *, model_failed: bool) -> RecordedFailure | None:
+    failure = turn.failure
+    if failure is None:
+        return None
+    by: Literal["model", "tool"] | None = "model" if model_failed else None
+    return RecordedFailure(
+        phase=failure.phase,
+        error_type=failure.error_type,
+        message=failure.error_message,
+        tool=failure.tool,
+        by="tool" if failure.tool else by,
+        model=turn.visits[-1].model if turn.visits else None,
+    )
+
+
+def _add(visits: list[RecordedVisit], **changes: Any) -> None:
+    visits[-1] = visits[-1].model_copy(update=changes)
+
+
+def _add_call(visits: list[RecordedVisit], call: Call) -> None:
+    """In the order of the plan, whenever they were made: some may stand from before."""
+    others = (known for known in visits[-1].calls if known.place != call.place)
+    _add(visits, calls=tuple(sorted((*others, call), key=lambda each: each.place)))
+
+
+def _carried(event: PhaseStarted, turn: Turn) -> tuple[Call, ...]:
+    """Tool calls that a visit had done before it stopped; the next one does not do them again."""
+    plan = turn.sections.planner
+    if plan is None or turn.visits[-1].phase != COORDINATOR:
+        return ()
+    if any(place >= len(plan.tool_requests) for place in turn.tools_done):
+        raise JournalOrderError(event, turn, "a tool answered what the plan does not ask for")
+    asked = ((n, plan.tool_requests[n], done) for n, done in sorted(turn.tools_done.items()))
+    return tuple(Call(place=n, tool=r.tool, args=r.args, output=done) for n, r, done in asked)
+
+
+def _standing(turn: Turn) -> dict[str, Any]:
+    sections = written(turn.sections)
+    return {"question": turn.question} | {n: sections[n] for n in OUTPUT if n in sections}
+
+
+def _before(visits: list[RecordedVisit], turn: Turn, phase: str) -> list[RecordedVisit]:
+    """The completed visits that stay when a person goes back to `phase`."""
+    place = turn.first_visit(phase)
+    if place is None:
+        return visits
+    stay = sum(visit.status == "completed" for visit in turn.visits[:place])
+    return [visit for visit in visits if visit.completed][:stay]

@@ -1,0 +1,184 @@
+"""The replay itself: the same loop, over stand-ins, in a home of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from unified_flow.engine.boundary import run_phase
+from unified_flow.engine.routing import Step, next_step
+from unified_flow.engine.services import Services
+from unified_flow.phases.errors import PhaseError
+from unified_flow.policies.fail_fast import FailFast
+from unified_flow.resume.replay.differences import Replayed, compare
+from unified_flow.resume.replay.recording import RecordedVisit, Recording
+from unified_flow.resume.replay.stand_ins import (
+    RecordedMemory,
+    RecordedModel,
+    RecordedModels,
+    RecordedSessions,
+    RecordedTools,
+)
+from unified_flow.turns.events import (
+    Observed,
+    PhaseCompleted,
+    TurnResumed,
+    TurnStarted,
+)
+from unified_flow.turns.folding import OUTPUT
+from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.runner import this_process
+from unified_flow.wiring import wire
+
+
+def replay(
+    recording: Recording,
+    *,
+    phase: str | None = None,
+    real: Services | None = None,
+    live: bool = False,
+) -> Replayed:
+    """Run it again, wholly, or only the visits of `phase`. `real` gives the recipes, the tools'
+    descriptions and the history, without which only the answers are the same. With `live` it makes
+    the call that failed, to a model or a tool, for real, in a whole replay."""
+    quiet = logging.getLogger("unified_flow")
+    disabled = quiet.disabled
+    quiet.disabled = True  # the failures that are played are nobody's news
+    try:
+        with tempfile.TemporaryDirectory(prefix="replay-") as folder:
+            if phase is None:
+                return compare(
+                    recording, asyncio.run(_whole(Path(folder), recording, real, live=live))
+                )
+            now = asyncio.run(_one_phase(Path(folder), recording, phase, real))
+            return compare(_only(recording, phase), now, alone=real is not None)
+    finally:
+        quiet.disabled = disabled
+
+
+def _only(recording: Recording, phase: str) -> Recording:
+    visits = tuple(visit for visit in recording.visits if _playable(recording, visit, phase))
+    failed = recording.failed
+    if failed is not None and (failed.phase != phase or failed.limit):
+        failed = None
+    return recording.model_copy(update={"visits": visits, "failed": failed})
+
+
+def _playable(recording: Recording, visit: RecordedVisit, phase: str) -> bool:
+    limited = recording.failed is not None and recording.failed.limit
+    return visit.phase == phase and (visit.completed or not limited)
+
+
+def _services(
+    home: Path, recording: Recording, real: Services | None, *, live: bool = False
+) -> Services:
+    model = RecordedModel(recording, real if live else None)
+    # Under a name of its own, so that an address in the environment is no server without a model.
+    services = wire(home, model=model.name, extra_models={model.name: model}, tools=[])
+    settings = services.settings
+    if real is not None:
+        recipes = real.recipes if real.recipes.is_dir() else None
+        changed = {"recipes": recipes, "limits": real.settings.limits}
+        settings = settings.model_copy(update=changed)
+    elif recording.limits:
+        limits = settings.limits.model_copy(update=recording.limits)
+        settings = settings.model_copy(update={"limits": limits})
+    return replace(
+        services,
+        settings=settings,
+        models=RecordedModels(model),
+        toolbox=RecordedTools(
+            recording,
+            real.toolbox.describe() if real is not None else (),
+            real.toolbox if real is not None and live else None,
+        ),
+        gate=real.gate if real is not None and live else services.gate,
+        documents=None,
+        sessions=RecordedSessions(recording, real.sessions if real is not None else None),
+        memory=RecordedMemory(recording),
+        policy=FailFast(),  # what was slow then is not now, and nothing is tried twice
+    )
+
+
+async def _whole(
+    home: Path, recording: Recording, real: Services | None, *, live: bool
+) -> list[Observed]:
+    services = _services(home, recording, real, live=live)
+    try:
+        return await _played(services, recording)
+    finally:
+        if live and real is not None:
+            await real.aclose()
+
+
+async def _played(services: Services, recording: Recording) -> list[Observed]:
+    events: list[Observed] = []
+    with _begun(services, recording, events) as ledger, suppress(PhaseError):
+        while True:
+            done = sum(isinstance(event, PhaseCompleted) for event in events)
+            _go_on(ledger, recording, done)
+            step = next_step(ledger.turn, services.settings.limits)
+            if not isinstance(step, Step):
+                return events
+            await run_phase(step, ledger, services)
+    return events
+
+
+async def _one_phase(
+    home: Path, recording: Recording, phase: str, real: Services | None
+) -> list[Observed]:
+    """Each visit of `phase`, from the turn as it stood before it."""
+    played: list[Observed] = []
+    for place, visit in enumerate(recording.visits):
+        if not _playable(recording, visit, phase):
+            continue
+        services = _services(home, recording.model_copy(update={"visits": (visit,)}), real)
+        seen: list[Observed] = []
+        with _begun(services, recording, seen) as ledger, suppress(PhaseError):
+            for number, before in enumerate(recording.visits[:place]):
+                _go_on(ledger, recording, number)
+                ledger.record(_completed(before, number))
+            _go_on(ledger, recording, place)
+            seen.clear()
+            await run_phase(Step(phase), ledger, services)
+        played += seen
+    return played
+
+
+def _begun(services: Services, recording: Recording, seen: list[Observed]) -> Ledger:
+    turn_id, folder = services.folders.create()
+    first = TurnStarted(
+        turn_id=turn_id,
+        session_id=recording.session_id,
+        request_id="replay",
+        user_id=recording.user_id,
+        channel=None,
+        question=recording.question,
+        policy="fail_fast",
+        config_digest="",
+    )
+    return Ledger(folder, seen.append, first=first)
+
+
+def _go_on(ledger: Ledger, recording: Recording, done: int) -> None:
+    """Where a person let the turn go on, its counters began anew, perhaps with an edited input."""
+    for resumption in recording.resumptions:
+        if resumption.after == done:
+            event = TurnResumed(
+                phase=resumption.phase,
+                runner=this_process(),
+                by="",
+                via="replay",
+                config_digest="",
+                edited=resumption.standing,
+            )
+            ledger.record(event)
+
+
+def _completed(visit: RecordedVisit, number: int) -> PhaseCompleted:
+    output = OUTPUT[visit.phase].validate_python(visit.output)
+    return PhaseCompleted(phase=visit.phase, visit=number, output=output, duration_ms=0.0)

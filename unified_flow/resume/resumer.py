@@ -1,0 +1,79 @@
+"""What `interventions retry` and `resolve --retry` find through `interventions.resumers`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from interventions.retry.contract import Resumer, RetryRequest, RetryResult, Started
+from unified_flow.engine.telemetry.logs import logged
+from unified_flow.errors import ConfigError, InputError, RetrievalError
+from unified_flow.errors.turns import NotResumableError
+from unified_flow.resume.once import make_ready, resume_once
+from unified_flow.resume.resumption import Resumed, Resumption
+from unified_flow.turns.events import Observed, TurnResumed
+from unified_flow.turns.ledger import Observer
+
+
+class FlowResumer(Resumer):
+    """Resumes turns of `unified_flow`, each in an event loop of its own."""
+
+    def retry(self, home: Path, request: RetryRequest) -> RetryResult:
+        """Raises QueueError for a turn that cannot be resumed (busy, nothing left to do, no such
+        turn)."""
+        turn_id = request.turn_id
+        try:
+            ready = make_ready(home, turn_id, _wanted(request), ask=request.ask, edit=request.edit)
+        except (ConfigError, InputError, RetrievalError) as exc:
+            # It says nothing about the fix: this turn cannot be begun, and another may.
+            why = f"turn {turn_id} cannot be resumed: {exc}"
+            raise NotResumableError(why, hint=exc.hint or "") from exc
+        with logged(home):
+            resuming = resume_once(ready, observer=_follower(request.started))
+            return _result(asyncio.run(resuming))
+
+
+def _wanted(request: RetryRequest) -> Resumption:
+    return Resumption(
+        from_phase=request.from_phase,
+        rerun_tools=request.rerun_tools,
+        tools_done=request.tools_done,
+        intervention_id=request.intervention_id,
+        note=request.note,
+        by=request.by,
+        via=request.via,
+        grant=request.grant,
+        answer=request.answer,
+    )
+
+
+def _follower(started: Started | None) -> Observer | None:
+    def follow(event: Observed) -> None:
+        if started is not None and isinstance(event, TurnResumed):
+            started(event.phase, event.changed)
+
+    return follow if started is not None else None
+
+
+def _result(resumed: Resumed) -> RetryResult:
+    turn = resumed.turn
+    # Of a failure for which the journal had no room, the exception is all there is.
+    failed = turn.failure or resumed.error
+    said = str(resumed.error) if resumed.error is not None else None
+    if turn.failure is not None:
+        said = f"{turn.failure.error_type}: {turn.failure.error_message}"
+    return RetryResult(
+        turn_id=turn.turn_id,
+        status=resumed.status,
+        passed=resumed.passed,
+        went_on_at=resumed.went_on.phase,
+        changed=resumed.went_on.changed,
+        response=None if resumed.failed else turn.response,
+        phase=failed.phase if failed is not None else None,
+        intervention_id=failed.intervention_id if failed is not None else None,
+        message=said,
+        difference=resumed.difference,
+        closed=resumed.closed,
+        waiting=resumed.waiting,
+        trouble=resumed.trouble,
+    )

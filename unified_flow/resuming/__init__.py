@@ -1,1 +1,0 @@
-"""Letting a turn go on after its cause is mended: what is left to do, who may, what changed."""

@@ -1,0 +1,123 @@
+"""Which addresses may be asked: the public ones, and those that the configuration names.
+
+Pure: nothing is resolved here. `addresses_to_ask` is given what a name resolved to and decides
+about every address of it, because a name with one private address among public ones is a trap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+
+from unified_flow.config.allowed_addresses import Allowed, named
+from unified_flow.retrieval.web import Address
+
+# Public by its number, and yet answered by the machine's own cloud host.
+_CLOUD = {IPv4Address("168.63.129.16")}
+# What some versions of `ipaddress` still take for global.
+_NOT_GLOBAL_V4 = [ip_network("192.0.0.0/24"), ip_network("192.88.99.0/24")]
+_NOT_GLOBAL_V6 = [ip_network("2001::/23"), ip_network("2001:db8::/32"), ip_network("3fff::/20")]
+_GLOBAL_UNICAST = ip_network("2000::/3")
+_NAT64 = ip_network("64:ff9b::/96")
+_EMBEDDING = (IPv6Network("::ffff:0:0:0/96"), IPv6Network("::/96"))
+
+
+def port_is_allowed(host: str, port: int, ports: Iterable[int], allowed: Iterable[Allowed]) -> bool:
+    """Before the name is resolved: what an entry names by its address may be any host still."""
+    if port in ports:
+        return True
+    return any(_port_fits(entry, port) and entry.host in (None, named(host)) for entry in allowed)
+
+
+def addresses_to_ask(
+    host: str, port: int, found: Sequence[str], ports: Iterable[int], allowed: Sequence[Allowed]
+) -> tuple[list[Address], str | None]:
+    """All of `found`, or none and the reason."""
+    checked: list[Address] = []
+    for text in found:
+        try:
+            address = ip_address(text)
+        except ValueError:
+            return [], f"{text!r} is no address"
+        reason = refused(address)
+        by_entry = _allows(host, port, address, allowed)
+        if reason is not None and not by_entry:
+            return [], f"{address} is {reason}"
+        if port not in ports and not by_entry:
+            return [], f"port {port} is not allowed"
+        checked.append(address)
+    if not checked:
+        return [], "it has no address"
+    return checked, None
+
+
+def refused(address: Address) -> str | None:
+    """Why this address is not public, in a few words; None if it is."""
+    if isinstance(address, IPv4Address):
+        return _refused_v4(address)
+    if address.scope_id is not None:
+        return "of one link only"
+    inner = _inside(address)
+    if inner is not None:
+        reason = _refused_v4(inner)
+        return f"{inner} in disguise, which is {reason}" if reason else None
+    if address.is_loopback:
+        return "loopback"
+    if address.is_link_local:
+        return "link-local"
+    if address.is_multicast:
+        return "multicast"
+    known = address in _GLOBAL_UNICAST and not any(address in net for net in _NOT_GLOBAL_V6)
+    if not known or not address.is_global:
+        return "private or reserved"
+    return None
+
+
+def _refused_v4(address: IPv4Address) -> str | None:
+    if address.is_loopback:
+        return "loopback"
+    if address.is_link_local:
+        return "link-local, where clouds keep their metadata"
+    if address.is_multicast:
+        return "multicast"
+    if address.is_unspecified:
+        return "this machine"
+    if address in _CLOUD:
+        return "the cloud's own"
+    special = any(address in net for net in _NOT_GLOBAL_V4)
+    if special or not address.is_global or address.is_reserved:
+        return "private or reserved"
+    return None
+
+
+def _inside(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address that this one leads to: mapped, compatible, translated, NAT64 or 6to4."""
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    low = int(address) & 0xFFFFFFFF
+    if address in _NAT64 or (low > 1 and any(address in net for net in _EMBEDDING)):
+        return IPv4Address(low)
+    return None
+
+
+def _allows(host: str, port: int, address: Address, allowed: Iterable[Allowed]) -> bool:
+    return any(_entry_allows(entry, host, port, address) for entry in allowed)
+
+
+def _entry_allows(entry: Allowed, host: str, port: int, address: Address) -> bool:
+    if not _port_fits(entry, port):
+        return False
+    if entry.network is not None:
+        inner = _inside(address) if isinstance(address, IPv6Address) else None
+        network = ip_network(entry.network)
+        return any(a is not None and a in network for a in (address, inner))
+    # A name says nothing of these: whoever means the metadata of a cloud writes its address.
+    whole = (_inside(address) if isinstance(address, IPv6Address) else None) or address
+    special = whole.is_link_local or whole.is_multicast or whole.is_unspecified or whole in _CLOUD
+    return entry.host == named(host) and not special
+
+
+def _port_fits(entry: Allowed, port: int) -> bool:
+    return entry.port is None or entry.port == port

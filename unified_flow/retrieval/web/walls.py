@@ -1,0 +1,154 @@
+"""Pages that stand before the page: a captcha, a login, a block of programs. A pure function.
+
+The word "captcha" proves nothing: articles are written about it, and ordinary pages carry the
+widgets in their forms. What counts is a mark that only a challenge has, or a widget (or a form
+for a password) on a page that says nothing else, or under a status of refusal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from unified_flow.retrieval.web.shape import Shape, shape_of
+
+REFUSING = frozenset({401, 403, 405, 406, 418, 429, 503})
+LITTLE = 120  # words: a challenge has fewer, a page that is worth reading more
+SHORT = 300  # words of a page whose title says that it is a challenge
+
+Kind = Literal["captcha", "login", "blocked"]
+
+
+@dataclass(frozen=True)
+class Wall:
+    """`why` names what was recognised, in a few words."""
+
+    kind: Kind
+    why: str
+
+
+# In a response header: nobody sends these with a page.
+_HEADERS: tuple[tuple[str, str, str], ...] = (
+    ("cf-mitigated", "challenge", "a challenge of Cloudflare"),
+    ("x-amzn-waf-action", "captcha", "a captcha of AWS WAF"),
+    ("x-amzn-waf-action", "challenge", "a challenge of AWS WAF"),
+)
+# Together in the scripts of a challenge, and of nothing else.
+_SCRIPTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("_cf_chl_opt",), "a challenge of Cloudflare"),
+    (("gokuProps",), "a challenge of AWS WAF"),
+    (("_pxAppId", "_pxUuid"), "a captcha of PerimeterX"),
+    (("captcha-delivery.com",), "a captcha of DataDome"),
+)
+# In a tag: widgets that ordinary pages have too.
+_WIDGETS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"class=[\"']?[^\"'>]{0,200}\bg-recaptcha\b|/recaptcha/(?:api|enterprise)\.js"),
+     "reCAPTCHA"),
+    (re.compile(r"class=[\"']?[^\"'>]{0,200}\bh-captcha\b|\bhcaptcha\.com/1/api\.js"), "hCaptcha"),
+    (re.compile(r"class=[\"']?[^\"'>]{0,200}\bcf-turnstile\b|challenges\.cloudflare\.com/turnstile"),
+     "Turnstile"),
+    (re.compile(r"\bcaptcha-delivery\.com\b"), "a captcha of DataDome"),
+    (re.compile(r"id=[\"']?px-captcha\b|captcha\.px-c(?:dn|loud)\.net"), "a captcha of PerimeterX"),
+    (re.compile(r"\bcaptcha\.awswaf\.com\b|\btoken\.awswaf\.com\b"), "a captcha of AWS WAF"),
+    (re.compile(r"_incapsula_resource"), "a challenge of Imperva"),
+    (re.compile(r"\barkoselabs\.com\b|\bfuncaptcha\.com\b"), "a captcha of Arkose"),
+    (re.compile(r"\bgeetest\.com\b"), "a captcha of GeeTest"),
+)  # fmt: skip
+_CHALLENGE_TITLE = re.compile(
+    r"just a moment|attention required|are you (?:a )?(?:human|robot)|robot check|bot verification"
+    r"|verify(?:ing)? (?:that )?you(?:'re| are) (?:a )?human|human verification|security check"
+    r"|pardon our interruption|captcha|ddos-guard|checking your browser|one more step",
+    re.IGNORECASE,
+)
+_UNUSUAL_TRAFFIC = re.compile(
+    r"unusual traffic from your (?:computer )?network|verify (?:that )?you(?:'re| are) (?:a )?human"
+    r"|(?:prove|confirm) (?:that )?you(?:'re| are) (?:not a (?:robot|bot)|(?:a )?human)"
+    r"|checking your browser before accessing|press (?:&|and) hold to confirm"
+    r"|enter the characters you see|complete the (?:security check|captcha)",
+    re.IGNORECASE,
+)
+_BLOCKED = re.compile(
+    r"\bautomated (?:access|requests?|queries|traffic|tools?)\b|\bbots? (?:are|is) not allowed\b"
+    r"|\b(?:bot|crawler|scraper|scraping) (?:activity|traffic|detected|detection)\b"
+    r"|\byou have been blocked\b|\byour (?:ip|request|access) (?:address )?(?:has been|was|is) "
+    r"(?:temporarily )?(?:blocked|banned|denied)\b|\baccess denied\b",
+    re.IGNORECASE,
+)
+_PASSWORD = re.compile(r"<input\b[^>]*\btype=[\"']?password\b")
+_LOGIN_PATH = re.compile(
+    r"(?:^|[/._-])(?:log[_-]?[io]n|sign[_-]?in|auth(?:orize|enticate)?|oauth2?|sso|saml2?|session/new"
+    r"|wp-login|accounts?/login|adfs)(?:$|[/._?-])",
+    re.IGNORECASE,
+)
+_LOGIN_HOST = re.compile(
+    r"^(?:login|signin|sso|auth|idp|accounts|adfs)\.|\.okta\.com$|\.auth0\.com$|\.onelogin\.com$",
+    re.IGNORECASE,
+)
+
+
+def wall_of(
+    asked: str, final: str, status: int, headers: Mapping[str, str], page: str
+) -> Wall | None:
+    """What stands before the page, if anything does. `headers` has lower-case names; `page` is
+    HTML, or empty for anything else; `final` is where redirects ended."""
+    for name, value, why in _HEADERS:
+        if headers.get(name, "").strip().lower() == value:
+            return Wall("captcha", why)
+    shape = shape_of(page)
+    if (why_captcha := _captcha(status, shape)) is not None:
+        return Wall("captcha", why_captcha)
+    if (why_login := _login(asked, final, status, headers, shape)) is not None:
+        return Wall("login", why_login)
+    if status in REFUSING and (said := _BLOCKED.search(f"{shape.title} {shape.text}")):
+        return Wall("blocked", f"status {status} and the words {said[0]!r}")
+    return None
+
+
+def _captcha(status: int, shape: Shape) -> str | None:
+    refusing = status in REFUSING or status == 202
+    if refusing or shape.words < SHORT:
+        for marks, why in _SCRIPTS:
+            if all(mark in shape.scripts for mark in marks):
+                return why
+        if _CHALLENGE_TITLE.search(shape.title) and _UNUSUAL_TRAFFIC.search(
+            f"{shape.title} {shape.text}"
+        ):
+            return f"a page called {shape.title[:60]!r}"
+    if refusing or shape.words < LITTLE:
+        tags = "\n".join(shape.tags)
+        for pattern, why in _WIDGETS:
+            if pattern.search(tags) and not _is_form_to_fill(status, shape):
+                return why
+        if said := _UNUSUAL_TRAFFIC.search(shape.text):
+            return f"the words {said[0]!r}"
+    return None
+
+
+def _is_form_to_fill(status: int, shape: Shape) -> bool:
+    """A short page with a widget and a form for a password is a login, not a challenge."""
+    return status == 200 and any(_PASSWORD.match(tag) for tag in shape.tags)
+
+
+def _login(
+    asked: str, final: str, status: int, headers: Mapping[str, str], shape: Shape
+) -> str | None:
+    if status == 401 or (status == 403 and "www-authenticate" in headers):
+        return f"status {status}"
+    password = any(_PASSWORD.match(tag) for tag in shape.tags)
+    if status < 400 and _leads_to_login(asked, final) and (password or shape.words < SHORT):
+        return "a redirect to a page for logging in"
+    if password and shape.words < LITTLE:
+        return "a form for a password and nothing else"
+    return None
+
+
+def _leads_to_login(asked: str, final: str) -> bool:
+    before, after = urlsplit(asked), urlsplit(final)
+    if (before.hostname, before.path) == (after.hostname, after.path):
+        return False
+    to_login = bool(_LOGIN_PATH.search(after.path) or _LOGIN_HOST.search(after.hostname or ""))
+    from_login = bool(_LOGIN_PATH.search(before.path) or _LOGIN_HOST.search(before.hostname or ""))
+    return to_login and not from_login

@@ -1,0 +1,1 @@
+"""Servers that speak the OpenAI protocol: how they are reached and, llama.cpp's, started."""

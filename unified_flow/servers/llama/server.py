@@ -1,0 +1,197 @@
+"""One llama.cpp server as a child process: started, waited for, ended with its parent."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from unified_flow.errors import ConfigError, ModelError
+from unified_flow.servers.llama.model_file import checked, threads
+
+ALIAS = "local"
+_STAMP = re.compile(r"^[\d.]+ (?:[DIWE] )?")
+_TROUBLE = re.compile(r"error|fail|insufficient|unable", re.IGNORECASE)
+_NO_MEMORY = re.compile(
+    r"(?:failed to|cannot) allocate|insufficient memory|bad_alloc", re.IGNORECASE
+)
+_LOG_SHOWN = 300
+_ENDS_WITHIN_S = 5.0
+
+
+class LocalModelError(ModelError):
+    """The model's process could not be started, or has died."""
+
+
+@dataclass(frozen=True)
+class Address:
+    url: str
+    key: str
+
+
+class LocalServer:
+    """For chat, or for embeddings. Blocking; `start` and `stop` may be called from any thread,
+    and `stop` while starting."""
+
+    def __init__(
+        self, path: Path, *, context_tokens: int, start_timeout_s: float, embedding: bool = False
+    ) -> None:
+        self.path = path
+        self._embedding = embedding
+        self._context_tokens = context_tokens
+        self._start_timeout_s = start_timeout_s
+        self._process: subprocess.Popen[str] | None = None
+        self._log: IO[bytes] | None = None
+        self._address: Address | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    def start(self) -> Address:
+        """Where it listens; started if it is not running. Raises ConfigError for a file that
+        cannot be a model here or a package that is missing, LocalModelError for what else ends it.
+        """
+        with self._lock:
+            if self._address is not None and self._process is not None:
+                if self._process.poll() is None:
+                    return self._address
+                self._end()
+            checked(self.path)
+            self._address = self._begin()
+            return self._address
+
+    def stop(self) -> None:
+        process = self._process
+        if process is not None and self._lock.locked():
+            process.kill()  # whoever waits for it to start learns that it has ended
+        with self._lock:
+            self._end()
+
+    def wait(self) -> str:
+        """Until the process ends, and how it did."""
+        assert self._process is not None
+        self._process.wait()
+        return self.died() or ""
+
+    def died(self, within_s: float = 0.0) -> str | None:
+        """How it ended, if it has or does so within that time."""
+        if self._process is None:
+            return None
+        try:
+            return f"{_ending(self._process.wait(within_s))}{self._tail()}"
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _begin(self) -> Address:
+        key = secrets.token_urlsafe(24)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "unified_flow.servers.llama.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            start_new_session=True,  # a terminal's Ctrl-C reaches the parent alone
+        )
+        order = {
+            "path": str(self.path),
+            "alias": ALIAS,
+            "key": key,
+            "context_tokens": self._context_tokens,
+            "threads": threads(),
+            "embedding": self._embedding,
+        }
+        deadline = threading.Timer(self._start_timeout_s, self._process.kill)
+        deadline.start()
+        try:
+            said = _exchange(self._process, order)
+        finally:
+            late = not deadline.is_alive()
+            deadline.cancel()
+        if "url" in said:
+            return Address(said["url"], key)
+        trouble = self._why(said, late)
+        self._end()
+        raise trouble
+
+    def _why(self, said: dict[str, str], late: bool) -> Exception:
+        if "missing" in said:
+            return ConfigError(said["error"], hint="pip install 'unified-flow[local]'")
+        if late:
+            return LocalModelError(
+                f"{self.path} was not loaded within {self._start_timeout_s:g} s",
+                hint="raise start_timeout_s under [local], or take a smaller model",
+            )
+        assert self._process is not None
+        ended = said.get("error") or _ending(self._process.wait())
+        ended += self._tail()
+        return LocalModelError(f"llama.cpp cannot serve {self.path}: {ended}", hint=_hint(ended))
+
+    def _tail(self) -> str:
+        if self._log is None:
+            return ""
+        self._log.seek(0)
+        return _log_said(self._log.read().decode("utf-8", "replace"))
+
+    def _end(self) -> None:
+        process, self._process, self._address = self._process, None, None
+        if process is not None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with suppress(BrokenPipeError):  # it has ended before it read its order
+                process.stdin.close()  # which is its sign to end
+            try:
+                process.wait(_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+
+def _exchange(process: subprocess.Popen[str], order: dict[str, Any]) -> dict[str, str]:
+    """Give the order, wait for the one line of answer; {} if the process ended without one."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(order) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+    except BrokenPipeError:
+        line = ""
+    answer: dict[str, str] = json.loads(line) if line.strip() else {}
+    return answer
+
+
+def _log_said(text: str) -> str:
+    """Its first errors, of which the others follow, else its first lines; without their times."""
+    lines = [_STAMP.sub("", line).strip() for line in text.splitlines()]
+    told = [line for line in lines if _TROUBLE.search(line)] or [line for line in lines if line]
+    shown = "; ".join(dict.fromkeys(" ".join(line.split()) for line in told))
+    return f"; its log says: {shown[:_LOG_SHOWN]}" if shown else ""
+
+
+def _ending(code: int) -> str:
+    return f"the process ended with signal {-code}" if code < 0 else f"it ended with code {code}"
+
+
+def _hint(ended: str) -> str:
+    if "signal 4" in ended:
+        return "This CPU lacks what the package was built for (AVX2): use a server instead."
+    if "signal 9" in ended:
+        return "The system ended it, mostly for want of memory: take a smaller model."
+    if _NO_MEMORY.search(ended):
+        return "Too little memory: take a smaller model, or lower context_tokens under [local]."
+    return "Is the file whole? Compare its size and hash with those of where it came from."

@@ -1,0 +1,64 @@
+"""The child process: loads the model, says where it listens, ends when its parent does.
+
+Started by `server.py` as `python -m unified_flow.servers.llama.worker`. It reads one line of JSON
+(Order) from standard input, and writes one line of JSON to standard output: {"url": …} or
+{"error": …}. The end of its input is its end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
+    order: dict[str, Any] = json.loads(sys.stdin.readline())
+    # Whatever the library prints goes to the log; the answer alone goes to the parent.
+    answer = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        server = _serve(order)
+        said = {"url": f"{server.listening_address}/v1"}
+    except ImportError as exc:
+        said = {"error": f"xllamacpp is not installed: {exc}", "missing": "yes"}
+    except Exception as exc:  # noqa: BLE001 - whatever it is, the parent is told and decides
+        said = {"error": str(exc) or type(exc).__name__}
+    print(json.dumps(said), file=answer, flush=True)
+    if "url" in said:
+        sys.stdin.read()
+    # Its threads would finish the reply that they are at, for nobody.
+    os._exit(0)
+
+
+def _serve(order: dict[str, Any]) -> Any:
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = order["path"]
+    params.model_alias = {order["alias"]}
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [order["key"]]
+    params.cors_origins = ""  # no page of any site may read an answer
+    params.ui = False
+    params.endpoint_slots = False
+    params.n_ctx = order["context_tokens"]
+    params.n_parallel = 1
+    params.cpuparams.n_threads = order["threads"]
+    params.cpuparams_batch.n_threads = order["threads"]
+    params.no_extra_bufts = True  # repacked weights would stand in memory a second time
+    params.warmup = False
+    if order["embedding"]:
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        params.n_ubatch = order["context_tokens"]  # a text must fit one batch
+    params.verbosity = 1
+    return xllamacpp.Server(params)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""A server's refusal (any status but 2xx) as the httpx.HTTPStatusError that says why.
+
+The message carries the server's own words, bounded and without the key; the attached response
+keeps the few headers that a policy or a person needs (Retry-After, the request id).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import httpx
+
+from unified_flow.servers.transport import hinted
+
+_READ_BYTES = 64 * 1024
+_READ_S = 2.0
+_SHOWN = 300
+_KEPT_HEADERS = ("retry-after", "content-type", "x-request-id")
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|hf|xai|key)[-_][\w*.-]{6,}|(?<=[Bb]earer )[\w*.~+/=-]{6,}")
+_WORD = re.compile(r"[^\s\"'<>,;:()\[\]{}]{6,}")
+
+_HINTS = {
+    400: "The server rejected the request: its words say why, and its own log more.",
+    401: "Check the key: is the right environment variable or file configured?",
+    403: "The key is not allowed to use this model.",
+    404: "Check the base URL (it mostly ends in /v1) and the model's name: unified-flow doctor.",
+    429: "The server limits the rate or the quota is used up: wait, or raise the limit.",
+}
+LARGER_CONTEXT = (
+    "Start the server with a larger context (llama.cpp: -c, vLLM: --max-model-len, Ollama:"
+    " OLLAMA_CONTEXT_LENGTH), or take a model that has one."
+)
+_NO_MODEL = "The server has no model of this name: unified-flow doctor lists those it has."
+_LOADING = "The server is still loading its model: wait until it has, then let the turn go on."
+
+# Of llama.cpp, vLLM and OpenAI, Mistral, Anthropic, Gemini, in this order.
+_TOO_LONG = re.compile(
+    r"exceeds? the available context|maximum context length|too large for model|prompt is too long"
+    r"|exceeds the maximum number of tokens|context length|context window",
+    re.IGNORECASE,
+)
+_MODEL_MISSING = re.compile(
+    r"model\b.{0,80}(?:not found|not exist|no such|unknown)|(?:invalid|unknown|no such) model",
+    re.IGNORECASE,
+)
+
+
+async def status_error(
+    response: httpx.Response, endpoint: str, secret: str | None, larger_context: str
+) -> httpx.HTTPStatusError:
+    said = _redacted(_said(await _beginning(response)), secret)[:_SHOWN]
+    reason = f"{response.status_code} {response.reason_phrase}".strip()
+    message = f"{reason} from the model server {endpoint}" + (f": {said}" if said else "")
+    if response.is_redirect:
+        message += " (redirects are not followed: they would carry the key elsewhere)"
+    kept = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+    bounded = httpx.Response(
+        response.status_code, headers=kept, text=said, request=response.request
+    )
+    error = httpx.HTTPStatusError(message, request=response.request, response=bounded)
+    return hinted(error, status_hint(response.status_code, said, larger_context))
+
+
+async def _beginning(response: httpx.Response) -> bytes:
+    """What comes of the body in a moment: the status is known, only its reason is wanted."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_READ_S):
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) >= _READ_BYTES:
+                    break
+    except (TimeoutError, httpx.TransportError):
+        pass  # half a reason, or none, is no reason to hide the status
+    return bytes(body[:_READ_BYTES])
+
+
+def status_hint(status: int, said: str = "", larger_context: str = LARGER_CONTEXT) -> str | None:
+    """What to do about it; `larger_context` says how this server gets one."""
+    if is_too_long(status, said):
+        return f"{larger_context} Fewer or shorter documents make the prompt shorter."
+    if status == 503 and "loading" in said.lower():
+        return _LOADING
+    if status in (400, 404) and _MODEL_MISSING.search(said):
+        return _NO_MODEL
+    if status >= 500:
+        return "The model server failed: its own log says why."
+    return _HINTS.get(status)
+
+
+def is_too_long(status: int, said: str) -> bool:
+    """True if the prompt, with room for the answer, does not fit what the model can hold."""
+    return status in (400, 413, 422, 500) and _TOO_LONG.search(said) is not None
+
+
+def without_key(request: httpx.Request) -> None:
+    request.headers.pop("Authorization", None)
+
+
+def _said(body: bytes) -> str:
+    """The message of an OpenAI-style error, or the beginning of the text."""
+    text = body.decode("utf-8", "replace")
+    try:
+        said: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        said = text
+    for key in ("error", "message", "detail"):
+        if isinstance(said, dict) and said.get(key):
+            said = said[key]
+    shown = said if isinstance(said, str) else json.dumps(said)
+    printable = "".join(c if c.isprintable() else " " for c in shown)
+    return " ".join(printable.split())
+
+
+def _redacted(text: str, secret: str | None) -> str:
+    text = _KEY_LIKE.sub("[redacted]", text)
+    if not secret:
+        return text
+    text = text.replace(secret, "[redacted]")
+    # Servers like to echo the beginning or the end of a key that they refuse.
+    return _WORD.sub(lambda m: "[redacted]" if m[0].strip("*.…") in secret else m[0], text)

@@ -1,5 +1,0 @@
-"""What was said before: kept by phase 7, read by phases 0 and 2, listed for people."""
-
-from unified_flow.sessions.store import SessionStore
-
-__all__ = ["SessionStore"]

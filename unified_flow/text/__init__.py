@@ -1,8 +1,0 @@
-"""Language-aware text analysis: words, stemmed terms, sentences and the language itself."""
-
-from unified_flow.text.languages import language_of
-from unified_flow.text.sentences import sentences
-from unified_flow.text.terms import query_terms, terms, terms_of_word
-from unified_flow.text.words import words
-
-__all__ = ["language_of", "query_terms", "sentences", "terms", "terms_of_word", "words"]

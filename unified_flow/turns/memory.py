@@ -1,0 +1,221 @@
+"""What is remembered of a user: `memory/<user>.jsonl`, a `Record` a line.
+
+Writers replace the whole file under its lock, so that who is killed in the middle leaves the old
+file or the new one, and readers need no lock.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Self
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict
+
+from interventions.home import (
+    PRIVATE_FILE_MODE,
+    make_private_folder,
+    replace_private,
+    state_folder,
+)
+from interventions.secrets.forms import scrub
+from interventions.secrets.said import says_a_secret
+from unified_flow.errors import InputError, RetrievalError
+from unified_flow.lib.text import terms
+from unified_flow.turns.results import Memory
+
+MAX_TEXT = 2_000
+MAX_RECORDS = 5_000
+LOCK_TIMEOUT_S = 10.0
+PLAIN = re.compile(r"[a-z0-9_-]{1,63}")
+
+
+class Record(BaseModel):
+    """`turn_id` is the turn that made it or changed it last; None: a person, by hand."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    text: str
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    turn_id: int | None = None
+
+
+class MemoryStore:
+    """Every method raises RetrievalError if the file cannot be read or written."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @classmethod
+    def of(cls, home: Path) -> Self:
+        return cls(state_folder(home) / "memory")
+
+    def path(self, user_id: str) -> Path:
+        """The user's file. Any id makes a safe name: a digest stands for what is not plain.
+
+        No two ids share one, on disks that tell no capitals apart either: a plain name is shorter
+        than a digest.
+        """
+        if PLAIN.fullmatch(user_id):
+            return self.root / f"{user_id}.jsonl"
+        digest = sha256(user_id.encode(errors="surrogatepass")).hexdigest()
+        return self.root / f"{digest}.jsonl"
+
+    def all(self, user_id: str) -> list[Record]:
+        """Oldest first."""
+        return _read(self.path(user_id))
+
+    def counted(self) -> tuple[int, int]:
+        """How many users something is remembered of, and how much of them all."""
+        found = [len(_read(path)) for path in self.root.glob("*.jsonl")]
+        return sum(map(bool, found)), sum(found)
+
+    def search(self, user_id: str, text: str, *, limit: int) -> list[Memory]:
+        """Memories that share terms with `text`, best first; score is the share of its terms."""
+        wanted = set(terms(text))
+        scored = []
+        for record in self.all(user_id) if wanted else []:
+            score = len(wanted & set(terms(record.text))) / len(wanted)
+            if score > 0:
+                scored.append(Memory(id=record.id, text=record.text, score=score))
+        return sorted(scored, key=lambda memory: -memory.score)[:limit]
+
+    def newest(self, user_id: str, *, limit: int) -> list[Memory]:
+        """The last that were made, newest first."""
+        known = [Memory(id=record.id, text=record.text, score=1.0) for record in self.all(user_id)]
+        return known[::-1][:limit]
+
+    def create(self, user_id: str, text: str, *, turn_id: int | None = None) -> Record:
+        """What is remembered already, word by word, is not remembered twice.
+
+        Raises InputError for what may not be remembered.
+        """
+        text = checked(text)
+        made: Record | None = None
+
+        def added(records: list[Record]) -> list[Record]:
+            nonlocal made
+            made = next((record for record in records if record.text == text), None)
+            if made is not None:
+                return records
+            if len(records) >= MAX_RECORDS:
+                raise InputError(
+                    f"{user_id!r} has {len(records)} memories, and there is room for no more",
+                    field="text",
+                    hint="unified-flow memory list, then memory delete ID",
+                )
+            made = Record(
+                id=_free_id(records), text=text, created_at=datetime.now(UTC), turn_id=turn_id
+            )
+            return [*records, made]
+
+        self._change(user_id, added)
+        assert made is not None
+        return made
+
+    def update(
+        self, user_id: str, memory_id: str, text: str, *, turn_id: int | None = None
+    ) -> Record | None:
+        """None if there is no such memory. Raises InputError as `create` does."""
+        text = checked(text)
+        changed: Record | None = None
+
+        def replaced(records: list[Record]) -> list[Record]:
+            nonlocal changed
+            news = {"text": text, "updated_at": datetime.now(UTC), "turn_id": turn_id}
+            found = []
+            for record in records:
+                if record.id == memory_id:
+                    changed = record = record.model_copy(update=news)
+                found.append(record)
+            return found
+
+        self._change(user_id, replaced)
+        return changed
+
+    def delete(self, user_id: str, ids: Sequence[str]) -> list[Record]:
+        """Those that were there and are gone."""
+        gone: list[Record] = []
+
+        def kept(records: list[Record]) -> list[Record]:
+            gone[:] = [record for record in records if record.id in ids]
+            return [record for record in records if record.id not in ids]
+
+        self._change(user_id, kept)
+        return gone
+
+    def forget(self, user_id: str, turn_id: int) -> list[Record]:
+        """What the turn has made, and what it has changed: how that read before is not known."""
+        written = [record.id for record in self.all(user_id) if record.turn_id == turn_id]
+        return self.delete(user_id, written) if written else []
+
+    def _change(self, user_id: str, change: Callable[[list[Record]], list[Record]]) -> None:
+        path = self.path(user_id)
+        lock = FileLock(path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)
+        try:
+            make_private_folder(self.root)
+            with lock.acquire(timeout=LOCK_TIMEOUT_S, poll_interval=0.01):
+                before = self.all(user_id)
+                after = change(before)
+                if after != before:
+                    replace_private(
+                        path, "".join(f"{record.model_dump_json()}\n" for record in after)
+                    )
+        except Timeout as exc:
+            raise RetrievalError(
+                f"{lock.lock_file} was held by somebody else for over {LOCK_TIMEOUT_S:g} s"
+            ) from exc
+        except OSError as exc:
+            raise RetrievalError(f"{path} cannot be written: {exc.strerror or exc}") from exc
+
+
+def _read(path: Path) -> list[Record]:
+    try:
+        # Not splitlines: a text may hold other ends of lines, which JSON leaves as they are.
+        lines = path.read_bytes().split(b"\n")
+        return [Record.model_validate_json(line) for line in lines if line.strip()]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as exc:
+        raise RetrievalError(
+            f"the memories in {path} cannot be read: {str(exc).splitlines()[0]}",
+            hint="mend or remove that file",
+        ) from exc
+
+
+def checked(text: str) -> str:
+    """Raises InputError: a memory is given to models in later turns, so no secret may be one."""
+    text = text.strip()
+    if not text:
+        raise InputError("there is nothing to remember", field="text")
+    if len(text) > MAX_TEXT:
+        raise InputError(
+            f"a memory of {len(text)} characters is too long: {MAX_TEXT} at most", field="text"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise InputError(
+            f"what is to be remembered is no text at character {exc.start}", field="text"
+        ) from exc
+    if scrub(text) != text or says_a_secret(text):
+        raise InputError(
+            "what is to be remembered seems to hold a secret, and is not kept",
+            field="text",
+            hint="leave the password, key or token out of it",
+        )
+    return text
+
+
+def _free_id(records: Sequence[Record]) -> str:
+    taken = {record.id for record in records}
+    while (new := f"m{secrets.token_hex(3)}") in taken:
+        pass
+    return new

@@ -1,0 +1,100 @@
+"""The sessions as a person sees them: which there are, what was said, and forgetting one."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from unified_flow.turns.results import Citation
+from unified_flow.turns.sessions.database import Database, file_of
+
+
+@dataclass(frozen=True)
+class SessionSummary:
+    """Times are ISO 8601 in UTC; `opening` is the first question that was answered."""
+
+    session_id: str
+    turns: int
+    first_at: str
+    last_at: str
+    opening: str
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One answered turn of a session."""
+
+    turn_id: int
+    at: str
+    question: str
+    response: str
+    citations: list[Citation]
+    abstained: bool
+
+
+class SessionBook:
+    """Only answered turns are in it; the others are in their journals (`archive.py`)."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path)
+
+    @classmethod
+    def of(cls, home: Path) -> Self:
+        return cls(file_of(home))
+
+    def close(self) -> None:
+        self._database.close()
+
+    def sessions(self, limit: int) -> list[SessionSummary]:
+        """The latest sessions, newest first. Raises RetrievalError, as everything here."""
+        rows = self._database.read(
+            "SELECT g.session_id, g.turns, g.first_at, g.last_at, opening.question FROM ("
+            " SELECT session_id, count(*) AS turns, min(started_at) AS first_at,"
+            " max(started_at) AS last_at, min(turn_id) AS first, max(turn_id) AS last"
+            " FROM turns GROUP BY session_id) AS g"
+            " JOIN turns AS opening ON opening.turn_id = g.first ORDER BY g.last DESC LIMIT ?",
+            (limit,),
+        )
+        return [SessionSummary(*row) for row in rows]
+
+    def exchanges(self, session_id: str) -> list[Exchange]:
+        """What was said, oldest first; [] for a session that nobody knows."""
+        rows = self._database.read(
+            "SELECT turn_id, started_at, question, response, citations, abstained"
+            " FROM turns WHERE session_id = ? ORDER BY turn_id",
+            (session_id,),
+        )
+        return [
+            Exchange(
+                turn_id=turn_id,
+                at=at,
+                question=question,
+                response=response,
+                citations=[Citation.model_validate(each) for each in json.loads(citations)],
+                abstained=bool(abstained),
+            )
+            for turn_id, at, question, response, citations, abstained in rows
+        ]
+
+    def forget(self, session_id: str) -> int:
+        """Remove all that was said in it; how many turns that were."""
+        if not self._database.path.exists():
+            return 0
+        with self._database.open() as connection:
+            # Without these, what was said would stay in free pages and in the log of writes.
+            connection.execute("PRAGMA secure_delete = ON")
+            gone = self._forget(connection, session_id)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return gone
+
+    def _forget(self, connection: sqlite3.Connection, session_id: str) -> int:
+        with connection:
+            connection.execute("DELETE FROM turn_terms WHERE session_id = ?", (session_id,))
+            connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,))
+            connection.execute("INSERT INTO turn_terms (turn_terms) VALUES ('optimize')")
+            return connection.execute(
+                "DELETE FROM turns WHERE session_id = ?", (session_id,)
+            ).rowcount

@@ -1,0 +1,49 @@
+"""A message that is delivered again, as the webhook of a chat does that saw no answer in time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
+
+from unified_flow.errors import RetrievalError
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.sessions.store import SessionStore
+from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn_folders import TurnFolders
+
+
+def answered_before(
+    sessions: SessionStore,
+    folders: TurnFolders,
+    *,
+    session_id: str,
+    request_id: str,
+    user_id: str,
+    question: str,
+) -> Turn | None:
+    """The turn that has answered it: the same session, request, user and text. None also if its
+    journal is gone or damaged: it is answered anew then, and kept once all the same."""
+    turn_id = sessions.answered(session_id, request_id, user_id, question)
+    if turn_id is None:
+        return None
+    try:
+        turn = TurnArchive(folders).load(turn_id)
+    except RetrievalError:
+        return None
+    return turn if turn is not None and turn.status == "answered" else None
+
+
+class Deliveries:
+    """Those of one message that come while it is being answered, to one process: each waits for the
+    one before, and then finds its answer."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def one_by_one(self, *message: str) -> AsyncIterator[None]:
+        lock = self._locks.setdefault(message, asyncio.Lock())
+        async with lock:
+            yield

@@ -1,0 +1,157 @@
+"""What phase 7 keeps and phases 0 and 2 read: finished turns, their messages, and an index.
+
+One SQLite file, one transaction a turn. A message has an id, by which it is added once and removed:
+the same for the same turn saved again, and for the same message delivered again (one request id).
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from unified_flow.errors import RetrievalError
+from unified_flow.lib.text import terms
+from unified_flow.turns.events import stamp
+from unified_flow.turns.results import PriorTurn, Saved
+from unified_flow.turns.sessions.database import Database, file_of
+from unified_flow.turns.sessions.messages import assistant_message, message_id, user_message
+from unified_flow.turns.turn import Turn
+from unified_flow.turns.wire.message import Message
+
+
+class SessionStore:
+    """The turns and messages in the database at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path)
+
+    @classmethod
+    def of(cls, home: Path) -> Self:
+        return cls(file_of(home))
+
+    @property
+    def path(self) -> Path:
+        return self._database.path
+
+    def close(self) -> None:
+        self._database.close()
+
+    def last_turn_id(self) -> int:
+        """The greatest turn that was saved; 0 if none was, or if the store cannot tell."""
+        with suppress(RetrievalError):
+            rows = self._database.read("SELECT max(turn_id) FROM turns", ())
+            return rows[0][0] or 0 if rows else 0
+        return 0
+
+    def answered(self, session_id: str, request_id: str, user_id: str, question: str) -> int | None:
+        """The turn that has answered this very message; None if none has, or if the store cannot
+        tell."""
+        message = message_id(session_id, request_id, user_id, question, "user")
+        query = "SELECT turn_id FROM messages WHERE id = ?"
+        with suppress(RetrievalError):
+            return next((turn for (turn,) in self._database.read(query, (str(message),))), None)
+        return None
+
+    def save(self, turn: Turn) -> Saved:
+        """Keep an answered turn, if it is to be kept. Of a message that was delivered twice at once
+        the turn that is saved first is kept. Raises RetrievalError if the store cannot take it."""
+        if not turn.persist:
+            return Saved()
+        draft = turn.sections.synthesis
+        analysis = turn.sections.query_analyzer
+        assert draft is not None
+        assert analysis is not None
+        assert turn.started_at is not None
+        at = stamp(turn.started_at)
+        messages = (user_message(turn), assistant_message(turn))
+        spoken = [_row(message, turn) for message in messages]
+        citations = json.dumps([c.model_dump(mode="json") for c in draft.citations])
+        row = (
+            *(turn.turn_id, turn.session_id, turn.request_id, turn.user_id, turn.question),
+            *(analysis.resolved_query, draft.response, citations, draft.abstained, at),
+        )
+        index = " ".join(terms(f"{analysis.resolved_query} {draft.response}"))
+        saved = Saved(message_ids=[str(message.id) for message in messages], store=self.path.name)
+        with self._database.open() as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            others = "SELECT 1 FROM messages WHERE id = ? AND turn_id != ?"
+            if connection.execute(others, (str(messages[0].id), turn.turn_id)).fetchone():
+                return saved
+            connection.execute("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+            # A resumed turn may have been asked in other words before.
+            connection.execute(
+                "DELETE FROM messages WHERE session_id = ? AND turn_id = ?",
+                (turn.session_id, turn.turn_id),
+            )
+            connection.executemany("INSERT INTO messages VALUES (?,?,?,?,?,?,?)", spoken)
+            connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn.turn_id,))
+            connection.execute(
+                "INSERT INTO turn_terms (rowid, terms, session_id) VALUES (?,?,?)",
+                (turn.turn_id, index, turn.session_id),
+            )
+        return saved
+
+    def take_back(self, turn: Turn) -> int:
+        """`remove` what this turn has left here, and nothing that another one has."""
+        query = "SELECT id FROM messages WHERE session_id = ? AND turn_id = ?"
+        rows = self._database.read(query, (turn.session_id, turn.turn_id))
+        return self.remove(uuid.UUID(message) for (message,) in rows)
+
+    def remove(self, ids: Iterable[uuid.UUID]) -> int:
+        """Take messages back, and all that their turns had left here; how many messages that were.
+        What was never kept is no error. Raises RetrievalError."""
+        if not self.path.exists():
+            return 0
+        removed = 0
+        with self._database.open() as connection, connection:
+            for message in map(str, ids):
+                for (turn_id,) in connection.execute(
+                    "SELECT turn_id FROM messages WHERE id = ?", (message,)
+                ).fetchall():
+                    connection.execute("DELETE FROM turns WHERE turn_id = ?", (turn_id,))
+                    connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn_id,))
+                gone = connection.execute("DELETE FROM messages WHERE id = ?", (message,))
+                removed += gone.rowcount
+        return removed
+
+    def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]:
+        """The session's last turns before turn `before`, oldest first."""
+        query = (
+            "SELECT turn_id, question, response FROM turns"
+            " WHERE session_id = ? AND turn_id < ? ORDER BY turn_id DESC LIMIT ?"
+        )
+        rows = self._database.read(query, (session_id, before, limit))
+        return [PriorTurn(turn_id=t, question=q, answer=a) for t, q, a in reversed(rows)]
+
+    def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
+        """Turns of the session that bear on `text`, best first; scores by BM25, mapped to 0..1."""
+        wanted = " OR ".join(f'"{term}"' for term in dict.fromkeys(terms(text)))
+        if not wanted:
+            return []
+        query = (
+            "SELECT t.turn_id, t.question, t.response, bm25(turn_terms) FROM turn_terms"
+            " JOIN turns t ON t.turn_id = turn_terms.rowid"
+            " WHERE turn_terms MATCH ? AND turn_terms.session_id = ? AND t.turn_id < ?"
+            " ORDER BY bm25(turn_terms) LIMIT ?"
+        )
+        rows = self._database.read(query, (f"terms : ({wanted})", session_id, before, limit))
+        return [
+            PriorTurn(turn_id=t, question=q, answer=a, score=_unit(-rank)) for t, q, a, rank in rows
+        ]
+
+
+def _row(message: Message, turn: Turn) -> tuple[object, ...]:
+    cited = json.dumps(message.sources) if message.sources else None
+    return (
+        *(str(message.id), turn.session_id, turn.turn_id, message.role, message.content),
+        *(cited, stamp(message.timestamp)),
+    )
+
+
+def _unit(weight: float) -> float:
+    """A BM25 weight (0 and up, greater is better) as 0..1, monotone."""
+    return max(0.0, weight) / (1.0 + max(0.0, weight))
