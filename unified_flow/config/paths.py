@@ -79,12 +79,14 @@ Program = Annotated[str, _Holds(_program)]
 """A program by its name, or by its path if it has a slash."""
 
 
-def located(value: Any, kind: Any, home: Path) -> Any:
+def with_absolute_paths(value: Any, kind: Any, home: Path) -> Any:
     """A value as it stands in the file of `home`, of a setting of the type `kind`. What does not
     fit the type comes back as it is, for pydantic to refuse."""
     if isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(value, dict):
         return value | {
-            name: located(value[name], Annotated[field.annotation, *field.metadata, None], home)
+            name: with_absolute_paths(
+                value[name], Annotated[field.annotation, *field.metadata, None], home
+            )
             for name, field in kind.model_fields.items()
             if name in value
         }
@@ -96,12 +98,12 @@ def located(value: Any, kind: Any, home: Path) -> Any:
         for mark in arguments[1:]:
             if isinstance(mark, _Holds) and isinstance(value, str):
                 return mark.resolve(home, value)
-        return located(value, arguments[0], home)
+        return with_absolute_paths(value, arguments[0], home)
     if origin is list and isinstance(value, list):
-        return [located(item, arguments[0], home) for item in value]
+        return [with_absolute_paths(item, arguments[0], home) for item in value]
     if origin is dict and isinstance(value, dict):
-        return {key: located(item, arguments[1], home) for key, item in value.items()}
+        return {key: with_absolute_paths(item, arguments[1], home) for key, item in value.items()}
     if origin in (Union, UnionType):
-        found = (located(value, each, home) for each in arguments)
+        found = (with_absolute_paths(value, each, home) for each in arguments)
         return next((each for each in found if each != value), value)
     return value

@@ -25,7 +25,7 @@ from pydantic_settings import (
 from interventions.home import HOME_VARIABLE
 from unified_flow.config.document_roots import DEFAULT_COLLECTION, DocumentRoot
 from unified_flow.config.file import FILE, NOT_OURS, read_file
-from unified_flow.config.paths import LOCAL_PREFIX, ModelName, located
+from unified_flow.config.paths import LOCAL_PREFIX, ModelName, with_absolute_paths
 from unified_flow.config.tables import (
     GracefulSettings,
     GuardrailSettings,
@@ -197,7 +197,7 @@ def load(home: Path, **flags: Any) -> Settings:
     _refuse_unknown_variables()
     given = {key: value for key, value in flags.items() if value is not None}
     try:
-        return Settings(**{"_file": located(file, Settings, home), **given})
+        return Settings(**{"_file": with_absolute_paths(file, Settings, home), **given})
     except ValidationError as exc:
         raise _explain(exc, where, given) from exc
     except SettingsError as exc:

@@ -1,0 +1,6 @@
+"""Tools of this home."""
+
+
+def write_note(text: str) -> str:
+    """Write a note."""
+    return f"noted: {text}"
