@@ -1,6 +1,6 @@
 """Language-aware text analysis: words, stemmed terms, sentences and the language itself."""
 
-from unified_flow.lib.text.languages import language_of
+from unified_flow.lib.text.language import language_of
 from unified_flow.lib.text.sentences import sentences
 from unified_flow.lib.text.terms import query_terms, terms, terms_of_word
 from unified_flow.lib.text.words import words

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+
+from unified_flow.lib.text.lexicon import any_language
 
 # A line that starts something of its own: heading, list item, table row, quotation,
 # directive, field or fence.
@@ -22,19 +25,12 @@ _END = re.compile(
 )
 _OPENING = re.compile(r"[\s\"'“‘«(\[*_`]*")
 _LAST_WORD = re.compile(r"[^\s(\[“\"]*\Z")
-# Full stops inside a sentence: titles, references, and the usual ones of the Nordic
-# countries, France and Germany. "etc." is absent: what follows it tells.
-_ABBREVIATIONS = frozenset(
-    """
-    mr mrs ms dr prof st sr jr rev gen col capt lt sgt gov sen rep hon pres
-    vs e.g i.e cf al viz approx ca c no nos vol fig figs eq eqs ch sec pp ed eds
-    t.ex bl.a d.v.s dvs s.k m.fl resp kl nr f.d p.g.a
-    m mm mme mlle p.ex z.b d.h u.a bzw jan feb mar apr jun jul aug sept oct nov dec
-    u.s u.k u.n inc ltd co corp dept est
-    """.split()  # noqa: SIM905
-)
-# These end a sentence as often as not: only a lower-case word or a digit after them tells.
-_EITHER = frozenset("u.s u.k u.n inc ltd co corp dept est al jr sr no".split())  # noqa: SIM905
+_OF_GERMAN = frozenset({"z.b", "d.h", "u.a", "bzw"})  # which has no file of its own
+
+
+@cache
+def _abbreviations() -> frozenset[str]:
+    return any_language().abbreviations | _OF_GERMAN
 
 
 def _ends(text: str, start: int, stop: int, end: int) -> bool:
@@ -50,9 +46,9 @@ def _ends(text: str, start: int, stop: int, end: int) -> bool:
         return True
     word = _LAST_WORD.search(text, max(start, stop - 40), stop)
     last = word.group().casefold() if word else ""
-    if last in _EITHER:
+    if last in any_language().closing_abbreviations:
         return not following.isdigit()
-    if last in _ABBREVIATIONS:
+    if last in _abbreviations():
         return False
     # An initial: "J. K. Rowling". A single letter that ends a sentence is rarer.
     return not (len(last) == 1 and last.isalpha() and text[stop - 1].isupper())

@@ -14,7 +14,7 @@ from typing import Any
 
 import snowballstemmer
 
-from unified_flow.lib.text.languages import STEMMERS, language_of, stop_words
+from unified_flow.lib.text.language import STEMMERS, language_of, stop_words
 from unified_flow.lib.text.words import UNSPACED, words
 
 _LONGEST = 64  # characters; a longer "word" is encoded data

@@ -6,8 +6,8 @@ import re
 from typing import Literal
 
 from unified_flow.lib.text import language_of, terms
+from unified_flow.lib.text.lexicon import lexicon_of
 from unified_flow.models.embedded.intents import file_intent, talk_of
-from unified_flow.models.embedded.lexicon import lexicon_of
 from unified_flow.models.embedded.references import Resolution, resolve
 from unified_flow.turns.results import PriorTurn, QueryAnalysis, ReferenceResolution
 from unified_flow.turns.sections import Sections
@@ -42,7 +42,7 @@ def analyze(query: str, sections: Sections) -> QueryAnalysis:
 def _recall(query: str, history: tuple[PriorTurn, ...]) -> QueryAnalysis:
     """Later phases see the gathered turns only, so what was asked is resolved here."""
     lexicon = lexicon_of(language_of(query))
-    first = lexicon.first_recalled is not None and lexicon.first_recalled.search(query) is not None
+    first = lexicon.first_recalled.search(query)
     asked = [turn.question for turn in (history[:1] if first else history)]
     return QueryAnalysis(
         resolved_query=query,

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 
+from unified_flow.lib.text.lexicon import any_language, lexicons
 from unified_flow.tools.builtin.calculate import MAX_CHARS, NAMES
 
-_ASKED = r"what(?:['’]s|\s+is|\s+are)|how\s+much\s+(?:is|are)|vad\s+(?:är|blir)|hur\s+mycket\s+är|combien\s+(?:font|fait)|que\s+(?:font|fait)"  # noqa: E501, RUF001
-_TOLD = r"calculate|compute|work\s+out|räkna\s+ut|beräkna|calcule[rz]?"
-_PREFIX = rf"^\W{{0,3}}(?:(?:please\s+)?(?:(?P<asked>{_ASKED})|(?P<told>{_TOLD}))[\s:]+)?"
 _NUMBER = r"\d+(?:[.,\u00a0\u202f]\d+)*"
-_PERCENT = re.compile(
-    rf"{_PREFIX}(?P<share>{_NUMBER})\s*(?:%|per\s?cent|procent|pour\s?cent)\s+(?:of|av|de)\s+(?P<whole>{_NUMBER})\s*[=?.!]*\s*$",
-    re.IGNORECASE,
-)
-_EXPRESSION = re.compile(rf"{_PREFIX}(?P<expression>[-(\d.][^?=]*?)\s*[=?.!]*\s*$", re.IGNORECASE)
 _FUNCTION = r"(?:sqrt|round|abs|log10|log2|log|exp|sin|cos|tan|factorial|floor|ceil|min|max)\("
-_CALL = re.compile(rf"{_PREFIX}(?P<expression>{_FUNCTION}[^?=]*?)\s*[=?.!]*\s*$", re.IGNORECASE)
-_WORDS = (
-    (re.compile(r"\b(?:to\s+the\s+power\s+of|upphöjt\s+till)\b", re.IGNORECASE), "**"),
-    (re.compile(r"\b(?:divided\s+by|delat\s+med|divisé\s+par)\b", re.IGNORECASE), "/"),
-    (re.compile(r"\b(?:times|multiplied\s+by|gånger|fois)\b", re.IGNORECASE), "*"),
-    (re.compile(r"\b(?:plus)\b", re.IGNORECASE), "+"),
-    (re.compile(r"\b(?:minus|moins)\b", re.IGNORECASE), "-"),
-)
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "\u00a0": " "})  # noqa: RUF001
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _DECIMAL = re.compile(r"(?<=\d),(?=\d)")
@@ -32,15 +18,48 @@ _DECIMAL = re.compile(r"(?<=\d),(?=\d)")
 _SPAN = re.compile(r"[\d.]+(?:[-/][\d.]+)+")
 
 
+@cache
+def _percentage() -> re.Pattern[str]:
+    every = any_language()
+    return re.compile(
+        rf"{_opening()}(?P<share>{_NUMBER})\s*(?:%|{every.percent})\s+{every.of}\s+(?P<whole>{_NUMBER})\s*[=?.!]*\s*$",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _calculation() -> re.Pattern[str]:
+    return re.compile(
+        rf"{_opening()}(?P<expression>(?:[-(\d.]|{_FUNCTION})[^?=]*?)\s*[=?.!]*\s*$", re.IGNORECASE
+    )
+
+
+@cache
+def _signs() -> list[tuple[re.Pattern[str], str]]:
+    return [
+        (re.compile(rf"\b(?:{words})\b", re.IGNORECASE), sign)
+        for lexicon in lexicons()
+        for sign, words in lexicon.signs.items()
+    ]
+
+
+def _opening() -> str:
+    every = any_language()
+    return (
+        rf"^\W{{0,3}}(?:(?:{every.please}\s+)?"
+        rf"(?:{every.result_of}|(?P<told>{every.calculate}))[\s:]+)?"
+    )
+
+
 def arithmetic(query: str) -> str | None:
     """The expression, as the tool `calculate` reads it; None for a question in words."""
-    if (percent := _PERCENT.match(query)) is not None:
+    if (percent := _percentage().match(query)) is not None:
         return f"{_plain(percent['whole'])} * {_plain(percent['share'])} / 100"
-    match = _EXPRESSION.match(query) or _CALL.match(query)
+    match = _calculation().match(query)
     if match is None:
         return None
     expression = match["expression"]
-    for word, sign in _WORDS:
+    for word, sign in _signs():
         expression = word.sub(sign, expression)
     expression = _plain(expression.translate(_SIGNS).replace("^", "**")).strip()
     if _SPAN.fullmatch(expression) and match["told"] is None:

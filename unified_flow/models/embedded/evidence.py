@@ -26,7 +26,7 @@ def signs(question: Question, best: Candidate) -> dict[str, float]:
     neighbours = read.sentences[max(0, number - 1) : number + 2]
     near = read.heading.union(*(s.known for s in neighbours))
     whole = read.heading.union(*(s.known for s in read.sentences))
-    looked_for = question.lexicon.evidence.get(question.kind) if question.kind in _SHOWN else None
+    looked_for = question.lexicon.answers.get(question.kind) if question.kind in _SHOWN else None
     names = question.names & frozenset(question.terms)
     return {
         "passage": read.passage.score,

@@ -7,9 +7,9 @@ from typing import Any
 
 from unified_flow.config.tool_names import MEMORY_QUERY
 from unified_flow.lib.text import language_of
+from unified_flow.lib.text.lexicon import Phrases, phrases_of
 from unified_flow.models.embedded.intents import talk_language, talk_of
 from unified_flow.models.embedded.passages import SEARCHES, passages_of
-from unified_flow.models.embedded.phrases import Phrases, phrases_of
 from unified_flow.models.embedded.plan import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, Found, quotes_for, shown
 from unified_flow.models.embedded.requests import (

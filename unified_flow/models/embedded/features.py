@@ -143,10 +143,9 @@ def features(scene: Scene, around: Surroundings, sentence: Sentence) -> dict[str
 def _kind_features(question: Question, sentence: Sentence, language: str) -> dict[str, float]:
     """Whether the sentence holds what the kind of question asks for."""
     lexicon, kind, text = question.lexicon, question.kind, sentence.text
-    looked_for = lexicon.evidence.get(kind)
+    looked_for = lexicon.answers.get(kind)
     shown = looked_for is not None and looked_for.search(text) is not None
-    naming = lexicon.naming_sentence
-    named = question.asks_for_name and naming is not None and naming.search(text) is not None
+    named = question.asks_for_name and lexicon.naming_sentence.search(text) is not None
     someone = kind == "person" and any(
         not name <= set(question.terms) for name in _names(text, language)
     )
@@ -165,7 +164,7 @@ def _kind_features(question: Question, sentence: Sentence, language: str) -> dic
 
 def _defines(question: Question, sentence: Sentence, language: str) -> bool:
     """ "A node is …", "Node: …", or "Quality of Service (QoS)": of this and nothing wider."""
-    saying = question.lexicon.evidence.get("definition")
+    saying = question.lexicon.answers.get("definition")
     for looked_for in (saying, _ENTRY):
         match = looked_for.search(sentence.text) if looked_for else None
         if match and question.core == set(matching_terms(sentence.text[: match.start()], language)):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
+from unified_flow.lib.text.lexicon import any_language, lexicon_of
 from unified_flow.lib.text.terms import normalised, terms_of_word
 from unified_flow.lib.text.words import words
-from unified_flow.models.embedded.lexicon import lexicon_of
 
 _SHORTEST = 4  # letters of a stem that may be akin to another
-_ENDINGS = ("st", "nd", "rd", "th", "s")
 
 
 def matching_terms(text: str, language: str) -> list[str]:
@@ -20,11 +19,23 @@ def matching_terms(text: str, language: str) -> list[str]:
         plain = word.lower()
         if plain in numerals:
             found.append(numerals[plain])
-        elif plain[0].isdigit() and plain.endswith(_ENDINGS) and plain.rstrip("stndrh").isdigit():
-            found.append(plain.rstrip("stndrh"))
+        elif plain[0].isdigit() and (number := _ordinal(plain)):
+            found.append(number)
         else:
             found += terms_of_word(word, language)
     return found
+
+
+@cache
+def _ordinal_endings() -> tuple[str, ...]:
+    return tuple(any_language().ordinal_endings)
+
+
+def _ordinal(word: str) -> str | None:
+    """The digits of "3rd", and of "1990s"."""
+    endings = _ordinal_endings()
+    digits = word.rstrip("".join(endings))
+    return digits if word.endswith(endings) and digits.isdigit() else None
 
 
 @lru_cache(maxsize=100_000)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pydantic import ValidationError
 
 from unified_flow.lib.text import sentences, words
-from unified_flow.models.embedded.lexicon import lexicon_of
+from unified_flow.lib.text.lexicon import lexicon_of
 from unified_flow.models.embedded.matching import matching_terms
 from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import ToolResult
@@ -69,7 +69,7 @@ def analysed(text: str, language: str) -> tuple[Sentence, ...]:
                 terms=tuple(terms),
                 known=frozenset(terms),
                 words=tuple(word.casefold() for word in words(said)),
-                continues=bool(found and continuing and continuing.match(sentence)),
+                continues=bool(found and continuing.match(sentence)),
             )
         )
     return tuple(found)

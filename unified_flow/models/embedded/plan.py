@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from unified_flow.config.tool_names import MEMORY_QUERY
 from unified_flow.lib.text import language_of, terms, words
+from unified_flow.lib.text.lexicon import any_language, lexicon_of
 from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.intents import file_intent, talk_of
-from unified_flow.models.embedded.lexicon import lexicon_of, said
 from unified_flow.models.embedded.passages import SEARCH
 from unified_flow.models.embedded.requests import (
     REMEMBER,
@@ -31,13 +32,15 @@ _BEARS = 0.5  # the share of the question's terms that a memory holds
 _BROAD_LIMIT = 24
 _MOST_GOALS = 3
 _MOST_CHARACTERS = 2_000
-_POLITE = re.compile(
-    r"^\W*(?:hi|hello|hey|please|hej|bonjour)?\W*(?:(?:can|could|would)\s+you\s+)?(?:please\s+)?"
-    r"(?:tell\s+me|explain\s+to\s+me|let\s+me\s+know|I\s+(?:want|would\s+like|need)\s+to\s+know"
-    r"|do\s+you\s+know|kan\s+du\s+(?:berätta|säga)|berätta\s+för\s+mig|dis-moi|dites-moi"
-    r"|pouvez-vous\s+me\s+dire)(?:\s+please)?\b[\s,:]*(?=\w+\s+\w+)",
-    re.IGNORECASE,
-)
+
+
+@cache
+def _courtesy() -> re.Pattern[str]:
+    """ "Could you please tell me", at the beginning."""
+    every = any_language()
+    return re.compile(
+        rf"^\W*{every.salutation}?\W*{every.tell_me}\b[\s,:]*(?=\w+\s+\w+)", re.IGNORECASE
+    )
 
 
 def plan(query: str, sections: Sections) -> Plan:
@@ -77,8 +80,7 @@ def questions_in(text: str) -> list[str]:
     """The questions of a compound one, each able to stand alone, else the whole."""
     language = language_of(text)
     lexicon = lexicon_of(language)
-    parts = [part.strip() for part in lexicon.compound.split(text)] if lexicon.compound else [text]
-    parts = [part for part in parts if part]
+    parts = [part for each in lexicon.compound.split(text) if (part := each.strip())]
     if not 1 < len(parts) <= _MOST_GOALS:
         return [text]
     for part in parts:
@@ -91,7 +93,7 @@ def questions_in(text: str) -> list[str]:
 
 def search_query(question: str) -> str:
     """The question without "could you please tell me", which no document says."""
-    asked = said(_POLITE.sub("", question), lexicon_of(language_of(question))).strip()
+    asked = lexicon_of(language_of(question)).unsaid.sub(" ", _courtesy().sub("", question)).strip()
     return (asked or question)[:_MOST_CHARACTERS]
 
 

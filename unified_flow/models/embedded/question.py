@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from unified_flow.lib.text import language_of, words
-from unified_flow.lib.text.languages import stop_words
-from unified_flow.models.embedded.lexicon import Kind, Lexicon, lexicon_of, said
+from unified_flow.lib.text.language import stop_words
+from unified_flow.lib.text.lexicon import AnswerKind, Lexicon, lexicon_of
 from unified_flow.models.embedded.matching import matching_terms
 
 # A name, a number or a term in code: what a question means exactly.
@@ -23,7 +23,7 @@ class Question:
 
     text: str
     language: str
-    kind: Kind
+    kind: AnswerKind
     terms: tuple[str, ...]
     core: frozenset[str]
     focus: frozenset[str]
@@ -44,7 +44,7 @@ def read_question(text: str, language: str | None = None) -> Question:
     lexicon = lexicon_of(asked_in)
     language = language or asked_in
     kind, focus_words = _kind(text, lexicon, asked_in)
-    terms = tuple(dict.fromkeys(matching_terms(said(text, lexicon), language)))
+    terms = tuple(dict.fromkeys(matching_terms(lexicon.unsaid.sub(" ", text), language)))
     focus = {t for word in focus_words for t in matching_terms(word, language)}
     shell = {t for word in lexicon.shell for t in matching_terms(word, language)}
     plain = [word.casefold() for word in words(text)]
@@ -60,11 +60,11 @@ def read_question(text: str, language: str | None = None) -> Question:
         ),
         operators=lexicon.operators & set(plain),
         unit=next((look for asked, look in lexicon.units if asked.search(text)), None),
-        asks_for_name=bool(lexicon.naming_question and lexicon.naming_question.search(text)),
+        asks_for_name=lexicon.naming_question.search(text) is not None,
     )
 
 
-def _kind(text: str, lexicon: Lexicon, language: str) -> tuple[Kind, list[str]]:
+def _kind(text: str, lexicon: Lexicon, language: str) -> tuple[AnswerKind, list[str]]:
     for kind, looked_for in lexicon.kinds:
         if (match := looked_for.search(text)) is not None:
             if match.groupdict().get("head") is None:

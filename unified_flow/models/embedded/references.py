@@ -5,30 +5,47 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from unified_flow.lib.text import language_of, terms
-from unified_flow.lib.text.languages import stop_words
+from unified_flow.lib.text.language import stop_words
+from unified_flow.lib.text.lexicon import Lexicon, any_language, lexicon_of
 from unified_flow.lib.text.words import UNSPACED
-from unified_flow.models.embedded.lexicon import Lexicon, lexicon_of, word_set
 from unified_flow.models.embedded.topics import names_of, topic_of
 from unified_flow.turns.results import PriorTurn
 
 _TOKEN = re.compile(r"\w+")
 _JOINT = re.compile(r"-(?:t-)?\Z")  # "parle-t-il"
 _SOURCE = re.compile(r"\s*\([^()]*:\d+\)\Z")
-_JOINING = re.compile(r".*\b(?:of|for|av|för|de|du|des)\s+|.*\bd['’]", re.IGNORECASE)  # noqa: RUF001
 _LAST_WORD = re.compile(r"\s+\S+\s*\Z")
 _UNSPACED = re.compile(rf"[{UNSPACED}]")
 _ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+(.+?)\s*$", re.MULTILINE)
-_ALTERNATIVES = re.compile(
-    r"([\w'’ -]{2,60}?(?:,\s*[\w'’ -]{2,60}?)*),?\s+(?:or|and|eller|och|ou|et)\s+([\w'’ -]{2,60})"  # noqa: RUF001
-)
-_ASKING = re.compile(r"\b(?:is|are|was|were|do|does|use|är|var|est|sont)\b", re.IGNORECASE)
 _MOST_REFERENCES = 4
 _LONGEST_ITEM = 200  # characters
 _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent stands among them
-_PERSONS = word_set("he him his she her hers han honom hans hon henne hennes 他 她")
+
+
+@cache
+def _linked() -> re.Pattern[str]:
+    """A phrase up to its last noun: "the reliability of" a publisher."""
+    return re.compile(rf".*\b{any_language().linked}", re.IGNORECASE)
+
+
+@cache
+def _choice() -> re.Pattern[str]:
+    item = r"[\w'’ -]{2,60}"  # noqa: RUF001
+    return re.compile(rf"({item}?(?:,\s*{item}?)*),?\s+{any_language().choice}\s+({item})")
+
+
+@cache
+def _copula() -> re.Pattern[str]:
+    return re.compile(rf"\b{any_language().copulas}\b", re.IGNORECASE)
+
+
+@cache
+def _between() -> re.Pattern[str]:
+    return re.compile(rf"\b{any_language().between}\b")
 
 
 @dataclass(frozen=True)
@@ -53,7 +70,7 @@ def resolve(query: str, history: Sequence[PriorTurn]) -> Resolution:
 
 def _asks_on(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resolution | None:
     """ "Why?", "tell me more": the earlier question once more, with this to it."""
-    if lexicon.more is None or not lexicon.more.match(query):
+    if not lexicon.more.match(query):
         return None
     said = query.strip().rstrip("?？!. ")  # noqa: RUF001 -- Chinese question mark
     if not history:
@@ -72,7 +89,7 @@ def _asks_instead(
     query: str, history: Sequence[PriorTurn], lexicon: Lexicon, language: str
 ) -> Resolution | None:
     """ "And what about X?": the earlier question about X."""
-    match = lexicon.instead.match(query) if lexicon.instead and history else None
+    match = lexicon.instead.match(query) if history else None
     if match is None:
         return None
     topic = next(value for value in match.groupdict().values() if value)
@@ -80,7 +97,7 @@ def _asks_instead(
         return None
     earlier = _standing_alone(history)
     replaced = topic_of(earlier, lexicon, language)
-    if replaced and (joined := _JOINING.match(replaced)):
+    if replaced and (joined := _linked().match(replaced)):
         # "the reliability of a publisher": what about a subscription's? And the durability?
         whole, part = replaced[: joined.end()], replaced[joined.end() :]
         of_whole = _opening(topic) == _opening(whole) != _opening(part)
@@ -96,7 +113,7 @@ def _opening(phrase: str) -> str:
 
 def _counts(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resolution | None:
     """ "The second one": an item of what was listed last."""
-    match = lexicon.ordinal_reference.search(query) if lexicon.ordinal_reference else None
+    match = lexicon.ordinal_reference.search(query)
     if match is None:
         return None
     reference = match.group("reference")
@@ -116,13 +133,13 @@ def _listed(text: str) -> list[str]:
 
 def _alternatives(text: str) -> list[str]:
     """A, B and C of "which is better, A, B or C?"."""
-    match = _ALTERNATIVES.search(text.rpartition(":")[2])
+    match = _choice().search(text.rpartition(":")[2])
     if match is None:
         return []
-    listed = re.split(r"\b(?:between|mellan|entre)\b", match.group(1))[-1].split(",")
-    if len(listed) > 1 and _ASKING.search(listed[0]):
+    listed = _between().split(match.group(1))[-1].split(",")
+    if len(listed) > 1 and _copula().search(listed[0]):
         listed = listed[1:]  # "Which is faster, A or B?"
-    first = _ASKING.split(listed[0])[-1]
+    first = _copula().split(listed[0])[-1]
     return [part.strip(" ,") for part in [first, *listed[1:], match.group(2)] if part.strip(" ,")]
 
 
@@ -131,8 +148,7 @@ def _points(
 ) -> Resolution | None:
     """Pronouns and "that" without an antecedent in the question itself."""
     spans = _pronouns(query, lexicon, language)[:_MOST_REFERENCES]
-    if lexicon.demonstratives is not None:
-        spans += [m.span("reference") for m in lexicon.demonstratives.finditer(query)]
+    spans += [m.span("reference") for m in lexicon.demonstratives.finditer(query)]
     spans = sorted(spans)[:_MOST_REFERENCES]
     if not spans:
         return None
@@ -163,11 +179,12 @@ def _pronouns(query: str, lexicon: Lexicon, language: str) -> list[tuple[int, in
         found = re.search(listed, query) if listed else None
         # In Chinese, what stands before the pronoun is its antecedent more often than not.
         return [found.span()] if found and not terms(query[: found.start()]) else []
-    expletive = [m.span() for m in lexicon.expletives.finditer(query)] if lexicon.expletives else []
+    expletive = [m.span() for m in lexicon.expletives.finditer(query)]
     tokens = list(_TOKEN.finditer(query))
     content = [t for t in tokens if _is_content(t.group(), lexicon, language)]
-    if language != "en" and len(content) > _ENOUGH_OF_ITS_OWN:
-        return []  # elsewhere articles and pronouns look alike: only a short question needs one
+    distinct = lexicon.distinct_pronouns and lexicon.language == language
+    if not distinct and len(content) > _ENOUGH_OF_ITS_OWN:
+        return []  # articles and pronouns look alike: only a short question needs one
     found_spans = []
     for place, token in enumerate(tokens):
         if token.group().casefold() not in lexicon.pronouns:
@@ -218,7 +235,8 @@ def _has_antecedent(before: Sequence[re.Match[str]], lexicon: Lexicon, language:
 
 def _topic(history: Sequence[PriorTurn], references: Sequence[str]) -> str | None:
     """What the latest question that names anything is about; for he and she, a name."""
-    wants_person = any(reference.casefold() in _PERSONS for reference in references)
+    persons = any_language().persons
+    wants_person = any(reference.casefold() in persons for reference in references)
     for turn in reversed(history):
         language = language_of(turn.question)
         lexicon = lexicon_of(language)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 
 from unified_flow.lib.text import language_of, terms, words
+from unified_flow.lib.text.lexicon import any_language, lexicon_of, phrases_of
 from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.intents import file_intent, talk_of
-from unified_flow.models.embedded.lexicon import lexicon_of
-from unified_flow.models.embedded.phrases import phrases_of
 from unified_flow.models.embedded.tool_calls import tool_call
 from unified_flow.turns.results import Reflection
 from unified_flow.turns.sections import Sections
 
-_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertyuiopå", "asdfghjklöä", "azertyuiop")
 _RUN = 4  # neighbouring keys
 _SAME = re.compile(r"(\w)\1{3,}")
 
@@ -65,7 +63,8 @@ def _is_gibberish(word: str) -> bool:
     if _SAME.search(plain) and len(set(plain)) <= 2:
         return True
     runs = (plain[i : i + _RUN] for i in range(len(plain) - _RUN + 1))
-    struck = sum(any(run in row or run in row[::-1] for row in _ROWS) for run in runs)
+    rows = any_language().keyboard
+    struck = sum(any(run in row or run in row[::-1] for row in rows) for run in runs)
     return struck > 0 and struck * 2 >= len(plain) - _RUN + 1
 
 

@@ -3,61 +3,53 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
+from unified_flow.lib.text.lexicon import any_language, lexicons
 from unified_flow.tools.builtin.internet_research import MAX_URLS
 from unified_flow.tools.builtin.internet_research import NAME as RESEARCH
 from unified_flow.tools.builtin.remember import REMEMBER, to_remember
 
 _URL = re.compile(r"\bhttps?://[^\s<>\"'`“”)\]]+", re.IGNORECASE)
-_TO_READ = re.compile(
-    r"\b(?:fetch|read|open|visit|browse|load|get|look\s+(?:at|into|up)|summari[sz]e|check"
-    r"|according\s+to|says?|hämta|läs|öppna|besök|titta\s+på|sammanfatta|enligt|står|säger"
-    r"|lis(?:ez)?|ouvre[z]?|visite[rz]?|résume[rz]?|selon|d['’]après|dit)\b"  # noqa: RUF001
-    r"|阅读|打开|总结|根据",
-    re.IGNORECASE,
-)
-# What is left of "According to URL, …", "Read URL and tell me …", "What does URL say about …".
-_LEFT_OVER = re.compile(
-    r"^\W*(?:please\s+)?(?:(?:fetch|read|open|visit|browse|load|get|check|summari[sz]e|according\s+to"
-    r"|look\s+(?:at|into|up)|hämta|läs|öppna|besök|sammanfatta|enligt|titta\s+på|selon|d['’]après"  # noqa: RUF001
-    r"|lis(?:ez)?|ouvre[z]?|visite[rz]?|résume[rz]?)\b[\s,:;.]*(?:(?:and|och|et)\s+)?"
-    r"|(?P<what>what|vad|que)\s+(?:(?:does|do)\s+)?(?:says?|säger|dit)\s+(?:about|om|sur|de))",
-    re.IGNORECASE,
-)
 _ENDS = ".,;:!?"
-_ASKER = re.compile(
-    r"\b(?:do|did|am|was|have)\s+I\b|\b(?:my|mine|about\s+me)\b|\b(?:har|är|var)\s+jag\b"
-    r"|\b(?:min|mitt|mina)\b|\b(?:ai|suis)-je\b|\b(?:mon|ma|mes)\b",
-    re.IGNORECASE,
-)
-_REMEMBERED = re.compile(
-    r"\W*(?:(?:what|anything)\b.*\byou\s+(?:know|remember|recall)\b.*\b(?:about|of)\s+me"
-    r"|vad\s+(?:vet|minns|kommer)\s+du\b.*\bom\s+mig"
-    r"|(?:que|qu['’]est-ce\s+que)\b.*\b(?:sais|savez|souvien[st]|souvenez)\b.*\b(?:de|sur)\s+moi"  # noqa: RUF001
-    r"|你(?:知道|记得)我(?:的)?(?:什么|哪些))\W*\Z",
-    re.IGNORECASE,
-)
-_HOW = re.compile(r"\W*(?:how|hur|comment)\b", re.IGNORECASE)
+_OPENING = re.compile(r"\W*")
+
+
+@cache
+def _left_over() -> re.Pattern[str]:
+    """What is left of "According to URL, …", "Read URL and …", "What does URL say about …"."""
+    every = any_language()
+    return re.compile(
+        rf"^\W*(?:{every.please}\s+)?"
+        rf"(?:{every.page}\b[\s,:;.]*(?:{every.conjunction}\s+)?"
+        rf"|(?P<what>{every.what})\s+(?:{every.do}\s+)?{every.says}\s+{every.about})",
+        re.IGNORECASE,
+    )
 
 
 def pages_to_read(question: str) -> tuple[list[str], str] | None:
     """(addresses, what is asked of them), only if it asks to read what it names."""
     urls = [url.rstrip(_ENDS) for url in _URL.findall(question)]
     rest = " ".join(_URL.sub(" ", question).split())
-    if not urls or not _TO_READ.search(rest):
+    if not urls or not any(each.read_page.search(rest) for each in lexicons()):
         return None
-    asked = _LEFT_OVER.sub(lambda match: match["what"] or "", rest).strip()
+    asked = _left_over().sub(lambda match: match["what"] or "", rest).strip()
     return list(dict.fromkeys(urls))[:MAX_URLS], asked
 
 
 def asks_of_the_asker(question: str) -> bool:
     """Whether it is about the person who asks; "how do I …" is about the thing."""
-    return bool(_ASKER.search(question)) and not _HOW.match(question)
+    opening = _OPENING.match(question)
+    start = opening.end() if opening else 0
+    how = (each.asks["manner"] for each in lexicons() if "manner" in each.asks)
+    return any(each.asker.search(question) for each in lexicons()) and not any(
+        pattern.match(question, start) for pattern in how
+    )
 
 
 def asks_what_is_remembered(question: str) -> bool:
     """Whether it asks for all that is known of the person who asks."""
-    return bool(_REMEMBERED.match(question))
+    return any(each.memories.match(question) for each in lexicons())
 
 
 def asked_of_pages(question: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from unified_flow.lib.text import language_of, sentences
+from unified_flow.lib.text.lexicon import any_language, lexicons
 from unified_flow.models.embedded.matching import closest, matching_terms
 from unified_flow.models.embedded.passages import SEARCHES
-from unified_flow.models.embedded.phrases import ALL
 from unified_flow.models.embedded.quotes import shown
 from unified_flow.turns.passage import path_of
 from unified_flow.turns.results import Draft, ToolResult
@@ -22,17 +23,6 @@ _QUOTED = re.compile(r"“([^“”]+)”")
 _LISTED = re.compile(r"\A(?:[-*. ]+|\d{1,3}[.)](?:\s+|\Z))+")
 _SOURCE = re.compile(r"\(?[^\s()]+(?::p?|#L)\d+\)?:?")
 _MARK = re.compile(r"\s*\[\d+\]")
-_COURTESY = re.compile(
-    r"(?:please )?(?:let me know|feel free|i hope this|hope this|hör av dig|säg till om)\b"
-    r"[^.!?]*[.!?]?",
-    re.IGNORECASE,
-)
-# What an answer says of itself and of its sources, and not from them.
-OF_THE_ANSWER = (
-    "according based provided given document documents passage passages source sources text"
-    " context states stated mentions answer answers question noted enligt dokument dokumenten"
-    " källa källorna texten svaret frågan anges"
-)
 _WORD = re.compile(r"\d+(?:[.,]\d+)*\w*|\w+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _READ = 4_000  # characters of the sources, to tell their language
@@ -86,6 +76,18 @@ def faults(draft: Draft, texts: list[str], query: str, results: Iterable[ToolRes
     )
 
 
+@cache
+def _closing() -> re.Pattern[str]:
+    """ "Let me know", to the end of its sentence."""
+    every = any_language()
+    return re.compile(rf"(?:{every.please}\s+)?{every.closing}\b[^.!?]*[.!?]?", re.IGNORECASE)
+
+
+def of_the_answer() -> str:
+    """Words with which an answer tells of itself and of its sources, and not from them."""
+    return " ".join(sorted(any_language().of_the_answer))
+
+
 def source_texts(results: Iterable[ToolResult]) -> list[str]:
     """Every text that a tool brought, whatever its form, and nothing that only looks like one."""
     found: list[str] = []
@@ -123,8 +125,14 @@ def statements(draft: Draft, texts: list[str]) -> list[str]:
         rest = rest.replace(citation.quote, " ")
         if path_of(citation.source) in texts:  # also one with spaces or parentheses in it
             rest = rest.replace(citation.source, " ")
-    rest = _COURTESY.sub(" ", _MARK.sub("", _SOURCE.sub(" ", rest)))
-    own = tuple(beginning for phrases in ALL for beginning in phrases.own() if beginning)
+    rest = _closing().sub(" ", _MARK.sub("", _SOURCE.sub(" ", rest)))
+    own = tuple(
+        beginning
+        for each in lexicons()
+        if each.phrases
+        for beginning in each.phrases.beginnings()
+        if beginning
+    )
     return [
         statement
         for start, end in sentences(rest)
@@ -136,7 +144,7 @@ def _unsupported(draft: Draft, texts: list[str], query: str, language: str) -> l
     """Statements that no two sources have between them."""
     own = [s for s in statements(draft, texts) if not stands(shown(s), texts)]
     known = [frozenset(matching_terms(text, language)) for text in texts]
-    asked = frozenset(matching_terms(f"{query} {OF_THE_ANSWER}", language))
+    asked = frozenset(matching_terms(f"{query} {of_the_answer()}", language))
     return [
         shown(statement)
         for statement in own

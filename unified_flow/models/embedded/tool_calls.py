@@ -5,26 +5,28 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
+from unified_flow.lib.text.lexicon import any_language, lexicons
 from unified_flow.tools.given import from_json, from_pairs
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import ToolDescription
 
-_CALL = re.compile(
-    r"^\W{0,3}(?:please\s+)?(?P<verb>use|call|run|använd|kör|utilise[rz]?|appelle[rz]?)\s+"
-    r"(?:the\s+tool\s+)?(?P<tool>[\w-]+(?:\.[\w-]+)*)(?:\s+(?:with\s+|med\s+|avec\s+)?(?P<rest>\S.*?))?[\s.!?]*$",
-    re.IGNORECASE | re.DOTALL,
-)
-_VERBS = (
-    ("use", "en"), ("call", "en"), ("run", "en"), ("använd", "sv"), ("kör", "sv"),
-    ("utilise", "fr"), ("appelle", "fr"),
-)  # fmt: skip
+
+@cache
+def _call() -> re.Pattern[str]:
+    every = any_language()
+    return re.compile(
+        rf"^\W{{0,3}}(?:{every.please}\s+)?(?P<verb>{every.call})\s+(?:{every.the_tool}\s+)?"
+        rf"(?P<tool>[\w-]+(?:\.[\w-]+)*)(?:\s+(?:{every.arguments}\s+)?(?P<rest>\S.*?))?[\s.!?]*$",
+        re.IGNORECASE | re.DOTALL,
+    )
 
 
 def tool_call(query: str, tools: Iterable[ToolDescription]) -> ToolRequest | None:
     """Only for a tool that there is, by its whole name, with arguments that can be read."""
-    match = _CALL.match(query)
+    match = _call().match(query)
     if match is None:
         return None
     tool = next((each for each in tools if each.name == match["tool"]), None)
@@ -40,10 +42,14 @@ def tool_call(query: str, tools: Iterable[ToolDescription]) -> ToolRequest | Non
 def call_language(query: str) -> str | None:
     """Of a question that names a tool: its one word tells, and the tool's name and arguments would
     mislead. None for any other question."""
-    match = _CALL.match(query)
+    match = _call().match(query)
     if match is None or "." not in match["tool"]:
         return None
-    return next((language for verb, language in _VERBS if match["verb"].lower().startswith(verb)))
+    return next(
+        each.language
+        for each in lexicons()
+        if each.call and re.fullmatch(each.call, match["verb"], re.IGNORECASE)
+    )
 
 
 def _arguments(rest: str, tool: ToolDescription) -> dict[str, Any]:

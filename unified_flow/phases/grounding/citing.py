@@ -13,9 +13,9 @@ from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.matching import matching_terms
 from unified_flow.models.embedded.quotes import shown
 from unified_flow.models.embedded.statements import (
-    OF_THE_ANSWER,
     is_enough,
     known_in,
+    of_the_answer,
     stands,
     statements,
 )
@@ -75,7 +75,7 @@ class _Reader:
     def __init__(self, query: str, language: str) -> None:
         self.language = language
         self._asked = frozenset(matching_terms(query, language))
-        self._not_said = self._asked | frozenset(matching_terms(OF_THE_ANSWER, language))
+        self._not_said = self._asked | frozenset(matching_terms(of_the_answer(), language))
 
     def known(self, quote: str) -> frozenset[str]:
         return frozenset(matching_terms(quote, self.language))

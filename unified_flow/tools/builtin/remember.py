@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from unified_flow.lib.text.lexicon import any_language
+
 REMEMBER = "memory.create"
-_TO_REMEMBER = re.compile(
-    r"^\W*(?:please\s+|(?:can|could)\s+you\s+(?:please\s+)?)?(?:remember|note|keep\s+in\s+mind"
-    r"|kom\s+ihåg|souviens-toi|souvenez-vous|retiens|retenez)\s*(?::|,?\s*(?:that|att|que|qu['’]))"  # noqa: RUF001
-    r"\s*(?P<text>\S.*?)\s*$",
-    re.IGNORECASE | re.DOTALL,
-)
+
+
+@cache
+def _wish() -> re.Pattern[str]:
+    every = any_language()
+    return re.compile(
+        rf"^\W*{every.remember}\s*(?::|,?\s*{every.that})\s*(?P<text>\S.*?)\s*$",
+        re.IGNORECASE | re.DOTALL,
+    )
 
 
 def to_remember(question: str) -> str | None:
     """What follows "remember that"; a question is none ("remember that film?")."""
-    match = _TO_REMEMBER.match(question)
+    match = _wish().match(question)
     if match is None or match["text"].endswith("?"):
         return None
     return match["text"]

@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 
 import stopwordsiso
 
+from unified_flow.lib.text.lexicon import languages, lexicon_of
 from unified_flow.lib.text.words import words
 
 # ISO 639-1 code to the Snowball algorithm, where a list of stop words exists as well.
@@ -38,23 +39,6 @@ _BY_SCRIPT = (
     ("hy", re.compile("[\u0530-\u058f]")),
 )
 
-# The ISO list for English has 1,298 entries, among them every country's domain and words
-# that questions turn on (system, computer, test, order, state). These are its closed classes.
-_ENGLISH = frozenset(
-    """
-    a about above after again against all also although am among an and any are aren as at be
-    because been before being below between both but by can cannot could couldn d did didn do
-    does doesn doing don down during each either few for from further had hadn has hasn have
-    haven having he her here hers herself him himself his how however i if in into is isn it
-    its itself just ll m may me might more most must mustn my myself neither no nor not of off
-    on once only or other ought our ours ourselves out over own per re s same shall shan she
-    should shouldn so some such t than that the their theirs them themselves then there these
-    they this those though through thus to too under until up upon us ve very via was wasn we
-    were weren what whatever when where whether which while who whoever whom whose why will
-    with within without won would wouldn yet you your yours yourself yourselves
-    """.split()  # noqa: SIM905
-)
-
 # Letters that settle what shared short words leave open among close relatives.
 _LETTERS = (
     ("sv", "äö", ("sv", "fi", "de", "et", "hu", "tr")),
@@ -75,8 +59,9 @@ _SAMPLE = 2_000  # characters; more does not change the guess
 @cache
 def stop_words(language: str) -> frozenset[str]:
     """Words that carry no subject matter; empty for a language without a list."""
-    if language == "en":
-        return _ENGLISH
+    lexicon = lexicon_of(language)
+    if lexicon.language == language and lexicon.stop_words:
+        return lexicon.stop_words
     if not stopwordsiso.has_lang(language):
         return frozenset()
     listed = {word.casefold() for word in stopwordsiso.stopwords(language)}
@@ -88,7 +73,7 @@ def stop_words(language: str) -> frozenset[str]:
 def _weights() -> dict[str, list[tuple[str, float]]]:
     """Stop word to the languages that have it; a word that many share says little."""
     found: dict[str, list[str]] = {}
-    for language in _GUESSED:
+    for language in {**dict.fromkeys(_GUESSED), **dict.fromkeys(languages())}:
         for word in stop_words(language):
             found.setdefault(word, []).append(language)
     return {word: [(code, 1 / len(codes)) for code in codes] for word, codes in found.items()}

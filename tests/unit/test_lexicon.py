@@ -1,0 +1,136 @@
+"""The files of the languages: each is whole, a fault is named, and a fifth is one more file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unified_flow
+from unified_flow.lib.text.lexicon import Lexicon, languages, lexicon_of, read_lexicon
+
+GERMAN = r"""
+stop_words = "der die das ein eine und in an auf von zu mit ist war wurde wird wer wann es er sie"
+verbs = "ist war wurde wird hat"
+asks.person = '\bwer\b'
+asks.time = '\bwann\b'
+answers.time = '\b1\d{3}\b'
+pronouns = "er es sie"
+articles = "der die das ein eine"
+determiners = "der die das ein eine"
+instead = '^\W*und was ist mit (?P<topic>.+?)\W*$'
+greeting = '^\W*guten (?:Tag|Morgen)\W*$'
+list_files = '\bwelche\b.*\bDateien\b'
+files = 'Dateien'
+result_of = 'wie viel ist'
+signs = { "*" = 'mal' }
+phrases.quotes = "So steht es in den Dokumenten:"
+phrases.nothing = "Die Dokumente enthalten keine Antwort."
+phrases.nothing_for = "Die Dokumente enthalten keine Antwort auf: {question}"
+phrases.nothing_remembered = "Nichts."
+phrases.no_documents = "Keine Dokumente."
+phrases.greeting = "Guten Tag."
+phrases.thanks = "Gern."
+phrases.asked = "Gefragt:"
+phrases.never_asked = "Nichts gefragt."
+phrases.lines = "Aus {source}:"
+phrases.no_matches = "Keine Zeile: {pattern}."
+phrases.matches = "Zeilen: {pattern}:"
+phrases.no_files = "Keine Datei: {pattern}."
+phrases.files = "Dateien zu {pattern}:"
+phrases.unclear_reference = "Worauf bezieht sich „{reference}“?"
+phrases.no_content = "Was?"
+phrases.gibberish = "Wie bitte?"
+"""
+ASK = """
+import asyncio, json, sys
+from unified_flow.flow import UnifiedFlow
+
+async def main(home, docs, *questions):
+    async with UnifiedFlow.from_config(home, docs=[docs]) as flow:
+        turns = [await flow.process("s", question) for question in questions]
+    print(json.dumps([turn.response or turn.clarification_question for turn in turns]))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_a_fifth_language_is_one_more_file(tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    source = Path(unified_flow.__file__).parent
+    shutil.copytree(
+        source, packages / source.name, ignore=shutil.ignore_patterns("__pycache__", "migrations")
+    )
+    (folder,) = packages.rglob("languages")
+    (folder / "de.toml").write_text(GERMAN, encoding="utf-8")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "turm.txt").write_text(
+        "Der Leuchtturm am Kap wurde 1871 von Clara Voss gebaut.\n"
+        "Der Hafen am Kap wurde 1902 von Otto Falk gebaut.\n",
+        encoding="utf-8",
+    )
+    questions = [
+        "Guten Tag!",
+        "Wer baute die Brücke von Lima?",
+        "Wann wurde der Leuchtturm gebaut?",
+        "Und was ist mit dem Hafen am Kap?",
+        "Welche .txt Dateien gibt es?",
+        "Wie viel ist 3 mal 4?",
+    ]
+    asked = subprocess.run(
+        [sys.executable, "-c", ASK, str(tmp_path / "home"), str(docs), *questions],
+        cwd=tmp_path,  # the interpreter finds the folder that it starts in first
+        env={**os.environ, "PYTHONPATH": str(packages)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    hello, nothing, tower, harbour, files, product = json.loads(asked.stdout)
+    assert hello == "Guten Tag."
+    assert nothing == "Die Dokumente enthalten keine Antwort."
+    assert tower.startswith("So steht es in den Dokumenten:")
+    assert "1871" in tower.splitlines()[1]
+    assert "1902" in harbour.splitlines()[1]
+    assert "turm.txt" in files
+    assert "= 12" in product
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("pronouns = it they", "line 1"),
+        ('pronuons = "it they"', "pronuons: Extra inputs are not permitted"),
+        ("greeting = '(hej'", r"greeting: .*not a regular expression.*unterminated"),
+        ("asks.person = '(who'", "asks.person: .*not a regular expression"),
+        ("asks.whom = 'who'", "asks.whom.*Input should be .person."),
+        ("call = 'use|(call'", "call: .*not a regular expression"),
+        ("verbs = 3", "verbs: "),
+        ('phrases.quotes = "It says:"', "phrases.nothing: Field required"),
+    ],
+)
+def test_a_fault_is_named_with_its_file_and_key(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "xx.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"xx\.toml: .*{fault}"):
+        read_lexicon(path)
+
+
+@pytest.mark.parametrize("language", ["en", "fr", "sv", "zh"])
+def test_every_language_asks_answers_and_speaks(language: str) -> None:
+    lexicon = lexicon_of(language)
+    assert language in languages()
+    assert lexicon.language == language
+    assert {"person", "time", "place", "number", "reason"} <= {kind for kind, _ in lexicon.kinds}
+    assert lexicon.answers
+    assert lexicon.phrases
+
+
+def test_english_has_every_alternative_that_patterns_are_made_of() -> None:
+    made_of = {name for name, field in Lexicon.model_fields.items() if field.default == ""}
+    assert {name for name in made_of if not getattr(lexicon_of("en"), name)} == set()

@@ -1,0 +1,267 @@
+"""What is known of a language: how it asks, what answers look like, how it refers back.
+
+Each language is a TOML file in `languages/`, named by its ISO 639-1 code; a new language is one
+more file. In a pattern a space stands for white space of any length, a line break for nothing, and
+case makes no difference. English has every key, another language may leave any out. A language
+without a file is read with the English one: its patterns rarely match another's words.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+_FOLDER = Path(__file__).with_name("languages")
+_DEFAULT = "en"
+
+AnswerKind = Literal["person", "time", "place", "number", "reason", "manner", "definition", "thing"]
+# The first that matches wins: "how many" is no "how", and "what year" no "what".
+_ASKED_BY_WORD: tuple[AnswerKind, ...] = ("reason", "number", "person", "time", "place", "manner")
+_ASKED_BY_NOUN: tuple[AnswerKind, ...] = ("time", "number", "place", "person")
+_ASKED_LAST: tuple[AnswerKind, ...] = ("definition", "thing")
+
+
+def _expanded(source: object) -> object:
+    if not isinstance(source, str):
+        return source
+    return "".join(line.lstrip() for line in source.splitlines()).replace(" ", r"\s+")
+
+
+def _compiled(source: object) -> object:
+    expanded = _expanded(source)
+    if not isinstance(expanded, str):
+        return expanded
+    try:
+        return re.compile(expanded, re.IGNORECASE)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+
+
+def _checked(source: object) -> object:
+    _compiled(source)
+    return _expanded(source)
+
+
+def _split(text: object) -> object:
+    return tuple(text.split()) if isinstance(text, str) else text
+
+
+def _numbered(text: object) -> object:
+    """Words from zero on, each with other forms after a slash, to their digits."""
+    if not isinstance(text, str):
+        return text
+    return {
+        word: str(value) for value, forms in enumerate(text.split()) for word in forms.split("/")
+    }
+
+
+Pattern = Annotated[re.Pattern[str], BeforeValidator(_compiled)]
+Alternatives = Annotated[str, BeforeValidator(_checked)]  # to be joined into larger patterns
+Words = Annotated[frozenset[str], BeforeValidator(_split)]  # in lower case
+Numerals = Annotated[dict[str, str], BeforeValidator(_numbered)]
+_NOTHING = re.compile(r"(?!)")
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Phrases(_Table):
+    """What the embedded model says in its own words."""
+
+    quotes: str
+    nothing: str
+    nothing_for: str  # {question}
+    nothing_remembered: str
+    no_documents: str
+    greeting: str
+    thanks: str
+    asked: str
+    never_asked: str
+    lines: str  # {source}
+    no_matches: str  # {pattern}
+    matches: str  # {pattern}
+    no_files: str  # {pattern}
+    files: str  # {pattern}
+    unclear_reference: str  # {reference}
+    no_content: str
+    gibberish: str
+
+    def beginnings(self) -> tuple[str, ...]:
+        """Of every sentence that is the model's own and claims nothing."""
+        texts: Iterable[str] = self.model_dump().values()
+        return tuple(text.partition("{")[0].strip() for text in texts)
+
+
+class Lexicon(_Table):
+    language: str
+
+    stop_words: Words = frozenset()  # empty: the list of the package stopwordsiso
+    abbreviations: Words = frozenset()  # without the last full stop
+    closing_abbreviations: Words = frozenset()  # those that end a sentence as often as not
+    # After these words the thing asked for has been named.
+    verbs: Words = frozenset()
+    # Words about the question itself: "what is the *name* of", "which *kind* of".
+    shell: Words = frozenset()
+    # Small words that change what is asked: "before", "not", "most".
+    operators: Words = frozenset()
+    numerals: Numerals = {}
+    ordinal_endings: Words = frozenset()  # after digits
+    elides: bool = False  # an apostrophe parts two words
+
+    # What a question asks for. The group `head` says where the words for the thing asked begin
+    # ("which *port number* does …"); in `which`, NOUN stands for the nouns of each kind.
+    asks: dict[AnswerKind, Pattern] = {}
+    which: Alternatives = ""
+    nouns: dict[AnswerKind, Alternatives] = {}
+    naming_question: Pattern = _NOTHING
+    compound: Pattern = _NOTHING  # where one question ends and another begins
+    # Question words and particles inside a run without spaces; elsewhere stop words do.
+    unsaid: Pattern = _NOTHING
+
+    # What a sentence that answers such a question holds.
+    answers: dict[AnswerKind, Pattern] = {}
+    naming_sentence: Pattern = _NOTHING
+    continues: Pattern = _NOTHING  # a sentence that opens so continues the one before it
+    # What a question asks in ("how old"), and what such a quantity looks like.
+    units: tuple[tuple[Pattern, Pattern], ...] = ()
+
+    # Referring back to earlier turns.
+    distinct_pronouns: bool = False  # none looks like an article
+    pronouns: Words = frozenset()
+    persons: Words = frozenset()  # pronouns that stand for a person
+    possessives: Words = frozenset()  # "its", "their": replaced with a genitive
+    genitive: str = "{}"
+    belonging: Words = frozenset()  # "of": before a pronoun that a noun belongs to
+    articles: Words = frozenset()
+    determiners: Words = frozenset()
+    linking: Words = frozenset()  # inside a phrase: "the value *of* a parameter"
+    linked: Alternatives = ""  # before the last noun of such a phrase
+    auxiliaries: Words = frozenset()  # "How *do* nodes communicate": the verb stands last
+    inverting: Words = frozenset()  # "*Who* wrote the page": the verb stands next
+    particles: Words = frozenset()  # characters at the ends of a subject without spaces
+    demonstratives: Pattern = _NOTHING  # group `reference`; "that" standing alone
+    # A pronoun after these is not one ("it is raining"); found in the whole question.
+    expletives: Pattern = _NOTHING
+    ordinals: dict[str, int] = {}  # "second" to 1; -1 is the last
+    ordinal_reference: Pattern = _NOTHING  # groups `reference` and `ordinal`
+    instead: Pattern = _NOTHING  # "and what about X?", group `topic`
+    more: Pattern = _NOTHING  # "tell me more", "why?": the earlier question again
+    choice: Alternatives = ""  # "A *or* B"
+    between: Alternatives = ""
+    copulas: Alternatives = ""  # "which *is* better, A or B?"
+
+    # What is no question for the documents.
+    please: Alternatives = ""
+    salutation: Alternatives = ""
+    tell_me: Alternatives = ""  # what only makes a question polite
+    greeting: Pattern = _NOTHING
+    thanks: Pattern = _NOTHING
+    recall: Pattern = _NOTHING  # "what did I ask before?"
+    first_recalled: Pattern = _NOTHING
+    keyboard: Words = frozenset()  # rows of keys, to tell gibberish
+    asker: Pattern = _NOTHING  # it is about the person who asks
+    memories: Pattern = _NOTHING  # it asks for all that is known of that person
+    remember: Alternatives = ""
+    that: Alternatives = ""
+
+    # Files and tools.
+    line: Alternatives = ""
+    up_to: Alternatives = ""
+    files: Alternatives = ""
+    show_file: Pattern = _NOTHING
+    find_text: Pattern = _NOTHING
+    occurs: Pattern = _NOTHING
+    list_files: Pattern = _NOTHING
+    all_files: Pattern = _NOTHING
+    call: Alternatives = ""
+    the_tool: Alternatives = ""
+    arguments: Alternatives = ""
+    # Pages of the web: "According to URL, …", "What does URL say about …".
+    read_page: Pattern = _NOTHING
+    page: Alternatives = ""
+    conjunction: Alternatives = ""
+    what: Alternatives = ""
+    do: Alternatives = ""
+    says: Alternatives = ""
+    about: Alternatives = ""
+    # Arithmetic: "what is", "calculate", "17 % of", "times".
+    result_of: Alternatives = ""
+    calculate: Alternatives = ""
+    percent: Alternatives = ""
+    of: Alternatives = ""
+    signs: dict[Literal["**", "/", "*", "+", "-"], Alternatives] = {}
+
+    # What an answer says of itself, and not from its sources.
+    closing: Alternatives = ""
+    of_the_answer: Words = frozenset()
+    phrases: Phrases | None = None
+
+    @cached_property
+    def kinds(self) -> tuple[tuple[AnswerKind, re.Pattern[str]], ...]:
+        """What a question asks for; the first pattern that is found wins."""
+        named = {
+            kind: re.compile(self.which.replace("NOUN", nouns), re.IGNORECASE)
+            for kind, nouns in self.nouns.items()
+        }
+        return (
+            *((kind, self.asks[kind]) for kind in _ASKED_BY_WORD if kind in self.asks),
+            *((kind, named[kind]) for kind in _ASKED_BY_NOUN if kind in named),
+            *((kind, self.asks[kind]) for kind in _ASKED_LAST if kind in self.asks),
+        )
+
+
+def read_lexicon(path: Path) -> Lexicon:
+    """Raises ValueError that names file, key and fault."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Lexicon.model_validate({"language": path.stem, **table})
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path}: {error}") from error
+    except ValidationError as error:
+        faults = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ValueError(f"{path}: {'; '.join(faults)}") from error
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """Those with a file, English first."""
+    found = {path.stem for path in _FOLDER.glob("*.toml")}
+    return (_DEFAULT, *sorted(found - {_DEFAULT}))
+
+
+@cache
+def lexicon_of(language: str) -> Lexicon:
+    known = language if language in languages() else _DEFAULT
+    return read_lexicon(_FOLDER / f"{known}.toml")
+
+
+@cache
+def lexicons() -> tuple[Lexicon, ...]:
+    """Of every language, for what is too short to tell its own."""
+    return tuple(lexicon_of(language) for language in languages())
+
+
+@cache
+def any_language() -> Lexicon:
+    """The words and alternatives of all languages, for what is too short to tell its own."""
+    joined: dict[str, frozenset[str] | str] = {}
+    for name in Lexicon.model_fields:
+        values = [value for each in lexicons() if (value := getattr(each, name))]
+        if values and isinstance(values[0], frozenset):
+            joined[name] = frozenset().union(*values)
+        elif values and isinstance(values[0], str):
+            joined[name] = f"(?:{'|'.join(values)})"
+    return Lexicon.model_construct(None, **joined)
+
+
+def phrases_of(language: str) -> Phrases:
+    phrases = lexicon_of(language).phrases or lexicon_of(_DEFAULT).phrases
+    assert phrases is not None
+    return phrases
