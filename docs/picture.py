@@ -14,9 +14,8 @@ from typing import Any
 from freezegun import freeze_time
 
 from interventions import InterventionQueue, InterventionRequest
-from monitor.app import Monitor
+from monitor.app import Monitor, render_first_screen, screen_svg
 from monitor.core.source import LiveSource
-from monitor.once import first_screen, screen_svg
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 SIZE = (130, 34)
@@ -69,7 +68,7 @@ def main() -> None:
             _more(queue)
         source = LiveSource(queue, lambda: NOW)
         source.title = "~/project"
-        drawn = first_screen(Monitor(source, source.read(), lambda: NOW), screen_svg)
+        drawn = render_first_screen(Monitor(source, source.read(), lambda: NOW), screen_svg)
     target = Path(__file__).with_name("monitor.svg")
     target.write_text(drawn, encoding="utf-8")
     print(target)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from interventions.errors import QueueError
-from monitor.core.arguments import parse
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from pathlib import Path
-
     from monitor.app import Monitor
 
 
-# What these can do is write a line: no cursor goes anywhere, and Textual asks them for ever.
-_NONE = ("dumb", "unknown")
+# They can only write lines: they have no cursor to move, and Textual asks them for ever.
+_PLAIN_TERMINALS = ("dumb", "unknown")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = parse(arguments)
+    commands = _parser()
+    options = commands.parse_args(arguments)
+    if options.port is not None and not options.web:
+        commands.error("--port is for --web")
     if options.version:
         from importlib.metadata import version
 
@@ -33,11 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _serve(options)
         return
     if not (options.once or options.picture) and not _is_terminal():
-        _end("monitor needs a terminal; without one: interventions list, or monitor --once")
+        _fail("monitor needs a terminal; without one: interventions list, or monitor --once")
     try:
         app = _application(options)
     except QueueError as error:
-        _end(f"{error} ({error.hint})" if error.hint else str(error))
+        _fail(f"{error} ({error.hint})" if error.hint else str(error))
     if options.once or options.picture:
         _first_screen(app, options.picture)
     else:
@@ -45,44 +46,53 @@ def main(arguments: Sequence[str] | None = None) -> None:
     raise SystemExit(app.return_code or 0)
 
 
-def _run(app: Monitor) -> None:
-    # Not asyncio's own way: Textual swallows the cancellation that it makes of Ctrl-C at its end.
-    signal.signal(signal.SIGINT, lambda number, frame: _interrupted(app))
-    app.run()
+def _parser() -> argparse.ArgumentParser:
+    commands = argparse.ArgumentParser(
+        prog="monitor",
+        description="Triage the intervention queue. Inside, ? shows the keys.",
+    )
+    commands.add_argument("--version", action="store_true", help="print the version")
+    place = commands.add_mutually_exclusive_group()
+    face = commands.add_mutually_exclusive_group()
+    place.add_argument(
+        "--home",
+        type=Path,
+        help="folder that holds shared_state/ and logs/ [default: the nearest one upwards]",
+    )
+    face.add_argument("--once", action="store_true", help="print the first screen as text and end")
+    face.add_argument(
+        "--picture", type=Path, metavar="FILE", help="write the first screen as SVG and end"
+    )
+    place.add_argument(
+        "--from",
+        type=Path,
+        metavar="FILE",
+        dest="bundle",
+        help="look at an exported intervention (interventions export), read-only",
+    )
+    face.add_argument(
+        "--web", action="store_true", help="serve it to a browser on this machine (extra: web)"
+    )
+    commands.add_argument(
+        "--port", type=_port, metavar="PORT", help="port for --web [default: a free one]"
+    )
+    return commands
 
 
-def _interrupted(app: Monitor) -> None:
-    if not app.left:
-        app.exit(return_code=130)
-        return
-    # After the end: a thread that waits for a model can only be stopped with the process.
-    sys.stderr.flush()
-    os._exit(130)
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 2**16:
+        raise argparse.ArgumentTypeError(f"{text} is no port (0 to 65535)")
+    return number
 
 
-def _first_screen(app: Monitor, picture: Path | None) -> None:
-    """On stdout, or as a picture into the file. What went wrong is told by the application."""
-    from monitor.once import first_screen, screen_svg, screen_text
-
-    shown = first_screen(app, screen_text if picture is None else screen_svg)
-    if shown is None:
-        return
-    if picture is None:
-        print(shown)
-        return
-    try:
-        picture.write_text(shown, encoding="utf-8")
-    except OSError as error:
-        _end(f"cannot write {picture}: {error.strerror}")
-
-
-def _application(options: Namespace) -> Monitor:
+def _application(options: argparse.Namespace) -> Monitor:
     """Raises QueueError when the settings or the file cannot be used."""
     from interventions.settings import queue_at
     from interventions.timestamps import utc_now
     from monitor.app import Monitor
-    from monitor.core.bundle import BundleSource
-    from monitor.core.source import LiveSource, Source
+    from monitor.core.snapshot import Source
+    from monitor.core.source import BundleSource, LiveSource
 
     source: Source
     if options.bundle is not None:
@@ -92,29 +102,60 @@ def _application(options: Namespace) -> Monitor:
     return Monitor(source, source.read())
 
 
-def _serve(options: Namespace) -> None:
+def _run(app: Monitor) -> None:
+    # Not asyncio's own way: Textual swallows the cancellation that it makes of Ctrl-C at its end.
+    signal.signal(signal.SIGINT, lambda number, frame: _interrupt(app))
+    app.run()
+
+
+def _interrupt(app: Monitor) -> None:
+    if not app.has_exited:
+        app.exit(return_code=130)
+        return
+    # After the end: a thread that waits for a model can only be stopped with the process.
+    sys.stderr.flush()
+    os._exit(130)
+
+
+def _first_screen(app: Monitor, picture: Path | None) -> None:
+    """On stdout, or as a picture into the file. The application says what went wrong."""
+    from monitor.app import render_first_screen, screen_svg, screen_text
+
+    shown = render_first_screen(app, screen_text if picture is None else screen_svg)
+    if shown is None:
+        return
+    if picture is None:
+        print(shown)
+        return
+    try:
+        picture.write_text(shown, encoding="utf-8")
+    except OSError as error:
+        _fail(f"cannot write {picture}: {error.strerror}")
+
+
+def _serve(options: argparse.Namespace) -> None:
     arguments = ["--home", str(options.home)] if options.home else []
     arguments += ["--from", str(options.bundle)] if options.bundle else []
     try:
-        from monitor.web.server import serve
+        from monitor.web import serve
     except ImportError as error:
-        _end(f"--web needs the extra web ({error}): pip install 'unified-flow[web]'")
+        _fail(f"--web needs the extra web ({error}): pip install 'unified-flow[web]'")
     try:
         serve(arguments, options.port or 0)
     except OSError as error:
-        _end(f"cannot listen on port {options.port}: {error.strerror}")
+        _fail(f"cannot listen on port {options.port}: {error.strerror}")
 
 
 def _is_terminal() -> bool:
     """A textual-serve session is none, but it draws in a browser."""
     served = os.environ.get("TEXTUAL_DRIVER", "").startswith("textual.drivers.web_driver")
-    if os.environ.get("TERM") in _NONE:
+    if os.environ.get("TERM") in _PLAIN_TERMINALS:
         return served
     # Textual draws on stderr.
     return served or all(s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
-def _end(why: str) -> NoReturn:
+def _fail(why: str) -> NoReturn:
     print(f"error: {why}", file=sys.stderr)
     raise SystemExit(2)
 

@@ -1,16 +1,18 @@
-"""The application: which screen comes first, and nothing more."""
+"""The application: what its screens share, how it ends, and its first screen as text or picture."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import re
+import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -21,22 +23,24 @@ from textual.screen import Screen
 from interventions.secrets.redaction import redact_text
 from interventions.timestamps import utc_now
 from interventions.view.plaintext import clean
-from monitor.core.changes import Outcome
-from monitor.core.snapshot import Snapshot
-from monitor.core.source import Clock, Source
-from monitor.keys import key
+from monitor.core.changes import AppState
+from monitor.core.snapshot import Clock, Snapshot, Source
+from monitor.screens.pages import HelpScreen
 from monitor.screens.triage import TriageScreen
+from monitor.widgets.keys import key
 
-ENDED_BY = (signal.SIGTERM, signal.SIGHUP)
-STILL_WORKING = (
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+STILL_RUNNING = (
     "What was begun here still runs and is waited for. "
     "Ctrl-C ends it at once: a turn can be resumed."
 )
+_WEB_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
 class Monitor(App[None]):
-    """`working` counts the forms whose deed is not at its end."""
-
     TITLE = "monitor"
     CSS_PATH = "monitor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,18 +57,18 @@ class Monitor(App[None]):
 
     def __init__(self, source: Source, first: Snapshot, clock: Clock = utc_now) -> None:
         super().__init__()
-        self.source = source
+        self.state = AppState(source, clock)
+        self.has_exited = False
         self._first = first
-        self.clock = clock
-        self.changes: list[Outcome] = []
-        self.working = 0
-        self.left = False
+
+    def get_default_screen(self) -> Screen[None]:
+        return TriageScreen(self.state, self._first)
 
     def on_mount(self) -> None:
         self.animation_level = "none"  # what slides to its place is late
         with suppress(RuntimeError, ValueError, NotImplementedError):  # not in the main thread
-            for number in ENDED_BY:
-                asyncio.get_running_loop().add_signal_handler(number, self._ended, number)
+            for number in END_SIGNALS:
+                asyncio.get_running_loop().add_signal_handler(number, self._signalled, number)
         # A thread that reads gives way to the one that paints after 1 ms instead of 5.
         sys.setswitchinterval(0.001)
         # What is there now stays until the end. Walking through it again and again, for garbage
@@ -73,20 +77,23 @@ class Monitor(App[None]):
 
     def on_unmount(self) -> None:
         with suppress(RuntimeError, ValueError, NotImplementedError):
-            for number in ENDED_BY:
+            for number in END_SIGNALS:
                 asyncio.get_running_loop().remove_signal_handler(number)
 
-    def _ended(self, number: int) -> None:
+    def _signalled(self, number: int) -> None:
         """The terminal is given back first; a second signal does not wait for anything."""
         self.exit(return_code=128 + number)
 
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen(list(self.screen.active_bindings.values())))
+
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every key that is alive, and what Textual offers itself (the theme, for one)."""
-        seen = set()
+        listed = set()
         for active in screen.active_bindings.values():
             binding = active.binding
-            if binding.id and active.enabled and binding.action not in seen:
-                seen.add(binding.action)
+            if binding.id and active.enabled and binding.id not in listed:
+                listed.add(binding.id)
                 run = partial(self.run_action, binding.action, active.node)
                 title = f"{binding.description} ({self.get_key_display(binding)})"
                 yield SystemCommand(title, binding.tooltip, run)
@@ -97,19 +104,45 @@ class Monitor(App[None]):
 
     def _fatal_error(self) -> None:
         # Textual's own prints every local variable: the environment, and entries as they are.
-        told = clean(redact_text(traceback.format_exc()))
+        shown = clean(redact_text(traceback.format_exc()))
         why = "The monitor failed; the queue is as it was. This is a mistake in the monitor."
-        self._exit_renderables.append(Text(f"{told}\n{why}"))
+        self._exit_renderables.append(Text(f"{shown}\n{why}"))
         self._close_messages_no_wait()
 
     def exit(
         self, result: None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
         """What was begun from here is waited for, and that has to be said."""
-        self.left = True
-        if self.working and message is None:
-            message = STILL_WORKING
+        self.has_exited = True
+        if self.state.running and message is None:
+            message = STILL_RUNNING
         super().exit(result, return_code, message)
 
-    def get_default_screen(self) -> Screen[None]:
-        return TriageScreen(self.source, self._first, self.clock)
+
+def render_first_screen(app: App[Any], render: Callable[[App[Any]], str]) -> str | None:
+    """Off screen, as wide and high as the terminal or as COLUMNS and LINES say; 100 by 30 in a
+    pipe. None when the application failed; it has said so, and its `return_code` is not 0.
+    """
+    columns, lines = shutil.get_terminal_size((100, 30))
+    rendered: list[str] = []
+
+    async def render_and_exit(pilot: Pilot[Any]) -> None:
+        await pilot.pause()
+        if app.return_code is None:  # to end what has failed would make it a success
+            rendered.append(render(app))
+            app.exit()
+
+    app.run(headless=True, size=(columns, lines), auto_pilot=render_and_exit)
+    return rendered[0] if rendered and not app.return_code else None
+
+
+def screen_text(app: App[Any]) -> str:
+    """What is on the screen, a line each, without colours."""
+    # Textual exports pictures of a screen but no text; the compositor is what both are made from.
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips).rstrip()
+
+
+def screen_svg(app: App[Any]) -> str:
+    """A picture that loads nothing from anywhere: any monospace font will do."""
+    return _WEB_FONTS.sub("", app.export_screenshot(title=app.title, simplify=True))

@@ -1,9 +1,9 @@
-"""Doing one thing to several entries: what was done, and what was refused and why."""
+"""A change of several entries: what was done, and what was refused and why."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from interventions.entry import Entry, is_open, names, state_of
@@ -12,9 +12,21 @@ from interventions.queue import InterventionQueue
 from interventions.retry.contract import RetryFailedError
 from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import one_line
+from monitor.core.snapshot import Clock, Source
 
 VIA = "monitor"
 Change = Callable[[Entry], Entry]
+
+
+@dataclass
+class AppState:
+    """What all screens and forms share. `changes` are those made from here that can be undone, the
+    latest last; `running` counts the forms whose change is not finished."""
+
+    source: Source
+    clock: Clock
+    changes: list[ChangeOutcome] = field(default_factory=list)
+    running: int = 0
 
 
 class InputError(Exception):
@@ -22,41 +34,41 @@ class InputError(Exception):
 
 
 @dataclass(frozen=True)
-class Refused:
-    """`passing`: the same may go well in a moment. `now` is the entry that somebody else made of
+class Refusal:
+    """`temporary`: the same may go well in a moment. `now` is the entry that somebody else made of
     it, if it is still open."""
 
     entry: Entry
     why: str
-    passing: bool = False
+    temporary: bool = False
     now: Entry | None = None
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """`done` are the entries as they are after the change; `left` were not tried; `remarks` are
-    what else a person should know."""
+class ChangeOutcome:
+    """`done` are the entries as they are after the change; `not_tried` come after a refusal that
+    would be theirs too; `remarks` are what else a person should know."""
 
     action: str
     done: tuple[Entry, ...] = ()
-    refused: tuple[Refused, ...] = ()
-    left: tuple[Entry, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    not_tried: tuple[Entry, ...] = ()
     remarks: tuple[str, ...] = ()
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         """`resolved 2: a1b2c3, d4e5f6`"""
         return f"{self.action} {len(self.done)}: {_names(self.done)}"
 
-    def why_not(self, most: int) -> list[str]:
+    def problems(self, most: int) -> list[str]:
         """A line for those refused for one reason, and one for those that were not tried."""
-        alike: dict[str, list[Entry]] = {}
+        by_reason: dict[str, list[Entry]] = {}
         for one in self.refused:
-            alike.setdefault(one.why, []).append(one.entry)
-        lines = [f"{_names(entries)}: {why}" for why, entries in list(alike.items())[:most]]
-        if len(alike) > most:
-            lines.append(f"and {sum(map(len, list(alike.values())[most:]))} more")
-        if self.left:
-            lines.append(f"not tried: {_names(self.left)}")
+            by_reason.setdefault(one.why, []).append(one.entry)
+        lines = [f"{_names(entries)}: {why}" for why, entries in list(by_reason.items())[:most]]
+        if len(by_reason) > most:
+            lines.append(f"and {sum(map(len, list(by_reason.values())[most:]))} more")
+        if self.not_tried:
+            lines.append(f"not tried: {_names(self.not_tried)}")
         return lines
 
 
@@ -65,59 +77,40 @@ def apply(
     targets: Sequence[Entry],
     change: Change,
     *,
-    go_on: Callable[[int], bool] = lambda done: True,
-) -> Outcome:
+    may_continue: Callable[[int], bool] = lambda tried: True,
+) -> ChangeOutcome:
     """Each in turn; a refusal of one does not stop the others, unless it would be theirs too.
 
-    `go_on` is asked before each, with how many were tried. A refusal is a QueueError, a
-    RetryFailedError (which whatever a resumer raises has become) or an InputError; anything else
+    `may_continue` is asked before each, with how many were tried. A refusal is a QueueError, a
+    RetryFailedError (which stands for whatever a resumer raises) or an InputError; anything else
     is a mistake of the monitor, which ends it.
     """
     done: list[Entry] = []
-    refused: list[Refused] = []
-    for number, entry in enumerate(targets):
-        if not go_on(number):
-            return Outcome(action, tuple(done), tuple(refused), tuple(targets[number:]))
+    refused: list[Refusal] = []
+    tried = 0
+    for entry in targets:
+        if not may_continue(tried):
+            break
+        tried += 1
         try:
             done.append(change(entry))
         except StorageError as error:
-            refused.append(Refused(entry, _why(error), passing=True))
-            # Each of the others would wait as long for the same lock, or find the same full disk.
-            return Outcome(action, tuple(done), tuple(refused), tuple(targets[number + 1 :]))
+            refused.append(Refusal(entry, _why(error), temporary=True))
+            break  # each of the others would wait for the same lock, or find the same full disk
         except QueueError as error:
-            refused.append(Refused(entry, _why(error)))
+            refused.append(Refusal(entry, _why(error)))
         except RetryFailedError as error:
-            refused.append(Refused(entry, one_line(f"failed again: {redact_text(_again(error))}")))
+            again = f"failed again: {redact_text(_failure(error))}"
+            refused.append(Refusal(entry, one_line(again)))
         except InputError as error:
-            refused.append(Refused(entry, one_line(str(error))))
-    return Outcome(action, tuple(done), tuple(refused))
+            refused.append(Refusal(entry, one_line(str(error))))
+    return ChangeOutcome(action, tuple(done), tuple(refused), tuple(targets[tried:]))
 
 
-def _again(error: RetryFailedError) -> str:
+def _failure(error: RetryFailedError) -> str:
     """The error now, and whether the fix did anything: in what it differs from the one before."""
     said = any(line.startswith("now: ") for line in error.difference)
     return "; ".join(error.difference if said else (str(error), *error.difference))
-
-
-def _names(entries: Sequence[Entry]) -> str:
-    return names(entry["id"] for entry in entries)
-
-
-def look_again(queue: InterventionQueue, outcome: Outcome, moment: datetime) -> Outcome:
-    """What became of those that were refused because somebody else was first."""
-    return replace(outcome, refused=tuple(_as_it_is(queue, one, moment) for one in outcome.refused))
-
-
-def _as_it_is(queue: InterventionQueue, refused: Refused, moment: datetime) -> Refused:
-    try:
-        now = queue.find(refused.entry["id"])
-    except QueueError:
-        return refused
-    if now["version"] == refused.entry["version"]:
-        return refused
-    note = f": {now['resolution']}" if now.get("resolution") else ""
-    why = one_line(f"{refused.why}; it is {state_of(now, moment)} now{note}")
-    return replace(refused, why=why, now=now if is_open(now) else None)
 
 
 def _why(error: QueueError) -> str:
@@ -126,18 +119,41 @@ def _why(error: QueueError) -> str:
     return one_line(f"{error}{hint}")
 
 
-def undo(queue: InterventionQueue, outcome: Outcome) -> Outcome:
-    """Take back what was done, unless somebody changed the entry since."""
+def _names(entries: Sequence[Entry]) -> str:
+    return names(entry["id"] for entry in entries)
+
+
+def explain_conflicts(
+    queue: InterventionQueue, outcome: ChangeOutcome, moment: datetime
+) -> ChangeOutcome:
+    """With the current state of the entries that were refused because somebody else was first."""
+    refused = tuple(_explained(queue, refusal, moment) for refusal in outcome.refused)
+    return replace(outcome, refused=refused)
+
+
+def _explained(queue: InterventionQueue, refusal: Refusal, moment: datetime) -> Refusal:
+    try:
+        now = queue.find(refusal.entry["id"])
+    except QueueError:
+        return refusal
+    if now["version"] == refusal.entry["version"]:
+        return refusal
+    note = f": {now['resolution']}" if now.get("resolution") else ""
+    why = one_line(f"{refusal.why}; it is {state_of(now, moment)} now{note}")
+    return replace(refusal, why=why, now=now if is_open(now) else None)
+
+
+def undo(
+    queue: InterventionQueue, outcome: ChangeOutcome
+) -> tuple[ChangeOutcome, ChangeOutcome | None]:
+    """Take back what was done, unless somebody changed the entry since: (what became of that, what
+    is left to be undone because a temporary refusal kept it from it)."""
 
     def back(entry: Entry) -> Entry:
         return queue.undo(entry["id"], expected_version=entry["version"], via=VIA)[1]
 
-    return apply(f"undid: {outcome.action}", outcome.done, back)
-
-
-def to_try_again(outcome: Outcome, undone: Outcome) -> Outcome | None:
-    """What is still to be undone after an undo that was kept from it for a passing reason."""
-    left = {one.entry["id"] for one in undone.refused if one.passing}
-    left |= {entry["id"] for entry in undone.left}
+    undone = apply(f"undid: {outcome.action}", outcome.done, back)
+    left = {one.entry["id"] for one in undone.refused if one.temporary}
+    left |= {entry["id"] for entry in undone.not_tried}
     rest = tuple(entry for entry in outcome.done if entry["id"] in left)
-    return replace(outcome, done=rest) if rest else None
+    return undone, replace(outcome, done=rest) if rest else None

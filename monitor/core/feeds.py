@@ -2,77 +2,78 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from interventions.entry import Entry
 from interventions.errors import NoResumerError, QueueError
+from interventions.home import error_log
 from interventions.retry.turns import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
+from interventions.storage.jsonl import Tail, parse_line
 from interventions.view.plaintext import one_line
-from monitor.core.logtail import LogTail
-from monitor.core.source import Clock, Source
+from monitor.core.snapshot import Clock, Source
 
 MOST_TURNS = 100
+MOST_LINES = 500
+_MOST_LOG_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
 class Feed:
-    """What was read for one tab; `problem` says why there is nothing."""
+    """What was read for one tab; `problem` says why there is nothing. A line of the log is (its
+    key, the record)."""
 
     tab: str
     history: Sequence[Entry] = ()
     turns: Sequence[LiveTurn] = ()
-    log: Sequence[tuple[str, dict[str, Any]]] = field(default_factory=tuple)
+    log: Sequence[tuple[str, dict[str, Any]]] = ()
     problem: str = ""
 
 
-def reader_of(tab: str, source: Source, clock: Clock) -> Callable[[], Feed]:
+def feed_reader(tab: str, source: Source, clock: Clock) -> Callable[[], Feed]:
     """Reads the tab anew at every call. Nothing is raised: what is wrong is in the feed."""
     if tab == "history":
-        return _history(source)
+        return _history_reader(source)
     if source.queue is None:
         return lambda: Feed(tab, problem="This is not part of an exported file.")
     if tab == "turns":
-        return _turns(source)
-    tail = LogTail(source.home, clock)
-    return lambda: _log(tail)
+        return _turns_reader(source)
+    return _log_reader(LogTail(source.home, clock))
 
 
-def _history(source: Source) -> Callable[[], Feed]:
+def _history_reader(source: Source) -> Callable[[], Feed]:
     last: tuple[object, Feed] = (..., Feed("history"))
 
     def read() -> Feed:
         nonlocal last
-        mark = source.mark()
-        if mark != last[0]:
-            last = (mark, _history_now(source))
+        stamp = source.stamp()
+        if stamp != last[0]:
+            try:
+                last = (stamp, Feed("history", history=source.history()))
+            except QueueError as error:
+                last = (stamp, Feed("history", problem=f"{error}\n\n{error.hint}"))
         return last[1]
 
     return read
 
 
-def _history_now(source: Source) -> Feed:
-    try:
-        return Feed("history", history=source.history())
-    except QueueError as error:
-        return Feed("history", problem=f"{error}\n\n{error.hint}")
-
-
-def _turns(source: Source) -> Callable[[], Feed]:
-    found: list[TurnReader] = []
+def _turns_reader(source: Source) -> Callable[[], Feed]:
+    reader: TurnReader | None = None
 
     def read() -> Feed:
+        nonlocal reader
         try:
-            if not found:
-                found.append(find_turn_reader())
-            turns = found[0].latest(source.home, MOST_TURNS)
+            reader = reader or find_turn_reader()
+            turns = reader.latest(source.home, MOST_TURNS)
             return Feed("turns", turns=[redacted(turn) for turn in turns])
         except NoResumerError as error:
             return Feed("turns", problem=f"{error}\n\n{error.hint}")
-        except Exception as error:  # noqa: BLE001 - a foreign reader; its tab alone is without it
+        except Exception as error:  # noqa: BLE001 - a foreign reader; only its tab is without it
             why = one_line(redact_text(f"{type(error).__name__}: {error}"))
             return Feed("turns", problem=f"what reads turns failed: {why}")
 
@@ -80,7 +81,7 @@ def _turns(source: Source) -> Callable[[], Feed]:
 
 
 def redacted(turn: LiveTurn) -> LiveTurn:
-    """A journal keeps what was asked as it was; on a screen it is redacted like all else."""
+    """A journal keeps questions and errors as they were; on a screen they are redacted."""
     shown = turn.copy()
     if "question" in turn:
         shown["question"] = _redacted(turn["question"] or "")
@@ -95,8 +96,32 @@ def redacted(turn: LiveTurn) -> LiveTurn:
 _redacted = lru_cache(1000)(redact_text)
 
 
-def _log(tail: LogTail) -> Feed:
-    try:
-        return Feed("log", log=tail.read())
-    except OSError as error:
-        return Feed("log", problem=f"cannot read {error.filename}: {error.strerror}")
+def _log_reader(tail: LogTail) -> Callable[[], Feed]:
+    def read() -> Feed:
+        try:
+            return Feed("log", log=tail.read())
+        except OSError as error:
+            return Feed("log", problem=f"cannot read {error.filename}: {error.strerror}")
+
+    return read
+
+
+class LogTail:
+    """The end of today's error log; a new day begins a new file."""
+
+    def __init__(self, home: Path, clock: Clock) -> None:
+        self._home = home
+        self._clock = clock
+        self._tail: Tail | None = None
+        self._lines: deque[tuple[str, dict[str, Any]]] = deque(maxlen=MOST_LINES)
+
+    def read(self) -> list[tuple[str, dict[str, Any]]]:
+        """(key, record) of the latest lines, the newest first. Raises OSError."""
+        path = error_log(self._home, self._clock().date())
+        if self._tail is None or self._tail.path != path:
+            self._tail = Tail(path, at_most=_MOST_LOG_BYTES)
+        for offset, line in self._tail.read()[1]:
+            record = parse_line(line)
+            if record is not None:
+                self._lines.appendleft((f"{path.name}:{offset}", record))
+        return list(self._lines)

@@ -1,32 +1,63 @@
-"""What the triage screen shows and what is chosen in it, without a single widget."""
+"""What the triage screen shows and what is chosen in it, without a widget."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 
-from interventions.entry import Entry, is_open
+from interventions.entry import Entry, is_open, worst_first
 from interventions.errors import QueryError
 from interventions.timestamps import from_text
-from interventions.view.grouping import Group
-from interventions.view.query import parse
-from monitor.core.listing import Sort, View, select
+from interventions.view.grouping import Group, grouped, single
+from interventions.view.query import Query, parse
 from monitor.core.snapshot import Snapshot
 
 NEW_FOR = timedelta(minutes=10)
 
 
+class Sort(StrEnum):
+    SEVERITY = "severity"
+    AGE = "age"
+    COUNT = "count"
+
+
+@dataclass(frozen=True)
+class View:
+    """How the list is shown; `reverse` turns the order that a sort begins with."""
+
+    query: Query
+    sort: Sort = Sort.SEVERITY
+    reverse: bool = False
+    folded: bool = True
+
+    def sorted_by(self, sort: Sort) -> View:
+        return replace(self, sort=sort, reverse=sort is self.sort and not self.reverse)
+
+
+def select(entries: Iterable[Entry], view: View, now: datetime) -> list[Group]:
+    """What matches, worst first within each group, groups in the order of the view."""
+    found = worst_first(view.query.select(list(entries), now))
+    groups = grouped(found) if view.folded else single(found)
+    if view.sort is Sort.AGE:
+        groups.sort(key=lambda group: from_text(group.first["created_at"]))
+    elif view.sort is Sort.COUNT:
+        groups.sort(key=lambda group: group.occurrences, reverse=True)
+    return groups[::-1] if view.reverse else groups
+
+
 @dataclass
-class Model:
-    """`new` are ids that came lately and were not looked at yet."""
+class TriageModel:
+    """`new` are the ids of entries that came lately and were not looked at yet; `pending` is the
+    latest snapshot that came while paused."""
 
     snapshot: Snapshot
     view: View = field(default_factory=lambda: View(parse("")))
     marked: set[str] = field(default_factory=set)
     new: set[str] = field(default_factory=set)
-    held: Snapshot | None = None
+    pending: Snapshot | None = None
     paused: bool = False
     _known: set[str] = field(default_factory=set)
 
@@ -39,45 +70,39 @@ class Model:
         }
         self._known = {entry["id"] for entry in self.snapshot.entries}
 
-    def take(self, snapshot: Snapshot) -> None:
+    def update(self, snapshot: Snapshot) -> None:
         """The queue as it is now; while paused it is only counted."""
         if self.paused:
-            self.held = snapshot
+            self.pending = snapshot
             return
-        self.held = None
+        self.pending = None
         if snapshot.trouble is not None and not snapshot.entries and self.snapshot.entries:
             # What was last read stays in sight, under a notice.
             snapshot = replace(snapshot, entries=self.snapshot.entries, health=self.snapshot.health)
         self.snapshot = snapshot
-        self.new |= {entry["id"] for entry in snapshot.open_entries} - self._known
-        self._known = {entry["id"] for entry in snapshot.entries}
         still_open = {entry["id"] for entry in snapshot.open_entries}
-        self.new &= still_open
+        self.new = (self.new | (still_open - self._known)) & still_open
         self.marked &= still_open
+        self._known = {entry["id"] for entry in snapshot.entries}
 
-    def patch(self, entries: Sequence[Entry]) -> None:
+    def apply_changes(self, entries: Sequence[Entry]) -> None:
         """What was changed from here is shown at once, even while the list is held still."""
         changed = {entry["id"]: entry for entry in entries}
         current = tuple(changed.get(entry["id"], entry) for entry in self.snapshot.entries)
         self.snapshot = replace(self.snapshot, entries=current)
         self.marked -= set(changed)
 
-    def counted(self) -> str:
-        """How many are open, and how many of them are marked."""
-        count = str(len(self.snapshot.open_entries))
-        return f"{count} ({len(self.marked)} marked)" if self.marked else count
-
-    def pause(self) -> None:
+    def toggle_pause(self) -> None:
         self.paused = not self.paused
-        if not self.paused and self.held is not None:
-            self.take(self.held)
+        if not self.paused and self.pending is not None:
+            self.update(self.pending)
 
     @property
-    def held_back(self) -> int | None:
+    def pending_count(self) -> int | None:
         """How many came since the pause; None when nothing is held."""
         if not self.paused:
             return None
-        later = self.held.open_entries if self.held is not None else []
+        later = self.pending.open_entries if self.pending is not None else []
         return len({entry["id"] for entry in later} - self._known)
 
     def groups(self, now: datetime) -> list[Group]:
@@ -98,15 +123,11 @@ class Model:
             if own and other["fingerprint"] == own and other["id"] != entry["id"] and is_open(other)
         ]
 
-    def mark(self, ids: set[str]) -> None:
-        """Turn the marks; what is marked in part becomes marked whole."""
-        self.marked = self.marked - ids if ids <= self.marked else self.marked | ids
-
     def sort(self, sort: Sort) -> None:
         self.view = self.view.sorted_by(sort)
 
-    def fold(self, current: Entry | None) -> str:
-        """Fold or unfold; the key of the row in which the current entry is then."""
+    def toggle_fold(self, current: Entry | None) -> str:
+        """Fold or unfold; returns the key of the row that the current entry is in then."""
         self.view = replace(self.view, folded=not self.view.folded)
         if current is None:
             return ""
@@ -114,7 +135,7 @@ class Model:
         return fingerprint if self.view.folded and fingerprint else str(current["id"])
 
     def filter(self, text: str) -> None:
-        """Raises QueryError; the terms before the one that cannot be meant hold in any case."""
+        """Raises QueryError; the terms before the one that is wrong hold in any case."""
         try:
             query = parse(text)
         except QueryError:

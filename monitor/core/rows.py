@@ -1,13 +1,15 @@
-"""Rows of cells for `row_list`, and how they are laid out in a width. Pure."""
+"""Rows of cells for `row_list`: how they are laid out in a width, and kept as long as they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from rich.cells import cell_len, set_cell_size
 
 GAP = 1
+_TOLD_IN_SECONDS = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """Text that is safe to show; `badges` stand before it, each a word with its style."""
+    """Text that is safe to show; before it `badges`, each a word with its style."""
 
     text: str
     style: str = ""
@@ -54,9 +56,9 @@ def layout(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[t
     wanted = min(40, width * 21 // 50)
     for number in reversed(shown):
         spare = sizes[number] - (columns[number].least or sizes[number])
-        given = min(max(wanted - room, 0), spare)
-        sizes[number] -= given
-        room += given
+        given_up = min(max(wanted - room, 0), spare)
+        sizes[number] -= given_up
+        room += given_up
     return [(n, sizes[n] if columns[n].size else max(room, 4)) for n in shown]
 
 
@@ -66,3 +68,49 @@ def cut(text: str, size: int, *, right: bool = False) -> str:
     if length > size:
         return set_cell_size(set_cell_size(text, max(size - 1, 0)).rstrip() + "…", size)
     return " " * (size - length) + text if right else text + " " * (size - length)
+
+
+def short_number(number: int) -> str:
+    """Four characters at most, up to a thousand million: 9999, 12k, 3M."""
+    if number >= 10**6:
+        return f"{number // 10**6}M"
+    return f"{number // 1000}k" if number >= 10**4 else str(number)
+
+
+def whole_minute(now: datetime) -> datetime:
+    return now.replace(second=0, microsecond=0)
+
+
+def age_step(now: datetime, since: datetime) -> datetime:
+    """As long as this is the same, so is the age on the screen: it counts seconds for a minute,
+    then minutes."""
+    return now.replace(microsecond=0) if now - since < _TOLD_IN_SECONDS else whole_minute(now)
+
+
+class RowCache:
+    """Rows are made again only when something that they show changes: thousands of rows older than
+    a minute once a minute, not every second and not for every key."""
+
+    def __init__(self) -> None:
+        self._made_of: object = None
+        self._made_at: datetime | None = None
+        self._youngest: datetime | None = None
+        self._rows: list[Row] = []
+
+    def rows(
+        self,
+        made_of: object,
+        now: datetime,
+        make: Callable[[], tuple[list[Row], Sequence[datetime]]],
+    ) -> list[Row]:
+        """`made_of` is all that the rows depend on but the time; `make` gives the rows and the
+        moments whose ages they show. The list is the same object as long as it holds."""
+        fresh = self._made_at is not None and self._step(now) == self._step(self._made_at)
+        if not fresh or made_of != self._made_of:
+            self._rows, moments = make()
+            self._made_of, self._made_at = made_of, now
+            self._youngest = max(moments, default=None)
+        return self._rows
+
+    def _step(self, moment: datetime) -> datetime:
+        return age_step(moment, self._youngest) if self._youngest else whole_minute(moment)

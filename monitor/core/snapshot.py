@@ -1,17 +1,23 @@
-"""What the monitor shows at one moment: the queue as read, or what kept it from being read."""
+"""What the monitor shows at one moment, and where it comes from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
 
 from interventions.entry import Entry, Transition, is_open
+from interventions.queue import InterventionQueue
 from interventions.upkeep.health import Health
 
+Clock = Callable[[], datetime]
 
-class Kind(StrEnum):
-    """Why there is no queue to show; each is told differently."""
+
+class TroubleKind(StrEnum):
+    """Why there is no queue to show; each has its own words on the screen."""
 
     FIRST_RUN = "first run"
     VANISHED = "folder gone"
@@ -23,15 +29,15 @@ class Kind(StrEnum):
 class Trouble:
     """`what` is the matter and `todo` is what a person does about it."""
 
-    kind: Kind
+    kind: TroubleKind
     what: str
     todo: str
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`of_all_states`: what is closed belongs in the list too, as in an exported file. `locked` is
-    who keeps it from being changed."""
+    """`read_only` says why nothing can be changed, `locked` which process keeps the queue locked.
+    `of_all_states`: closed entries belong in the list too, as in an exported file."""
 
     taken_at: datetime
     entries: tuple[Entry, ...] = ()
@@ -48,7 +54,31 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Background:
-    """What belongs to one entry and lies in other files: past resolutions and who did what."""
+    """What other files hold about one entry: past resolutions, and who did what."""
 
     past: tuple[Entry, ...] = ()
     journal: tuple[Transition, ...] = ()
+
+
+class Source(Protocol):
+    """A live queue or an exported file (`monitor/core/source.py`). Reading only."""
+
+    title: str
+    home: Path
+    queue: InterventionQueue | None
+
+    def stamp(self) -> object:
+        """Cheap; differs from the last one when `read` may answer something else."""
+        ...
+
+    def read(self) -> Snapshot:
+        """Never raises for the queue's own trouble: that is in the snapshot."""
+        ...
+
+    def history(self) -> list[Entry]:
+        """Closed entries, the latest first. Raises QueueError."""
+        ...
+
+    def background(self, intervention_id: str) -> Background:
+        """Raises QueueError."""
+        ...

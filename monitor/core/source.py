@@ -1,85 +1,68 @@
-"""Where entries come from: a live queue. Reading only; nothing here touches a widget.
-
-`Source` is what the screens know; `bundle.BundleSource` is the other one.
-"""
+"""Where entries come from: a live queue, or an exported file. Reading only."""
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import cast
 
-from interventions.closing.lookup import closed_ones
-from interventions.entry import Entry
+from interventions.closing.lookup import closed_ones, similar
+from interventions.entry import Entry, Transition, complete, is_open
 from interventions.errors import CorruptQueueError, QueueError, StorageError
-from interventions.home import archive_file, emergency_log, queue_file, state_folder
+from interventions.home import archive_file, emergency_log, lock_file, queue_file, state_folder
 from interventions.putting.errorlog import Dropped
 from interventions.queue import InterventionQueue
+from interventions.storage.archive import latest
+from interventions.storage.jsonl import Tail, parse_line
+from interventions.storage.lock_holder import holders
+from interventions.storage.queue_format import decode
 from interventions.timestamps import utc_now
-from interventions.upkeep.health import health
+from interventions.upkeep.health import Past, health, past
 from interventions.view.hints import for_home
-from monitor.core.archived import Archived
-from monitor.core.locked import LockWatch
-from monitor.core.snapshot import Background, Kind, Snapshot, Trouble
+from monitor.core.snapshot import Background, Clock, Snapshot, Trouble, TroubleKind
 
 _MOST_PAST = 20
-Clock = Callable[[], datetime]
-
-
-class Source(Protocol):
-    title: str
-    home: Path
-    queue: InterventionQueue | None
-
-    def mark(self) -> object:
-        """Cheap; differs from the last one when `read` may answer something else."""
-        ...
-
-    def read(self) -> Snapshot:
-        """Never raises for the queue's own trouble: that is in the snapshot."""
-        ...
-
-    def history(self) -> list[Entry]:
-        """Closed entries, the latest first. Raises QueueError."""
-        ...
-
-    def background(self, intervention_id: str) -> Background:
-        """Raises QueueError."""
-        ...
+# A change takes milliseconds, and between two of them the lock is free.
+_LOCKED_AFTER_S = 2.0
 
 
 class LiveSource:
     def __init__(self, queue: InterventionQueue, clock: Clock = utc_now) -> None:
         self.queue: InterventionQueue | None = queue
-        self._queue = queue
-        self._clock = clock
-        self._seen = False
-        self._archived = Archived(archive_file(queue.home))
-        self._whole: Archived | None = None
-        self._dropped = Dropped(queue.home)
-        self._lock = LockWatch(queue.home)
         self.home = queue.home
         self.title = str(queue.home)
+        self._queue = queue
+        self._clock = clock
+        self._was_there = False
+        self._archive = ArchiveReader(archive_file(queue.home))
+        self._history: ArchiveReader | None = None
+        self._dropped = Dropped(queue.home)
+        self._lock = LockWatch(queue.home)
 
-    def mark(self) -> object:
-        """By inode too: the queue file is replaced whole, so a watch on the file itself is lost."""
+    def stamp(self) -> object:
+        """By inode too: the queue file is replaced whole, so a watch on the file itself is lost.
+        By the minute too: snoozed entries wake, and ages grow, in a file that stands still."""
         now = self._clock()
         paths = (
             queue_file(self.home),
             archive_file(self.home),
             emergency_log(self.home, now.date()),
         )
-        folder = _is_folder(state_folder(self.home))
-        # By the minute too: what is snoozed wakes and grows older in a file that stands still.
-        minute = now.replace(second=0, microsecond=0)
-        return (*map(_stamp, paths), minute, folder, self._read_only(), self._lock.held_by())
+        return (
+            *map(_file_stamp, paths),
+            now.replace(second=0, microsecond=0),
+            _is_folder(state_folder(self.home)),
+            self._read_only(),
+            self._lock.holder(),
+        )
 
     def read(self) -> Snapshot:
-        return replace(self._read(), read_only=self._read_only(), locked=self._lock.held_by())
+        return replace(self._read(), read_only=self._read_only(), locked=self._lock.holder())
 
     def _read(self) -> Snapshot:
         now = self._clock()
@@ -87,31 +70,29 @@ class LiveSource:
             trouble = self._missing()
             if trouble is not None:
                 return Snapshot(now, trouble=trouble)
-            self._seen = True
+            self._was_there = True
             state = self._queue.store.read()
         except (StorageError, OSError) as error:
             return Snapshot(now, trouble=self._trouble(error))
         try:
-            self._archived.read_on()
-            logged = self._dropped.by_reason()
+            self._archive.read_new_lines()
+            dropped = self._dropped.by_reason()
         except (StorageError, OSError) as error:
-            # What waits is known; only the figures are not.
-            trouble = self._trouble(error)
-            return Snapshot(now, state.entries, trouble=trouble)
-        figures = health(state, self._archived.figures, logged, self._queue.limits, now)
+            # The entries are known; only the figures are not.
+            return Snapshot(now, state.entries, trouble=self._trouble(error))
+        figures = health(state, self._archive.figures, dropped, self._queue.limits, now)
         return Snapshot(now, state.entries, figures)
 
     def history(self) -> list[Entry]:
-        if self._whole is None:
-            self._whole = Archived(archive_file(self.home), whole=True)
+        if self._history is None:
+            self._history = ArchiveReader(archive_file(self.home), whole=True)
         try:
             current = self._queue.entries()
-            self._whole.read_on()
+            self._history.read_new_lines()
         except OSError as error:
-            raise QueueError(
-                _cannot_read(error), hint=self._hint("interventions doctor")
-            ) from error
-        return closed_ones(current, self._whole.entries.values())
+            hint = self._hint("interventions doctor")
+            raise QueueError(_cannot_read(error), hint=hint) from error
+        return closed_ones(current, self._history.entries.values())
 
     def background(self, intervention_id: str) -> Background:
         past = tuple(self._queue.similar(intervention_id, limit=_MOST_PAST))
@@ -120,8 +101,9 @@ class LiveSource:
     def _trouble(self, error: StorageError | OSError) -> Trouble:
         if isinstance(error, OSError):
             doctor = self._hint("interventions doctor")
-            return Trouble(Kind.STORAGE, _cannot_read(error), doctor)
-        kind = Kind.CORRUPT if isinstance(error, CorruptQueueError) else Kind.STORAGE
+            return Trouble(TroubleKind.STORAGE, _cannot_read(error), doctor)
+        corrupt = isinstance(error, CorruptQueueError)
+        kind = TroubleKind.CORRUPT if corrupt else TroubleKind.STORAGE
         return Trouble(kind, str(error), self._hint(error.hint))
 
     def _hint(self, text: str) -> str:
@@ -133,9 +115,9 @@ class LiveSource:
         with suppress(FileNotFoundError):
             queue_file(self.home).stat()
             return None
-        if self._seen and not folder.is_dir():
+        if self._was_there and not folder.is_dir():
             return Trouble(
-                Kind.VANISHED,
+                TroubleKind.VANISHED,
                 f"{folder} is gone",
                 "if it was moved, quit and start again with --home FOLDER; "
                 "if it comes back, so does the list",
@@ -143,20 +125,20 @@ class LiveSource:
         corrupt = sorted(folder.glob("intervention_queue.corrupt-*.json"))
         if corrupt:
             return Trouble(
-                Kind.CORRUPT,
+                TroubleKind.CORRUPT,
                 f"the queue did not parse and was set aside as {corrupt[-1].name}",
                 self._hint("interventions doctor") + " rebuilds it from the logs",
             )
-        if self._seen:
+        if self._was_there:
             return None
         if not self.home.is_dir():
             return Trouble(
-                Kind.FIRST_RUN,
+                TroubleKind.FIRST_RUN,
                 f"the folder {self.home} does not exist",
                 "another place: monitor --home FOLDER",
             )
         return Trouble(
-            Kind.FIRST_RUN,
+            TroubleKind.FIRST_RUN,
             f"no failure was ever put in {self.home}",
             "it fills when a turn fails (unified-flow ask), or a program uses "
             "`with intervene(...)`; another place: monitor --home FOLDER",
@@ -169,8 +151,101 @@ class LiveSource:
         return ""
 
 
+class BundleSource:
+    """An exported bundle, or a copy of a queue file. It is read once, and nothing in it changes.
+
+    Raises QueueError when the file is neither.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self.queue: InterventionQueue | None = None
+        self.home = path.parent
+        self.title = f"{path.name} (read-only)"
+        self._clock = clock
+        self._entries, self._similar, self._journal = _read_bundle(path)
+
+    def stamp(self) -> object:
+        return None
+
+    def read(self) -> Snapshot:
+        entries = tuple(self._entries)
+        return Snapshot(self._clock(), entries, read_only="an exported file", of_all_states=True)
+
+    def history(self) -> list[Entry]:
+        return [entry for entry in (*self._entries, *self._similar) if not is_open(entry)]
+
+    def background(self, intervention_id: str) -> Background:
+        journal = tuple(line for line in self._journal if line.get("id") == intervention_id)
+        entry = next((e for e in self._entries if e["id"] == intervention_id), None)
+        return Background(tuple(similar(entry, self._similar) if entry else ()), journal)
+
+
+def _read_bundle(path: Path) -> tuple[list[Entry], list[Entry], list[Transition]]:
+    """(its entries, earlier ones that were alike, who did what)."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise QueueError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        document = json.loads(data)
+        if isinstance(document, dict) and "intervention" in document:
+            past = [complete(entry) for entry in document.get("similar") or []]
+            journal = [line for line in document.get("journal") or [] if isinstance(line, dict)]
+            return [complete(document["intervention"])], past, cast(list[Transition], journal)
+        return list(decode(data)[0].entries), [], []
+    except (ValueError, TypeError, RecursionError) as error:
+        raise QueueError(
+            f"{path} is no exported intervention: {error}",
+            hint="make one with: interventions export ID -o FILE",
+        ) from error
+
+
+class ArchiveReader:
+    """Reads each line of the archive once. Of an entry it keeps the two figures that health needs;
+    with `whole`, for the history, the entry instead."""
+
+    def __init__(self, path: Path, *, whole: bool = False) -> None:
+        self._tail = Tail(path)
+        self._whole = whole
+        self.figures: dict[str, Past] = {}
+        self.entries: dict[str, Entry] = {}
+
+    def read_new_lines(self) -> None:
+        """Raises OSError."""
+        replaced, lines = self._tail.read()
+        if replaced:
+            self.figures, self.entries = {}, {}
+        for _, line in lines:
+            # One at a time: all of a long past at once would stay in the process's memory.
+            for entry in latest(filter(None, [parse_line(line)])):
+                if self._whole:
+                    self.entries[entry["id"]] = entry
+                else:
+                    self.figures[entry["id"]] = past(entry)
+
+
+class LockWatch:
+    """Whether another process keeps the queue from being changed. It reads the kernel's list and
+    takes no lock, so that looking is in nobody's way."""
+
+    def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = lock_file(home)
+        self._clock = clock
+        self._since_s = 0.0
+        self._holders: list[str] = []
+
+    def holder(self) -> str:
+        """Who held the lock at every look for two seconds; "" if nobody did, or where the system
+        does not say (any but Linux)."""
+        found = holders(self._path)
+        if found != self._holders:
+            self._holders, self._since_s = found, self._clock()
+        long = self._clock() - self._since_s >= _LOCKED_AFTER_S
+        return ", ".join(found) if long else ""
+
+
 def _is_folder(path: Path) -> bool:
-    """One that cannot be looked at is none, rather than an error."""
+    """A folder that cannot be looked at is none, rather than an error."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
@@ -178,7 +253,7 @@ def _cannot_read(error: OSError) -> str:
     return f"cannot read {error.filename}: {error.strerror}"
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | str | None:
+def _file_stamp(path: Path) -> tuple[int, int, int] | str | None:
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -1,14 +1,15 @@
 """What every form has: whom it acts on, what is refused, and a way out that is never far.
 
-The targets are fixed when the form opens; what happens to them meanwhile is shown, and a change is
+The targets are fixed when the form opens. What happens to them meanwhile is shown, and a change is
 refused when somebody else was first (compare and swap on the entry's version).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -23,39 +24,88 @@ from interventions.entry import Entry, names, short_id, state_of
 from interventions.putting.occurrences import stands_at
 from interventions.queue import InterventionQueue
 from interventions.view.plaintext import one_line
-from monitor.core.changes import Change, InputError, Outcome, apply, look_again
-from monitor.core.form_state import (
-    Closed,
-    Editing,
-    Refused,
-    State,
-    begin,
-    came,
-    cancel,
-    done,
-    stopping,
+from monitor.core.changes import (
+    AppState,
+    Change,
+    ChangeOutcome,
+    InputError,
+    apply,
+    explain_conflicts,
 )
-from monitor.keys import key
 from monitor.widgets.key_bar import KeyBar
+from monitor.widgets.keys import key
 
-if TYPE_CHECKING:
-    from monitor.app import Monitor
-
-_MOST_TOLD, _LEAST_TOLD = 8, 1
+_MOST_SHOWN, _LEAST_SHOWN = 8, 1
 _ROWS_OF_THE_REST, _ROWS_OF_A_PROBLEM = 15, 6
 
 
-class Form(ModalScreen[Outcome | None]):
-    """A subclass names the deed, adds its fields, and makes the change from what was typed."""
+class Stage(Enum):
+    EDITING = auto()  # nothing was tried yet
+    RUNNING = auto()  # nothing can be typed
+    STOPPING = auto()  # the entry that runs is the last one
+    REFUSED = auto()  # some of it was refused: to be read, and tried again
+    CLOSED = auto()  # a change that still runs then is reported elsewhere
 
-    DEED: ClassVar[str]
+
+@dataclass(frozen=True)
+class FormState:
+    """EDITING ── start ──> RUNNING ── finish ──> CLOSED, or REFUSED if something is to be read
+    REFUSED ── start ──> RUNNING ── cancel ──> STOPPING ── cancel ──> CLOSED
+    EDITING, REFUSED ── cancel ──> CLOSED
+
+    `done` are the entries of all tries; `newer`, when refused, are entries by id as somebody else
+    has changed them, with which one can continue all the same."""
+
+    stage: Stage = Stage.EDITING
+    done: tuple[Entry, ...] = ()
+    newer: Mapping[str, Entry] = field(default_factory=dict)
+
+    @property
+    def can_start(self) -> bool:
+        return self.stage in (Stage.EDITING, Stage.REFUSED)
+
+    @property
+    def is_closed(self) -> bool:
+        return self.stage is Stage.CLOSED
+
+    @property
+    def stops(self) -> bool:
+        """No further entry is begun."""
+        return self.stage in (Stage.STOPPING, Stage.CLOSED)
+
+    def start(self) -> FormState:
+        return FormState(Stage.RUNNING, self.done)
+
+    def cancel(self) -> FormState:
+        running = self.stage is Stage.RUNNING
+        return FormState(Stage.STOPPING if running else Stage.CLOSED, self.done)
+
+    def finish(
+        self, done: Sequence[Entry], *, all_well: bool, newer: Mapping[str, Entry]
+    ) -> FormState:
+        if self.is_closed:
+            return self
+        latest = {entry["id"]: entry for entry in (*self.done, *done)}
+        together = tuple(latest.values())
+        if all_well:
+            return FormState(Stage.CLOSED, together)
+        return FormState(Stage.REFUSED, together, newer)
+
+
+class Form(ModalScreen[ChangeOutcome | None]):
+    """A subclass names the action, adds its fields, and makes the change from what was typed.
+
+    `report` gets what was done when the form closes, `report_late` the outcome of a change that
+    still ran then."""
+
+    VERB: ClassVar[str]
     DONE: ClassVar[str]
     BINDINGS: ClassVar[list[BindingType]] = [
         key("escape", "cancel", "Cancel", "Change nothing", id="form.cancel", show=True),
         key("ctrl+s", "submit", "Do it", "Do it", id="form.submit", show=True),
         key(
             "ctrl+o",
-            "go_on",
+            "override",
             "All the same",
             "Go on with the entry as somebody else has changed it",
             id="form.go-on",
@@ -66,25 +116,26 @@ class Form(ModalScreen[Outcome | None]):
     ]
 
     def __init__(
-        self, queue: InterventionQueue, targets: Sequence[Entry], remark: str = ""
+        self,
+        app_state: AppState,
+        queue: InterventionQueue,
+        targets: Sequence[Entry],
+        note: str = "",
     ) -> None:
         super().__init__()
+        self.app_state = app_state
         self.queue = queue
         self.entries = list(targets)
-        self.remark = remark
-        self.when_over: Callable[[Outcome | None], None] = lambda outcome: None
-        self.when_left: Callable[[Outcome], None] = lambda outcome: None
+        self.target_note = note
+        self.state = FormState()
         self.remarks: list[str] = []
-        self.state: State = Editing()
+        self.report: Callable[[ChangeOutcome | None], None] = lambda outcome: None
+        self.report_late: Callable[[ChangeOutcome], None] = lambda outcome: None
         self._focused: Widget | None = None
-
-    @property
-    def monitor(self) -> Monitor:
-        return cast("Monitor", self.app)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form", classes="box") as box:
-            box.border_title = self.title_text()
+            box.border_title = self.heading()
             yield Static(id="form-entries", markup=False)
             yield Static(id="form-remark", markup=False)
             yield from self.fields()
@@ -93,35 +144,19 @@ class Form(ModalScreen[Outcome | None]):
             yield problem
             with Horizontal(id="form-buttons"):
                 yield Button("Cancel", id="cancel", compact=True)
-                yield Button(self.DEED, id="confirm", variant="primary", compact=True)
+                yield Button(self.VERB, id="confirm", variant="primary", compact=True)
         yield KeyBar()
 
-    def title_text(self) -> Content:
-        """Not a string, which would be markup, and the ids in it come from outside."""
+    def heading(self) -> Content:
+        """Not a string, which would be markup: the ids in it come from outside."""
         count = len(self.entries)
         which = "1 intervention" if count == 1 else f"{count} interventions"
         ids = names(entry["id"] for entry in self.entries)
-        return Content(f"{self.DEED} {which}: {ids}")
+        return Content(f"{self.VERB} {which}: {ids}")
 
-    def tell_which(self) -> None:
-        """Many in a line each, as many as there is room for; then what else is to be known."""
-        rest = _ROWS_OF_THE_REST + _ROWS_OF_A_PROBLEM * self.query_one("#form-problem").display
-        most = max(_LEAST_TOLD, min(_MOST_TOLD, self.app.size.height - rest))
-        many = len(self.entries) > 1
-        lines = [_line(entry) for entry in self.entries[:most]]
-        if len(self.entries) > most:
-            lines.append(Content.styled(f"and {len(self.entries) - most} more", "dim"))
-        entries = self.query_one("#form-entries", Static)
-        entries.set_class(many, "-many")
-        entries.update(Content("\n").join(lines))
-        remarks = self.remarks_before()
-        remark = self.query_one("#form-remark", Static)
-        remark.update("\n".join(remarks))
-        remark.display = bool(remarks)
-
-    def remarks_before(self) -> list[str]:
-        """What a person should know of them before they do it."""
-        return [self.remark] if self.remark else []
+    def notes(self) -> list[str]:
+        """What a person should know of the targets before they submit."""
+        return [self.target_note] if self.target_note else []
 
     def fields(self) -> ComposeResult:
         yield from ()
@@ -131,94 +166,107 @@ class Form(ModalScreen[Outcome | None]):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self.tell_which()
+        self._show_targets()
 
     def on_resize(self) -> None:
-        self.tell_which()
+        self._show_targets()
+
+    def _show_targets(self) -> None:
+        """A line each, as many as there is room for, and the notes."""
+        rest = _ROWS_OF_THE_REST + _ROWS_OF_A_PROBLEM * self.query_one("#form-problem").display
+        most = max(_LEAST_SHOWN, min(_MOST_SHOWN, self.app.size.height - rest))
+        lines = [_target_line(entry) for entry in self.entries[:most]]
+        if len(self.entries) > most:
+            lines.append(Content.styled(f"and {len(self.entries) - most} more", "dim"))
+        targets = self.query_one("#form-entries", Static)
+        targets.set_class(len(self.entries) > 1, "-many")
+        targets.update(Content("\n").join(lines))
+        notes = self.notes()
+        remark = self.query_one("#form-remark", Static)
+        remark.update("\n".join(notes))
+        remark.display = bool(notes)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "override" or bool(self.state.newer)
 
     def action_submit(self) -> None:
-        if not isinstance(self.state, Editing | Refused):
+        if not self.state.can_start:
             return
         try:
             change = self.change()
         except InputError as error:
-            self.say(str(error))
+            self.show_problem(str(error))
             return
-        self.begin(self.state)
+        self.start()
         self._apply(change)
 
-    def action_go_on(self) -> None:
-        """With what somebody else has made of them, which the form has told."""
-        if isinstance(self.state, Refused):
-            newer = self.state.newer
-            self.entries = [newer.get(entry["id"], entry) for entry in self.entries]
-            self.action_submit()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "go_on":
-            return isinstance(self.state, Refused) and bool(self.state.newer)
-        return True
+    def action_override(self) -> None:
+        """With what somebody else has made of them, which the form has shown."""
+        newer = self.state.newer
+        self.entries = [newer.get(entry["id"], entry) for entry in self.entries]
+        self.action_submit()
 
     @work(thread=True, group="apply")
     def _apply(self, change: Change) -> None:
-        app, total = self.monitor, len(self.entries)
+        app, total = self.app, len(self.entries)
 
-        def go_on(tried: int) -> bool:
-            if total > 1 and not stopping(self.state):
-                app.call_from_thread(self.say, f"working ... {tried}/{total}")
-            return not stopping(self.state)
+        def may_continue(tried: int) -> bool:
+            if total > 1 and not self.state.stops:
+                app.call_from_thread(self.show_problem, f"working ... {tried}/{total}")
+            return not self.state.stops
 
-        outcome = apply(self.DONE, self.entries, change, go_on=go_on)
-        app.call_from_thread(self._came, look_again(self.queue, outcome, app.clock()))
+        outcome = apply(self.DONE, self.entries, change, may_continue=may_continue)
+        outcome = explain_conflicts(self.queue, outcome, self.app_state.clock())
+        app.call_from_thread(self._applied, outcome)
 
-    def _came(self, outcome: Outcome) -> None:
+    def _applied(self, outcome: ChangeOutcome) -> None:
         outcome = replace(outcome, remarks=tuple(self.remarks))
         newer = {one.entry["id"]: one.now for one in outcome.refused if one.now is not None}
-        well = not outcome.refused and not outcome.left
-        if not self.stays(outcome, well=well, newer=newer):
+        all_well = not outcome.refused and not outcome.not_tried
+        if not self.finish(outcome, all_well=all_well, newer=newer):
             return
         # What was done is done; the form now stands for the rest.
-        self.entries = [*(refused.entry for refused in outcome.refused), *outcome.left]
-        so_far = done(self.state)
-        lines = [f"{self.DONE} {len(so_far)}"] if so_far else []
-        lines += [*self.remarks, *outcome.why_not(_MOST_TOLD)]
+        self.entries = [*(refusal.entry for refusal in outcome.refused), *outcome.not_tried]
+        done = len(self.state.done)
+        lines = [f"{self.DONE} {done}"] if done else []
+        lines += [*self.remarks, *outcome.problems(_MOST_SHOWN)]
         if newer:
             lines.append("ctrl+o goes on all the same")
-        self.query_one("#form", Vertical).border_title = self.title_text()
-        self.tell_which()
+        self.query_one("#form", Vertical).border_title = self.heading()
+        self._show_targets()
         self.refresh_bindings()
-        self.say("\n".join(lines))
+        self.show_problem("\n".join(lines))
 
-    def begin(self, state: Editing | Refused) -> None:
+    def start(self) -> None:
         """What is typed from here on would not count, so nothing can be."""
-        self.state = begin(state)
-        self.monitor.working += 1
+        self.state = self.state.start()
+        self.app_state.running += 1
         self._focused = self.focused
-        for field in self.query(Input):
-            field.disabled = True
-        self.say("working ...")
+        for typed in self.query(Input):
+            typed.disabled = True
+        self.show_problem("working ...")
 
-    def stays(
-        self, outcome: Outcome, *, well: bool, newer: Mapping[str, Entry] | None = None
+    def finish(
+        self, outcome: ChangeOutcome, *, all_well: bool, newer: Mapping[str, Entry] | None = None
     ) -> bool:
-        """The work is over: whether the form is still there, for what is to be read in it."""
-        self.monitor.working -= 1
-        if isinstance(self.state, Closed):
-            self.when_left(outcome)
+        """The change is over; whether the form stays, for what is to be read in it."""
+        self.app_state.running -= 1
+        if self.state.is_closed:
+            self.report_late(outcome)
             return False
-        self.state = came(self.state, outcome.done, well=well, newer=newer or {})
-        for field in self.query(Input):
-            field.disabled = False
+        self.state = self.state.finish(outcome.done, all_well=all_well, newer=newer or {})
+        for typed in self.query(Input):
+            typed.disabled = False
         self.set_focus(self._focused)
-        if isinstance(self.state, Closed):
-            self.dismiss(self._what_was_done())
-        return isinstance(self.state, Refused)
+        if self.state.is_closed:
+            self.dismiss(self._done_so_far())
+        return not self.state.is_closed
 
-    def saw(self, entries: Sequence[Entry]) -> None:
-        """The queue changed while the form is open."""
-        if not isinstance(self.state, Editing):  # what was refused says more
+    def show_changes(self, entries: Sequence[Entry]) -> None:
+        """The queue changed while the form is open; a refusal, once there, says more."""
+        if self.state.stage is not Stage.EDITING:
             return
-        moment = self.monitor.clock()
+        moment = self.app_state.clock()
         now = {entry["id"]: entry for entry in entries}
         changed = [
             f"{short_id(own['id'])} is {state_of(current, moment)} now"
@@ -226,14 +274,14 @@ class Form(ModalScreen[Outcome | None]):
             if (current := now.get(own["id"])) is not None and current["version"] != own["version"]
         ]
         if changed:
-            self.say("changed by somebody else meanwhile: " + ", ".join(changed))
+            self.show_problem("changed by somebody else meanwhile: " + ", ".join(changed))
 
-    def say(self, text: str) -> None:
+    def show_problem(self, text: str) -> None:
         """What went wrong, or how far it is: in sight, whatever else is not."""
         problem = self.query_one("#form-problem", Static)
         if bool(text) != problem.display:
             problem.display = bool(text)
-            self.tell_which()
+            self._show_targets()
         problem.update(text)
         self.call_after_refresh(self.query_one("#form", Vertical).scroll_end, animate=False)
 
@@ -241,37 +289,30 @@ class Form(ModalScreen[Outcome | None]):
         box = self.query_one("#form", Vertical)
         box.scroll_relative(y=direction * max(box.size.height - 2, 1))
 
-    def action_yes(self) -> None:
-        """Where a letter confirms: never the one that opened the form."""
-        self.action_submit()
-
     def action_cancel(self) -> None:
         """While it works: begin no further one; once more: leave it to end by itself."""
-        if isinstance(self.state, Closed):
+        if self.state.is_closed:
             return
-        self.state = cancel(self.state)
-        if isinstance(self.state, Closed):
-            self.dismiss(self._what_was_done() if self.state.done else None)
+        self.state = self.state.cancel()
+        if self.state.is_closed:
+            self.dismiss(self._done_so_far() if self.state.done else None)
         else:
-            self.say("no further one is begun; esc again leaves this to end by itself")
+            self.show_problem("no further one is begun; esc again leaves this to end by itself")
 
-    def _what_was_done(self) -> Outcome:
-        return Outcome(self.DONE, done(self.state), remarks=tuple(self.remarks))
+    def _done_so_far(self) -> ChangeOutcome:
+        return ChangeOutcome(self.DONE, self.state.done, remarks=tuple(self.remarks))
 
     @on(Button.Pressed, "#cancel")
     def _cancel_pressed(self) -> None:
         self.action_cancel()
 
     @on(Button.Pressed, "#confirm")
-    def _confirm_pressed(self) -> None:
-        self.action_submit()
-
     @on(Input.Submitted)
-    def _input_submitted(self) -> None:
+    def _confirmed(self) -> None:
         self.action_submit()
 
 
-def _line(entry: Entry) -> Content:
+def _target_line(entry: Entry) -> Content:
     now = stands_at(entry)
     what = one_line(f"{now.get('error_type')}: {now.get('error_message')}")[:200]
     return Content.assemble((short_id(entry["id"]), "bold"), f"  {what}")

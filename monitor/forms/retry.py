@@ -5,26 +5,106 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from textual import on, work
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.content import Content
 from textual.message import Message
-from textual.widgets import Button, Static
+from textual.widgets import Button, Input, Static
 
-from interventions.entry import Entry
+from interventions.entry import Entry, is_open, names
 from interventions.errors import QueueError
+from interventions.putting.admission import ESCALATION
 from interventions.putting.occurrences import stands_at
-from interventions.retry.contract import RetryRequest
-from interventions.retry.retry_many import Waiting, waiting
+from interventions.queue import InterventionQueue
+from interventions.retry.contract import RetryRequest, Scope
+from interventions.retry.retry_many import Outcome, Waiting, retry_all, waiting
 from interventions.retry.retry_one import how_it_went, retry_and_resolve
-from monitor.core.changes import VIA, Change, InputError
-from monitor.core.form_state import Editing, Refused
-from monitor.forms.retry_all import RetryAllForm
-from monitor.forms.retry_fields import PERMISSION, UNSAID, RetryFields, watched
-from monitor.forms.settle import ask_in
-from monitor.keys import key
+from interventions.retry.turns import LiveTurn
+from interventions.view.plaintext import one_line
+from monitor.core.changes import VIA, AppState, Change, ChangeOutcome, InputError, apply
+from monitor.forms.form import Form
+from monitor.forms.retry_run import JOBS, ask_about_call, progress, summary, watched_turns
+from monitor.widgets.keys import key
+from monitor.widgets.turn_text import progress_line
+
+DEFAULT_NOTE = "the retry went through"
+PERMISSION = "permission"
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+
+class RetryFields(Form):
+    """What a retry of turns asks and shows, whether of the chosen ones or of all alike."""
+
+    VERB = "Retry"
+    DONE = "retried and resolved"
+    AUTO_FOCUS = "#note"
+
+    @dataclass
+    class Progress(Message):
+        """`counts` is how far many turns are; `running` those that run, where that is known."""
+
+        running: Sequence[LiveTurn]
+        counts: str = ""
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, RetryFields.Progress)
+
+    _is_question = False
+
+    def fields(self) -> ComposeResult:
+        failures = [stands_at(entry) for entry in self.entries]
+        self._is_question = any(failure["type"] == ESCALATION for failure in failures)
+        if self._is_question:
+            yield Input(placeholder="your answer: the turn goes on with it", id="note")
+        else:
+            yield Input(DEFAULT_NOTE, placeholder="what you mended", id="note")
+        if tools := {str(f.get("tool") or "?") for f in failures if f["type"] == PERMISSION}:
+            yield Input(placeholder=f"allow it: {', '.join(SCOPES)}", id="grant")
+            yield Static(
+                f"{one_line(', '.join(sorted(tools)))} was refused; without a word it still is",
+                id="grant-hint",
+                classes="hint",
+                markup=False,
+            )
+        yield Static(
+            "the turn goes on from the phase that failed; it is resolved only if that works",
+            id="retry-progress",
+            classes="hint",
+            markup=False,
+        )
+
+    def note(self) -> str:
+        """Raises InputError."""
+        note = self.query_one("#note", Input).value.strip()
+        if not note:
+            question = "the turn asked a question: what is the answer?"
+            raise InputError(question if self._is_question else "a resolution needs a note")
+        return note
+
+    def grant(self) -> Scope | None:
+        """Nothing unless somebody typed it. Raises InputError."""
+        for field in self.query("#grant").results(Input):
+            word = field.value.strip().lower()
+            meant = [scope for scope in SCOPES if word and scope.startswith(word)]
+            if word and not meant:
+                raise InputError(f"{word!r} allows nothing: {', '.join(SCOPES)}, or leave it empty")
+            return meant[0] if meant else None
+        return None
+
+    def show_progress(self, running: Sequence[LiveTurn], counts: str) -> None:
+        """From whatever thread."""
+        self.post_message(self.Progress(running, counts))
+
+    @on(Progress)
+    def _progress(self, message: Progress) -> None:
+        lines = [Content(message.counts)] if message.counts else []
+        lines += map(progress_line, message.running)
+        if lines:
+            self.query_one("#retry-progress", Static).update(Content("\n").join(lines))
 
 
 class RetryForm(RetryFields):
@@ -35,14 +115,13 @@ class RetryForm(RetryFields):
     ]
 
     @dataclass
-    class Found(Message):
+    class AlikeFound(Message):
         turns: list[Waiting]
 
     _alike: Sequence[Waiting] = ()
 
     def on_mount(self) -> None:
-        super().on_mount()
-        self._look_for_alike()
+        self._find_alike()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "all_alike":
@@ -52,43 +131,43 @@ class RetryForm(RetryFields):
     def change(self) -> Change:
         note, grant = self.note(), self.grant()
 
-        def one(entry: Entry) -> Entry:
+        def retry(entry: Entry) -> Entry:
             # A turn that asked a person goes on with their answer, not with our words.
             request = RetryRequest(
                 entry["turn_id"],
                 entry["id"],
                 note,
-                answer=None if note == UNSAID else note,
+                answer=None if note == DEFAULT_NOTE else note,
                 grant=grant if stands_at(entry)["type"] == PERMISSION else None,
                 via=VIA,
-                ask=partial(ask_in, self.monitor),
+                ask=partial(ask_about_call, self.app),
             )
-            with watched(self.queue.home, [entry["turn_id"]], self.tell_progress):
+            with watched_turns(self.queue.home, [entry["turn_id"]], self.show_progress):
                 version = entry["version"]
                 retried = retry_and_resolve(self.queue, request, expected_version=version)
             if not retried.result.went_well:
                 self.remarks += how_it_went(entry, retried.result)
             return retried.entry
 
-        return one
+        return retry
 
     @work(thread=True, group="alike")
-    def _look_for_alike(self) -> None:
+    def _find_alike(self) -> None:
         if len({entry["fingerprint"] for entry in self.entries}) > 1:
             return  # that one of them works says nothing about the others
         try:
             found = waiting(self.entries[0], self.queue.entries())
         except QueueError:
             return  # the list says what is the matter with the queue
-        self.post_message(self.Found(found))
+        self.post_message(self.AlikeFound(found))
 
-    @on(Found)
-    async def _found(self, message: Found) -> None:
+    @on(AlikeFound)
+    async def _alike_found(self, message: AlikeFound) -> None:
         if len(message.turns) < 2:
             return
         self._alike = message.turns
         count = len(message.turns)
-        if isinstance(self.state, Editing | Refused):
+        if self.state.can_start:
             self.query_one("#retry-progress", Static).update(
                 f"{count} turns wait for the same fix. All {count} alike: one is tried first, and "
                 f"only if it gets past its phase, the other {count - 1}; what passes is resolved"
@@ -100,13 +179,92 @@ class RetryForm(RetryFields):
 
     @on(Button.Pressed, "#all-alike")
     def action_all_alike(self) -> None:
-        if not isinstance(self.state, Editing | Refused) or not self._alike:
+        if not self.state.can_start or not self._alike:
             return
         try:
-            form = RetryAllForm(self.queue, self._alike, self.note(), self.grant())
+            note, grant = self.note(), self.grant()
         except InputError as error:
-            self.say(str(error))
+            self.show_problem(str(error))
             return
-        form.when_over, form.when_left = self.when_over, self.when_left
+        form = RetryAllForm(self.app_state, self.queue, self._alike, note, grant)
+        form.report, form.report_late = self.report, self.report_late
         self.action_cancel()
-        self.app.push_screen(form, form.when_over)
+        self.app.push_screen(form, form.report)
+
+
+class RetryAllForm(RetryFields):
+    """All turns that wait for one fix: one of them first, and only if that helps, the others, as
+    `interventions retry ID --all` does it.
+
+    It begins at once, with what was typed in the form from which it comes; if something is left
+    that can be mended, it can be submitted again."""
+
+    def __init__(
+        self,
+        app_state: AppState,
+        queue: InterventionQueue,
+        turns: Sequence[Waiting],
+        note: str,
+        grant: Scope | None,
+    ) -> None:
+        entries = {turn.entry["id"]: turn.entry for turn in turns}
+        super().__init__(app_state, queue, list(entries.values()))
+        self._turns = list(turns)
+        self._typed = {"note": note, "grant": grant or ""}
+
+    def heading(self) -> Content:
+        ids = names(entry["id"] for entry in self.entries)
+        return Content(f"{self.VERB} {len(self._turns)} turns alike: {ids}")
+
+    def on_mount(self) -> None:
+        for field in self.query(Input):
+            field.value = self._typed.get(field.id or "", "")
+        self.action_submit()
+
+    def action_submit(self) -> None:
+        if not self.state.can_start:
+            return
+        first = self._turns[0]
+        try:
+            request = RetryRequest(
+                first.turn_id, first.entry["id"], self.note(), grant=self.grant(), via=VIA
+            )
+        except InputError as error:
+            self.show_problem(str(error))
+            return
+        self.start()
+        self._retry_all(request)
+
+    @work(thread=True, group="apply")
+    def _retry_all(self, request: RetryRequest) -> None:
+        app, home, tried = self.app, self.queue.home, list[Outcome]()
+
+        def count(outcome: Outcome, done: int, total: int) -> None:
+            tried.append(outcome)
+            self.show_progress((), progress(tried, total))
+
+        problem = []
+        ids = [turn.turn_id for turn in self._turns]
+        with watched_turns(home, ids, self.show_progress, tried):
+            try:
+                retry_all(
+                    self._turns,
+                    home,
+                    request,
+                    jobs=JOBS,
+                    progress=count,
+                    stop=lambda: self.state.stops,
+                )
+            except QueueError as error:
+                problem.append(f"{error} ({error.hint})")
+        closed = tuple(entry for entry in self._latest() if not is_open(entry))
+        outcome = ChangeOutcome(self.DONE, closed, remarks=(*problem, *summary(tried)))
+        all_passed = len(tried) == len(self._turns) and all(one.came == "passed" for one in tried)
+        app.call_from_thread(self._all_tried, outcome, all_passed and bool(closed))
+
+    def _latest(self) -> Sequence[Entry]:
+        return apply("", self.entries, lambda entry: self.queue.find(entry["id"])).done
+
+    def _all_tried(self, outcome: ChangeOutcome, all_well: bool) -> None:
+        if self.finish(outcome, all_well=all_well):
+            self.show_problem("\n".join(outcome.remarks))

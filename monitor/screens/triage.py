@@ -11,44 +11,47 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import ContentSwitcher
 
 from interventions.entry import Entry
 from interventions.errors import QueryError
-from monitor.core.listing import SORT_COLUMN, Sort
-from monitor.core.model import Model
+from monitor.core.changes import AppState
+from monitor.core.model import Sort, TriageModel
 from monitor.core.snapshot import Snapshot
-from monitor.core.source import Clock, Source
 from monitor.forms.form import Form
-from monitor.keys import ACTS, HELP, LEAVE, LISTS
-from monitor.messages import BackgroundRead, FeedRead, QueueRead
-from monitor.panes import TABS, Tab
-from monitor.panes.list_pane import ListPane
-from monitor.screens.details import Details
-from monitor.screens.reading import ReadingScreen
-from monitor.states import notice
+from monitor.screens.entry_tabs import SORT_COLUMN, HistoryTab, OpenTab
+from monitor.screens.log_tab import LogTab
+from monitor.screens.pages import DetailScreen, TextScreen
+from monitor.screens.readers import BackgroundRead, FeedRead, QueueRead, ReaderScreen
+from monitor.screens.tab import Tab, notice
+from monitor.screens.turns_tab import TurnsTab
 from monitor.widgets.detail_view import DetailView
-from monitor.widgets.filter_bar import FilterBar
+from monitor.widgets.header import FilterBar, StatusHeader, TabBar
 from monitor.widgets.key_bar import KeyBar
-from monitor.widgets.row_list import RowList
-from monitor.widgets.status_header import StatusHeader
-from monitor.widgets.tab_bar import TabBar
+from monitor.widgets.keys import ENTRY_ACTIONS, HELP, LEAVING, LIST_ACTIONS
+from monitor.widgets.row_list import ListPane, RowList
 
+TABS: tuple[type[Tab], ...] = (OpenTab, HistoryTab, TurnsTab, LogTab)
 _BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
+# A key that is held down moves the cursor only; the detail comes when it rests.
+_DETAIL_AFTER_S = 0.06
+_BACKGROUND_AFTER_S = 0.15
 
 
-class TriageScreen(ReadingScreen):
-    BINDINGS: ClassVar[list[BindingType]] = [*HELP, *ACTS, *LISTS, *LEAVE]
+class TriageScreen(ReaderScreen):
+    BINDINGS: ClassVar[list[BindingType]] = [*HELP, *ENTRY_ACTIONS, *LIST_ACTIONS, *LEAVING]
     HORIZONTAL_BREAKPOINTS = _BREAKPOINTS
     AUTO_FOCUS = "#open-list"
 
-    def __init__(self, source: Source, first: Snapshot, clock: Clock) -> None:
-        super().__init__(source, clock)
-        self.model = Model(first)
+    def __init__(self, state: AppState, first: Snapshot) -> None:
+        super().__init__(state)
+        self.model = TriageModel(first)
         self.read_only = first.read_only
-        self.tabs: dict[str, Tab] = {name: kind(self.model) for name, kind in TABS.items()}
+        self.tabs = {kind.name: kind(self.model) for kind in TABS}
         self.tab = self.tabs["open"]
-        self.details = Details(self)
+        self._page: DetailScreen | None = None
+        self._detail_timers: tuple[Timer, ...] = ()
 
     def compose(self) -> ComposeResult:
         yield StatusHeader(id="header")
@@ -63,12 +66,12 @@ class TriageScreen(ReadingScreen):
 
     def on_mount(self) -> None:
         self.show()
-        self.watch_queue()
+        self.read_queue()
         self.set_interval(1.0, self.show)
 
     def on_queue_read(self, message: QueueRead) -> None:
         before = self.current()
-        self.model.take(message.snapshot)
+        self.model.update(message.snapshot)
         self.read_only = message.snapshot.read_only
         self.show()
         now = self.current()
@@ -76,13 +79,13 @@ class TriageScreen(ReadingScreen):
             self.read_background(now["id"])  # somebody did something: it is in the journal
         for screen in self.app.screen_stack:
             if isinstance(screen, Form):
-                screen.saw(message.snapshot.entries)
+                screen.show_changes(message.snapshot.entries)
 
     def on_feed_read(self, message: FeedRead) -> None:
-        """While paused it is held like the queue; but a tab that shows nothing yet is filled."""
+        """While paused it waits like the queue; but a tab that shows nothing yet is filled."""
         tab = self.tabs[message.feed.tab]
         if self.model.paused and tab.feed is not None:
-            tab.held = message.feed
+            tab.pending_feed = message.feed
             return
         if tab.feed is None:
             self.call_after_refresh(gc.freeze)  # a long past stays too: see Monitor.on_mount
@@ -90,11 +93,16 @@ class TriageScreen(ReadingScreen):
         self.show()
 
     def on_background_read(self, message: BackgroundRead) -> None:
-        self.details.add(message)
+        self.detail.add_background(message.intervention_id, message.background)
+        if self._page is not None:
+            self._page.view.add_background(message.intervention_id, message.background)
+        self._show_detail()
 
-    def patched(self, entries: Sequence[Entry]) -> None:
-        self.model.patch(entries)
+    def apply_changes(self, entries: Sequence[Entry]) -> None:
+        self.model.apply_changes(entries)
         self.show()
+
+    # What is shown
 
     @property
     def rows(self) -> RowList:
@@ -102,96 +110,143 @@ class TriageScreen(ReadingScreen):
 
     @property
     def detail(self) -> DetailView:
-        return self.details.column
+        return self.query_one("#detail", DetailView)
+
+    @property
+    def _is_wide(self) -> bool:
+        return self.has_class("-wide")
 
     def show(self) -> None:
         model, tab = self.model, self.tab
-        rows = tab.rows(self.clock())
-        of_open = tab.name == "open" and self.source.queue is not None
+        rows = tab.rows(self.state.clock())
+        is_open = tab.name == "open"
+        of_open = is_open and self.state.source.queue is not None
         self.query_one(f"#pane-{tab.name}", ListPane).show(
             rows,
             tab.why_empty(),
-            sorted_title=SORT_COLUMN[model.view.sort] if tab.name == "open" else "",
-            notice=notice(model.snapshot, tab.more(), of_open=of_open) if rows else "",
+            sorted_title=SORT_COLUMN[model.view.sort] if is_open else "",
+            notice=notice(model.snapshot, tab.truncated_note(), of_open=of_open) if rows else "",
         )
-        self.query_one(StatusHeader).show(model.snapshot, self.source.title, model.held_back)
-        self.query_one(TabBar).show(
-            tab.name, {name: each.remark() for name, each in self.tabs.items()}
-        )
-        self.details.show()
-        self.check_keys()
+        title = self.state.source.title
+        self.query_one(StatusHeader).show(model.snapshot, title, model.pending_count)
+        counts = {name: each.count_label() for name, each in self.tabs.items()}
+        self.query_one(TabBar).show(tab.name, counts)
+        self._show_detail()
+        self.update_keys()
+
+    def _show_detail(self) -> None:
+        """In the column what is under the cursor; on a page the entry that it is about."""
+        model, now = self.model, self.state.clock()
+        if self._is_wide and self.tab.of_entries:
+            entry = self.current()
+            self.detail.show(entry, model.alike(entry) if entry else [], now)
+        elif self._is_wide:
+            row = self.rows.cursor_key or ""
+            self.detail.show_text(self.row_text(row), key=row)
+        page = self._page
+        if page in self.app.screen_stack and page.view.entry is not None:
+            shown = model.find(page.view.entry["id"]) or page.view.entry
+            page.show_entry(shown, model.alike(shown), now)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.details.show)
+        self.call_after_refresh(self._show_detail)
+
+    # The cursor
+
+    def _entries_under_cursor(self) -> Sequence[Entry]:
+        return self.tab.entries(self.rows.cursor_key or "")
 
     def current(self) -> Entry | None:
-        under = self.tab.entries(self.rows.cursor_key or "")
-        return under[0] if under else None
+        return next(iter(self._entries_under_cursor()), None)
 
-    def targets(self) -> list[Entry]:
-        return self.tab.marked_entries() or list(self.tab.entries(self.rows.cursor_key or ""))
+    def targets(self) -> Sequence[Entry]:
+        return self.tab.marked_entries() or self._entries_under_cursor()
 
-    def remark(self) -> str:
-        hidden = self.tab.marked_and_hidden(self.clock())
+    def target_note(self) -> str:
+        hidden = self.tab.count_hidden_marks(self.state.clock())
         return f"{hidden} of them are marked but not shown by the filter" if hidden else ""
 
     @on(RowList.Moved)
-    def _moved(self) -> None:
-        self.details.follow()
-        self.check_keys()
+    def _cursor_moved(self) -> None:
+        for timer in self._detail_timers:
+            timer.stop()
+        self._detail_timers = (
+            self.set_timer(_DETAIL_AFTER_S, self._show_detail),
+            self.set_timer(_BACKGROUND_AFTER_S, self._cursor_rests),
+        )
+        self.update_keys()
 
-    def looked_at(self) -> None:
-        """All that the row under the cursor stands for is no longer new."""
-        self.model.new -= {entry["id"] for entry in self.tab.entries(self.rows.cursor_key or "")}
+    def _cursor_rests(self) -> None:
+        entry = self.current()
+        if entry is None:
+            return
+        self.read_background(entry["id"])
+        if self._is_wide:
+            self._clear_new()
+
+    def _clear_new(self) -> None:
+        """Whoever sees the detail has looked at all that the row stands for."""
+        self.model.new -= {entry["id"] for entry in self._entries_under_cursor()}
 
     @on(RowList.Chosen)
-    def _chosen(self, message: RowList.Chosen) -> None:
-        self.details.open(next(iter(self.tab.entries(message.key)), None), message.key)
+    def _row_chosen(self, message: RowList.Chosen) -> None:
+        """To the column, or to a page of its own."""
+        entry = next(iter(self.tab.entries(message.key)), None)
+        if self._is_wide:
+            self.detail.focus()
+        elif entry is not None:
+            self._clear_new()
+            self._page = DetailScreen(self, entry, self.model.alike(entry), self.state.clock())
+            self.app.push_screen(self._page)
+            self.read_background(entry["id"])
+        elif not self.tab.of_entries:
+            self.app.push_screen(TextScreen(self, message.key))
 
-    def text(self, row: str) -> Content:
+    def row_text(self, row: str) -> Content:
         """A row that is no entry, whole."""
-        return self.tab.text(row)
+        return self.tab.row_text(row)
 
-    def step_row(self, steps: int) -> str:
-        """To the next that matches, and from the last to the first; the key of the row there."""
+    def move_cursor(self, steps: int) -> str:
+        """From the last to the first; the key of the row that it comes to."""
         rows = self.rows
         if rows.rows:
             rows.move_to((rows.cursor + steps) % len(rows.rows))
         return rows.cursor_key or ""
 
-    def step(self, steps: int) -> Entry | None:
-        """The entry there now."""
-        self.step_row(steps)
+    def move_to_entry(self, steps: int) -> Entry | None:
+        self.move_cursor(steps)
         entry = self.current()
         if entry is not None:
             self.read_background(entry["id"])
         return entry
 
     def action_next_match(self, steps: int) -> None:
-        self.step(steps)
+        self.move_to_entry(steps)
+
+    # Marks, order, pause
 
     def action_mark(self) -> None:
-        if not self._can_mark():
-            return
-        self.tab.mark(self.rows.cursor_key or "")
-        self.show()
-        self.rows.action_move(1)
+        if self._can_mark():
+            self.tab.toggle_mark(self.rows.cursor_key or "")
+            self.show()
+            self.rows.action_move(1)
 
-    @on(RowList.Ticked)
-    def _ticked(self, message: RowList.Ticked) -> None:
-        self.tab.mark(message.key)
+    @on(RowList.MarkClicked)
+    def _mark_clicked(self, message: RowList.MarkClicked) -> None:
+        self.tab.toggle_mark(message.key)
         self.show()
+
+    def action_mark_all(self) -> None:
+        if self._can_mark():
+            self.tab.toggle_all_marks(self.state.clock())
+            self.show()
 
     def _can_mark(self) -> bool:
         if not self.tab.of_entries:
-            self.tell("marks are for interventions, in Open and History: nothing is done to these")
+            self.notify_once(
+                "marks are for interventions, in Open and History: nothing is done to these"
+            )
         return self.tab.of_entries
-
-    def action_mark_all(self) -> None:
-        if not self._can_mark():
-            return
-        self.tab.mark_all(self.clock())
-        self.show()
 
     def action_sort(self, by: str) -> None:
         self.model.sort(Sort(by))
@@ -204,30 +259,32 @@ class TriageScreen(ReadingScreen):
                 self.action_sort(sort)
 
     def action_fold(self) -> None:
-        key = self.model.fold(self.current())
+        key = self.model.toggle_fold(self.current())
         self.show()
         self.rows.move_to_key(key)
 
     def action_pause(self) -> None:
-        self.model.pause()
+        self.model.toggle_pause()
         if not self.model.paused:
             for tab in self.tabs.values():
-                tab.feed, tab.held = tab.held or tab.feed, None
+                tab.feed, tab.pending_feed = tab.pending_feed or tab.feed, None
         self.show()
 
     def action_refresh(self) -> None:
         """Read everything anew, as if every file had changed; the screen too."""
-        self.watch_queue()
+        self.read_queue()
         if self.tab.name != "open":
-            self.follow(self.tab.name)
+            self.read_feed(self.tab.name)
         self.refresh(layout=True)
+
+    # Tabs, filter, the way back
 
     def action_tab(self, steps: int) -> None:
         names = list(self.tabs)
         self.action_tab_to(names[(names.index(self.tab.name) + steps) % len(names)])
 
     @on(TabBar.Picked)
-    def _picked(self, message: TabBar.Picked) -> None:
+    def _tab_picked(self, message: TabBar.Picked) -> None:
         self.action_tab_to(message.tab)
 
     def action_tab_to(self, name: str) -> None:
@@ -236,26 +293,25 @@ class TriageScreen(ReadingScreen):
         if name == "open":
             self.workers.cancel_group(self, "feed")
         else:
-            self.follow(name)
+            self.read_feed(name)
         self.show()
         self.rows.focus()
 
     def action_filter(self) -> None:
         self.query_one(FilterBar).open()
 
-    @on(FilterBar.Typed)
-    def _typed(self, message: FilterBar.Typed) -> None:
-        bar = self.query_one(FilterBar)
+    @on(FilterBar.Edited)
+    def _filter_edited(self, message: FilterBar.Edited) -> None:
+        problem = ""
         try:
             self.model.filter(message.text)
         except QueryError as error:
-            bar.say(f"{error}: {error.hint}")
-        else:
-            bar.say("")
+            problem = f"{error}: {error.hint}"
+        self.query_one(FilterBar).show_problem(problem)
         self.show()
 
-    @on(FilterBar.Done)
-    def _filter_done(self) -> None:
+    @on(FilterBar.Closed)
+    def _filter_closed(self) -> None:
         self.rows.focus()
 
     def action_back(self) -> None:
@@ -264,7 +320,7 @@ class TriageScreen(ReadingScreen):
             self.rows.focus()
         elif self.query_one(FilterBar).display:
             self.query_one(FilterBar).action_clear()
-        elif self.tab.unmark():
+        elif self.tab.clear_marks():
             self.show()
 
     def action_leave(self) -> None:

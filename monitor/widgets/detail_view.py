@@ -1,8 +1,9 @@
-"""One entry, whole, in a column that scrolls."""
+"""One entry, or any other text, whole in a column that scrolls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -14,18 +15,21 @@ from textual.visual import Visual
 
 from interventions.entry import Entry
 from interventions.timestamps import from_text
-from monitor.core.row_cache import rounded
+from monitor.core.rows import age_step
 from monitor.core.snapshot import Background
-from monitor.detail_text import detail
-from monitor.keys import SCROLLS
-from monitor.widgets.lines import Lines
-from monitor.wrapping import wrapped
+from monitor.widgets.entry_text import entry_text
+from monitor.widgets.keys import SCROLLING
+from monitor.widgets.line_view import LineView
 
 _SIDEWAYS = 8
+_DEEPER = 4
+# `  >   41 |     return x`: the arrow, the number and the bar of a source line.
+_SOURCE_LINE = re.compile(r"(\s*>?\s*\d+ )\|\s*")
+_INDENT = re.compile(r"\s*")
 
 
-class DetailView(Lines):
-    BINDINGS: ClassVar[list[BindingType]] = [*SCROLLS]
+class DetailView(LineView):
+    BINDINGS: ClassVar[list[BindingType]] = [*SCROLLING]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -33,45 +37,43 @@ class DetailView(Lines):
         self.text = Content("")
         self._background: dict[str, Background] = {}
         self._shown: object = None
-        self._shown_id = ""
-        self._whole_lines = False
+        self._shown_key = ""
+        self._unwrapped = False
         self._lines: list[Content] = []
         self._painted: dict[tuple[int, int, int], Strip] = {}
 
     def show(self, entry: Entry | None, others: Sequence[Entry], now: datetime) -> None:
         """The same entry in a newer version keeps the place that was scrolled to."""
+        self.entry = entry
         entry_id = entry["id"] if entry else ""
-        moved = entry_id != self._shown_id
-        self.entry, self._shown_id = entry, entry_id
         background = self._background.get(entry_id, Background())
-        moment = rounded(now, from_text(entry["created_at"])) if entry else None
+        moment = age_step(now, from_text(entry["created_at"])) if entry else None
         shown = (entry, [one["id"] for one in others], background, moment)
         if shown != self._shown:
             self._shown = shown
-            self._tell(detail(entry, others, background, now) if entry else Content(""))
-        if moved:
-            self.scroll_to(0, 0, animate=False)
+            self.text = entry_text(entry, others, background, now) if entry else Content("")
+            self._wrap()
+        self._scroll_home_for(entry_id)
 
     def show_text(self, text: Content, *, key: str) -> None:
-        """Something that is no entry; a newer text of the same keeps the place."""
-        moved, self._shown_id = key != self._shown_id, key
+        """Something that is no entry; a newer text of the same key keeps the place."""
         if text != self._shown:
-            self.entry, self._shown = None, text
-            self._tell(text)
-        if moved:
+            self.entry, self._shown, self.text = None, text, text
+            self._wrap()
+        self._scroll_home_for(key)
+
+    def _scroll_home_for(self, key: str) -> None:
+        if key != self._shown_key:
+            self._shown_key = key
             self.scroll_to(0, 0, animate=False)
 
     def add_background(self, intervention_id: str, background: Background) -> None:
         """Kept for the entry that is shown alone; it is read again when the entry changes."""
         self._background = {intervention_id: background}
 
-    def _tell(self, text: Content) -> None:
-        self.text = text
-        self._arrange()
-
-    def _arrange(self) -> None:
+    def _wrap(self) -> None:
         before, width = self._lines, self.scrollable_content_region.width
-        if self._whole_lines:
+        if self._unwrapped:
             self._lines = self.text.expand_tabs().split("\n", allow_blank=True)
             width = max((line.cell_length for line in self._lines), default=width)
         elif width > 0:
@@ -80,8 +82,7 @@ class DetailView(Lines):
         self._repaint(before)
 
     def _repaint(self, before: list[Content]) -> None:
-        """What differs: of an entry that is told anew, or of one that is much like the one before,
-        most lines are the same."""
+        """Only what differs: most lines of a newer version, or of a similar entry, are the same."""
         now, top = self._lines, self.scroll_offset.y
         same = {
             place for place, (a, b) in enumerate(zip(before, now, strict=False)) if a.is_same(b)
@@ -90,10 +91,10 @@ class DetailView(Lines):
         longer = max(len(before), len(now))
         for place in range(top, min(top + self.size.height, longer)):
             if place not in same:
-                self.refresh_line_of_screen(place - top)
+                self.refresh_screen_line(place - top)
 
     def on_resize(self) -> None:
-        self._arrange()
+        self._wrap()
         self.refresh()
 
     def action_scroll_half(self, direction: int) -> None:
@@ -103,8 +104,8 @@ class DetailView(Lines):
         self.scroll_relative(x=direction * _SIDEWAYS, animate=False)
 
     def action_wrap(self) -> None:
-        self._whole_lines = not self._whole_lines
-        self._arrange()
+        self._unwrapped = not self._unwrapped
+        self._wrap()
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -125,3 +126,33 @@ class DetailView(Lines):
             self, line, max(line.cell_length, 1), 1, self.visual_style, apply_selection=False
         )
         return strip.crop_extend(left, left + width, self.rich_style)
+
+
+def wrapped(text: Content, width: int) -> list[Content]:
+    """Lines of at most `width` cells. A continuation is indented further than its line, and has a
+    bar under the bar of a source line, so that code keeps its column."""
+    lines: list[Content] = []
+    for line in text.split("\n", allow_blank=True):
+        lines += [line] if line.cell_length <= width else _broken(line, width)
+    return lines
+
+
+def _broken(line: Content, width: int) -> Iterator[Content]:
+    line = line.expand_tabs()
+    first = line.wrap(width)[0]
+    margin = _margin(line.plain, width // 3)
+    yield first
+    rest = line[len(first.rstrip()) :]
+    rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
+    for piece in rest.wrap(max(width - len(margin), 1)):
+        yield Content.assemble((margin, "dim"), piece)
+
+
+def _margin(line: str, most: int) -> str:
+    source = _SOURCE_LINE.match(line)
+    if source:
+        bar = " " * len(source[1]) + "|  "
+        return bar.ljust(min(len(source[0]) + _DEEPER, most))
+    indent = _INDENT.match(line)
+    depth = len(indent[0]) if indent else 0
+    return " " * min(depth + _DEEPER, most) if depth else ""

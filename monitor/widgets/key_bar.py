@@ -15,13 +15,13 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from monitor.keys import ALWAYS, BAR
+from monitor.widgets.keys import ALWAYS, BAR
 
 _TWO_ROWS_FROM = 30
 
 
 @dataclass(frozen=True)
-class Hint:
+class KeyHint:
     """Keys that belong together (as they are pressed, and as they are shown) and what they do."""
 
     keys: tuple[tuple[str, str], ...]
@@ -38,14 +38,14 @@ class Hint:
 
 
 def fitting(
-    wanted: Sequence[Hint], always: Sequence[Hint], width: int, rows: int
-) -> list[list[Hint]]:
+    wanted: Sequence[KeyHint], always: Sequence[KeyHint], width: int, rows: int
+) -> list[list[KeyHint]]:
     """Those for which there is room; `always` end the last row. Pure."""
-    kept = sum(hint.size for hint in always)
-    left, lines = list(wanted), list[list[Hint]]()
+    reserved = sum(hint.size for hint in always)
+    left, lines = list(wanted), list[list[KeyHint]]()
     while not lines or (left and len(lines) < rows):
-        last = len(lines) == rows - 1 or sum(hint.size for hint in left) + kept <= width
-        room, line = width - (kept if last else 0), list[Hint]()
+        last = len(lines) == rows - 1 or sum(hint.size for hint in left) + reserved <= width
+        room, line = width - (reserved if last else 0), list[KeyHint]()
         while left and left[0].size <= room:
             room -= left[0].size
             line.append(left.pop(0))
@@ -79,12 +79,12 @@ class KeyBar(Static):
         rows = 2 if self.app.size.height >= _TWO_ROWS_FROM else 1
         lines = fitting(wanted, always, width, rows)
         self._places = [_ends(line) for line in lines]
-        text = Content("\n").join(Content(" ").join(map(_told, line)) for line in lines)
+        text = Content("\n").join(Content(" ").join(map(_content, line)) for line in lines)
         if text != self.content:
             self.update(text, layout=False)
         self.styles.height = rows  # also where one would do: what lies below a form has as many
 
-    def _hints(self, alive: Iterable[ActiveBinding]) -> tuple[list[Hint], list[Hint]]:
+    def _hints(self, alive: Iterable[ActiveBinding]) -> tuple[list[KeyHint], list[KeyHint]]:
         by_id: dict[str, ActiveBinding] = {}
         for active in alive:
             own_id = active.binding.id or active.binding.action
@@ -95,7 +95,7 @@ class KeyBar(Static):
         typing = isinstance(self.screen.focused, Input)  # then letters are letters
         listed = {one for ids, _ in (*BAR, *ALWAYS) for one in ids.split()}
         own = [(one, "") for one, a in by_id.items() if a.binding.show and one not in listed]
-        told = [
+        rows_of_hints = [
             [
                 self._hint([by_id[one] for one in ids.split() if one in by_id], label)
                 for ids, label in rows
@@ -103,12 +103,12 @@ class KeyBar(Static):
             ]
             for rows in ([*own, *(() if typing else BAR)], ALWAYS)
         ]
-        return told[0], told[1]
+        return rows_of_hints[0], rows_of_hints[1]
 
-    def _hint(self, group: Sequence[ActiveBinding], label: str) -> Hint:
+    def _hint(self, group: Sequence[ActiveBinding], label: str) -> KeyHint:
         keys = [(each.binding.key, self.app.get_key_display(each.binding)) for each in group]
         enabled = any(each.enabled for each in group)
-        return Hint(tuple(keys), label or group[0].binding.description, enabled)
+        return KeyHint(tuple(keys), label or group[0].binding.description, enabled)
 
     def on_click(self, event: events.Click) -> None:
         places = self._places[event.y] if event.y < len(self._places) else []
@@ -117,14 +117,14 @@ class KeyBar(Static):
             self.app.simulate_key(pressed)
 
 
-def _told(hint: Hint) -> Content:
+def _content(hint: KeyHint) -> Content:
     dim = "" if hint.enabled else " dim"
     return Content.assemble(
         (hint.shown, f"bold $footer-key-foreground{dim}"), " ", (hint.label, dim.strip())
     )
 
 
-def _ends(line: Iterable[Hint]) -> list[tuple[int, str]]:
+def _ends(line: Iterable[KeyHint]) -> list[tuple[int, str]]:
     """Where each key ends, its label counted to the last of a group."""
     found, at = [], 0
     for hint in line:

@@ -1,7 +1,8 @@
-"""A list whose cursor stands on an item and not on a place.
+"""A list whose cursor stands on an item and not on a place, and the pane around it.
 
 Rows that come, go or change their order above the cursor do not move it off its item, and the
-item stays on the same line of the terminal as long as that is possible.
+item stays on the same line of the terminal as long as that is possible. Textual's `DataTable`
+keeps its cursor on a coordinate, so that an insertion above makes the next key act on another item.
 """
 
 from __future__ import annotations
@@ -14,20 +15,24 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
+from textual.widgets import Static
 
 from monitor.core.rows import GAP, Column, Row, cut, layout
-from monitor.keys import MOVES
-from monitor.widgets.lines import Lines
+from monitor.widgets.keys import MOVING
+from monitor.widgets.line_view import LineView
 
 _HEAD = 1
 
 
-class RowList(Lines):
-    BINDINGS: ClassVar[list[BindingType]] = [*MOVES]
+class RowList(LineView):
+    BINDINGS: ClassVar[list[BindingType]] = [*MOVING]
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "rows--head",
         "rows--cursor",
@@ -53,7 +58,7 @@ class RowList(Lines):
         key: str
 
     @dataclass
-    class Ticked(Message):
+    class MarkClicked(Message):
         """The mark of a row was clicked."""
 
         key: str
@@ -74,34 +79,34 @@ class RowList(Lines):
         self.cursor_key: str | None = None
         self._places: dict[str, int] = {}
         self._layout: list[tuple[int, int]] = []
-        self._laid_out_for = 0
+        self._layout_width = 0
         self._hover = -1
 
     def show(self, rows: Sequence[Row], sorted_title: str = "") -> None:
-        """Replace the rows; the cursor stays on its item, or goes to the one now in its place."""
+        """Replace the rows; the cursor stays on its item, or goes to the one that is now there."""
         if list(rows) == self.rows and sorted_title == self.sorted_title:
             return
-        before, in_sight = self.cursor, self._in_sight()
-        painted, head = self._on_screen(), (self.sorted_title, self._layout)
+        before, visible = self.cursor, self._cursor_is_visible()
+        shown, head = self._visible_rows(), (self.sorted_title, self._layout)
         self.rows = list(rows)
         self.sorted_title = sorted_title
         self._places = {row.key: place for place, row in enumerate(self.rows)}
-        self._arrange()
+        self._lay_out()
         place = self._places.get(self.cursor_key or "", min(before, len(self.rows) - 1))
         if self._follow and before == 0:
             place = 0
         if before >= 0 and place >= 0:
-            self.scroll_along(place - before)
-        # Who looked elsewhere with the mouse goes on looking there.
-        self._stand_on(max(place, 0) if self.rows else -1, reveal=in_sight)
+            self.scroll_without_paint(place - before)
+        # If the mouse wheel has scrolled it out of sight, it stays out of sight.
+        self._set_cursor(max(place, 0) if self.rows else -1, reveal=visible)
         if head != (self.sorted_title, self._layout):
             self.refresh()
             return
-        for line, (old, new) in enumerate(zip(painted, self._on_screen(), strict=True), _HEAD):
+        for line, (old, new) in enumerate(zip(shown, self._visible_rows(), strict=True), _HEAD):
             if old != new:
-                self.refresh_line_of_screen(line)
+                self.refresh_screen_line(line)
 
-    def _on_screen(self) -> list[object]:
+    def _visible_rows(self) -> list[object]:
         """All that the lines below the head show, from the first to the last."""
         top = self.scroll_offset.y
         shown: list[object] = [
@@ -114,15 +119,15 @@ class RowList(Lines):
         """Paint one row anew: to paint all of them takes ten times as long."""
         line = place - self.scroll_offset.y + _HEAD
         if place >= 0 and _HEAD <= line < self.size.height:
-            self.refresh_line_of_screen(line)
+            self.refresh_screen_line(line)
 
-    def _arrange(self) -> None:
+    def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
-        self._layout, self._laid_out_for = layout(self.columns, self.rows, width), width
+        self._layout, self._layout_width = layout(self.columns, self.rows, width), width
         self.resize_lines(Size(width, len(self.rows) + _HEAD))
 
     def on_resize(self) -> None:
-        self._arrange()
+        self._lay_out()
         self._reveal()
         self.refresh()
 
@@ -133,13 +138,13 @@ class RowList(Lines):
 
     def move_to(self, place: int) -> None:
         if self.rows:
-            self._stand_on(min(max(place, 0), len(self.rows) - 1))
+            self._set_cursor(min(max(place, 0), len(self.rows) - 1))
 
     def move_to_key(self, key: str) -> None:
         if key in self._places:
-            self._stand_on(self._places[key])
+            self._set_cursor(self._places[key])
 
-    def _stand_on(self, place: int, *, reveal: bool = True) -> None:
+    def _set_cursor(self, place: int, *, reveal: bool = True) -> None:
         key = self.rows[place].key if place >= 0 else None
         if key != self.cursor_key:
             self._refresh_row(self.cursor)
@@ -149,7 +154,7 @@ class RowList(Lines):
         if reveal:
             self._reveal()
 
-    def _in_sight(self) -> bool:
+    def _cursor_is_visible(self) -> bool:
         """Also when there is no cursor yet."""
         line, height = self.cursor - self.scroll_offset.y, self.scrollable_content_region.height
         return self.cursor < 0 or 0 <= line < height - _HEAD
@@ -190,7 +195,7 @@ class RowList(Lines):
         again = place == self.cursor
         self.move_to(place)
         if event.x < 2:
-            self.post_message(self.Ticked(self.rows[place].key))
+            self.post_message(self.MarkClicked(self.rows[place].key))
         elif again:
             self.action_choose()
 
@@ -215,8 +220,8 @@ class RowList(Lines):
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
-        if width != self._laid_out_for:  # painted before it was told of its new size
-            self._layout, self._laid_out_for = layout(self.columns, self.rows, width), width
+        if width != self._layout_width:  # painted before it was told of its new size
+            self._layout, self._layout_width = layout(self.columns, self.rows, width), width
         if y < _HEAD:
             return self._head(width)
         place = y - _HEAD + self.scroll_offset.y
@@ -263,3 +268,43 @@ class RowList(Lines):
         if not name:
             return base
         return base + self.get_component_rich_style(f"rows--{name}", partial=True)
+
+
+class ListPane(Vertical):
+    """A list, or in its place the reason why it is empty."""
+
+    def __init__(self, name: str, columns: Sequence[Column], *, follow: bool = False) -> None:
+        super().__init__(id=f"pane-{name}", classes="pane")
+        self.list = RowList(columns, follow=follow, id=f"{name}-list")
+        self._empty = Static(id=f"{name}-empty", classes="empty", markup=False)
+        self._notice = Static(id=f"{name}-notice", classes="notice", markup=False)
+
+    def compose(self) -> ComposeResult:
+        yield self._notice
+        yield self.list
+        yield self._empty
+
+    def show(
+        self, rows: Sequence[Row], empty: Content, *, sorted_title: str = "", notice: str = ""
+    ) -> None:
+        """`notice` stands above rows that are not the whole truth."""
+        _update(self._notice, Content(notice))
+        self._notice.display = bool(notice)
+        # The list keeps the keys even when it has no rows, so it is never taken away.
+        self.set_class(not rows, "-empty")
+        self._empty.display = not rows
+        if not rows:
+            _update(self._empty, empty)
+        self.list.show(rows, sorted_title)
+
+
+def _update(widget: Static, text: Content) -> None:
+    """A new layout of the screen only where lines come, go or change their length."""
+    before = str(widget.content)
+    if before != text.plain:
+        same_shape = _line_lengths(before) == _line_lengths(text.plain)
+        widget.update(text, layout=not same_shape)
+
+
+def _line_lengths(text: str) -> list[int]:
+    return [len(line) for line in text.split("\n")]

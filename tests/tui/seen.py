@@ -7,8 +7,7 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from monitor.app import Monitor
-from monitor.once import screen_text
+from monitor.app import Monitor, screen_text
 from monitor.screens.triage import TriageScreen
 from monitor.widgets.row_list import RowList
 

@@ -85,7 +85,7 @@ def _as_a_terminal_would(inner: int) -> None:
 
 CRASH = """
 import sys
-from monitor.panes.open import OpenTab
+from monitor.screens.entry_tabs import OpenTab
 def fail(self, now):
     secret = 'sk-' + 'verysecret'
     raise RuntimeError('a mistake [red]')

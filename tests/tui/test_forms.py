@@ -20,7 +20,7 @@ from interventions.retry import turns
 from interventions.timestamps import from_text, utc_now
 from monitor.app import Monitor
 from monitor.core.changes import InputError
-from monitor.forms.snooze import until as parse_until
+from monitor.forms.transitions import parse_snooze
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
 from tests.tui.scene import turn as turn_context
@@ -126,11 +126,11 @@ async def test_snooze(queue: InterventionQueue, monitor: Make) -> None:
 
 
 def test_how_long_a_snooze_lasts() -> None:
-    assert parse_until("1h30m").duration == timedelta(hours=1, minutes=30)
-    assert parse_until("x3").n_more == parse_until("3x").n_more == 3
-    assert parse_until("2026-01-31T09:00Z").moment == from_text("2026-01-31T09:00Z")
+    assert parse_snooze("1h30m").duration == timedelta(hours=1, minutes=30)
+    assert parse_snooze("x3").n_more == parse_snooze("3x").n_more == 3
+    assert parse_snooze("2026-01-31T09:00Z").moment == from_text("2026-01-31T09:00Z")
     with pytest.raises(InputError):
-        parse_until("")
+        parse_snooze("")
 
 
 async def test_assign(queue: InterventionQueue, monitor: Make) -> None:

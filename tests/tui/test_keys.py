@@ -18,18 +18,14 @@ from interventions.retry.turns import LiveTurn
 from interventions.timestamps import utc_now
 from interventions.view.query import parse
 from monitor.app import Monitor
-from monitor.forms.dismiss import DismissForm
 from monitor.forms.form import Form
-from monitor.forms.reopen import ReopenForm
 from monitor.forms.retry import RetryForm
-from monitor.forms.undo import UndoForm
-from monitor.panes import turns
-from monitor.screens.detail import DetailScreen
-from monitor.screens.help import HelpScreen
-from monitor.screens.text import TextScreen
+from monitor.forms.transitions import DismissForm, ReopenForm, UndoForm
+from monitor.screens.pages import DetailScreen, HelpScreen, TextScreen
 from monitor.screens.triage import TriageScreen
+from monitor.screens.turns_tab import turn_matches
 from monitor.widgets.detail_view import DetailView
-from monitor.widgets.filter_bar import FilterBar
+from monitor.widgets.header import FilterBar
 from monitor.widgets.row_list import RowList
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, turn, until
@@ -335,9 +331,9 @@ def test_turns_are_filtered_by_what_is_shown_of_them() -> None:
         "error": "KeyError: 'route'",
     }
     for wanted in ("", "topics", "failed", "phase:planner", "session:ros", "turn:7", "error:key"):
-        assert turns.matches(shown, parse(wanted), utc_now()), wanted
+        assert turn_matches(shown, parse(wanted), utc_now()), wanted
     for unwanted in ("running", "phase:save", "sev:high", "age:<1h", "turn:8"):
-        assert not turns.matches(shown, parse(unwanted), utc_now()), unwanted
+        assert not turn_matches(shown, parse(unwanted), utc_now()), unwanted
 
 
 async def test_escape_drops_the_marks_last(queue: InterventionQueue, monitor: Make) -> None:

@@ -18,7 +18,7 @@ from interventions.entry import is_open
 from interventions.timestamps import utc_now
 from monitor.app import Monitor
 from monitor.core.source import LiveSource
-from monitor.messages import QueueRead
+from monitor.screens.readers import QueueRead
 from monitor.widgets.row_list import RowList
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
@@ -239,7 +239,7 @@ async def test_a_tab_opened_while_paused_is_filled_once(
         await pilot.press("p", "2")
         await until(pilot, lambda: "RESOLVED Old" in text(pilot))
         queue.resolve(later, "done")
-        await until(pilot, lambda: triage(pilot).tabs["history"].held is not None)
+        await until(pilot, lambda: triage(pilot).tabs["history"].pending_feed is not None)
         assert "RESOLVED Later" not in text(pilot)
         await pilot.press("p")
         await until(pilot, lambda: "RESOLVED Later" in text(pilot))
@@ -258,9 +258,9 @@ async def test_a_burst_is_one_message(queue: InterventionQueue, monitor: Make) -
     fill(queue, 2)
     async with monitor().run_test(size=SIZE) as pilot:
         shown: list[object] = []
-        take = triage(pilot).model.take
-        triage(pilot).model.take = lambda snapshot: (shown.append(snapshot), take(snapshot))[1]  # type: ignore[method-assign]
-        snapshots = [triage(pilot).source.read() for _ in range(20)]
+        take = triage(pilot).model.update
+        triage(pilot).model.update = lambda snapshot: (shown.append(snapshot), take(snapshot))[1]  # type: ignore[method-assign]
+        snapshots = [triage(pilot).state.source.read() for _ in range(20)]
         for snapshot in snapshots:
             triage(pilot).post_message(QueueRead(snapshot))
         await until(pilot, lambda: snapshots[-1] in shown)
@@ -271,7 +271,7 @@ async def test_the_page_of_a_turn_goes_on_with_it(monitor: Make) -> None:
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("3")
         now = ["running"]
-        triage(pilot).tab.text = lambda key: Content(f"the turn is {now[0]}")  # type: ignore[method-assign]
+        triage(pilot).tab.row_text = lambda key: Content(f"the turn is {now[0]}")  # type: ignore[method-assign]
         triage(pilot).post_message(RowList.Chosen("turn-1"))
         await until(pilot, lambda: "the turn is running" in text(pilot))
         now[0] = "interrupted"

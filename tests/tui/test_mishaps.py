@@ -18,7 +18,7 @@ from interventions.home import lock_file, queue_file
 from monitor.app import Monitor
 from monitor.core.changes import Change
 from monitor.forms.form import Form
-from monitor.forms.resolve import ResolveForm
+from monitor.forms.transitions import ResolveForm
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
 from tests.tui.seen import app, current, problem, text, told, top, triage
@@ -108,7 +108,7 @@ async def test_an_undo_that_met_a_lock_can_be_tried_again(
         await pilot.press("z")
         await until(pilot, lambda: "undid" in told(pilot))
         assert queue.find(first)["resolved_at"] is None
-        assert app(pilot).changes == []
+        assert app(pilot).state.changes == []
 
 
 async def test_many_that_meet_a_lock_wait_for_it_once(

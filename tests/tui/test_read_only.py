@@ -21,7 +21,7 @@ import asyncio, os, sys
 from pathlib import Path
 from interventions import InterventionQueue
 from monitor.app import Monitor
-from monitor.once import screen_text
+from monitor.app import screen_text
 from monitor.core.source import LiveSource
 
 async def look(home):

@@ -17,10 +17,9 @@ from textual.pilot import Pilot
 
 from interventions import InterventionQueue
 from interventions.home import queue_file
-from monitor.app import Monitor
+from monitor.app import Monitor, screen_svg
 from monitor.core.snapshot import Background, Snapshot
 from monitor.core.source import LiveSource
-from monitor.once import screen_svg
 from monitor.widgets.key_bar import KeyBar
 from tests.tui.scene import NOW, fill, put, until
 from tests.tui.seen import triage

@@ -15,7 +15,7 @@ from interventions.home import emergency_log, queue_file, state_folder
 from interventions.timestamps import utc_now
 from interventions.view.export import as_json
 from monitor.app import Monitor
-from monitor.core.bundle import BundleSource
+from monitor.core.source import BundleSource
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, put, until
 from tests.tui.seen import rows, text, top

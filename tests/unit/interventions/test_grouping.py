@@ -10,7 +10,7 @@ import pytest
 from interventions.cli.rows import table
 from interventions.entry import Entry, complete
 from interventions.view.grouping import Group, marks
-from monitor.core.listing import open_row
+from monitor.screens.entry_tabs import open_row
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 CREATED = "2026-03-14T15:00:00Z"

@@ -11,7 +11,7 @@ import pytest
 
 from interventions.errors import QueueError
 from interventions.view.describe import describe
-from monitor.core.bundle import BundleSource
+from monitor.core.source import BundleSource
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)
 ENTRY: dict[str, Any] = {

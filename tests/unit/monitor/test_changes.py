@@ -7,14 +7,14 @@ import pytest
 from interventions.entry import Entry, complete
 from interventions.errors import ConflictError, StorageError
 from interventions.retry.resumers import RetryFailedError
-from monitor.core.changes import InputError, Outcome, apply
+from monitor.core.changes import ChangeOutcome, InputError, apply
 
 ENTRIES = [
     complete({"id": f"int_1_{name * 6}", "created_at": "2026-01-01T00:00:00Z"}) for name in "abc"
 ]
 
 
-def _with(error: Exception) -> Outcome:
+def _with(error: Exception) -> ChangeOutcome:
     """The second of three meets the error."""
 
     def change(entry: Entry) -> Entry:
@@ -36,12 +36,12 @@ def _with(error: Exception) -> Outcome:
 def test_one_that_is_refused_leaves_the_others(error: Exception, why: str) -> None:
     outcome = _with(error)
     assert outcome.done == (ENTRIES[0], ENTRIES[2])
-    assert outcome.why_not(5) == [f"bbbbbb: {why}"]
+    assert outcome.problems(5) == [f"bbbbbb: {why}"]
 
 
 def test_after_trouble_with_the_file_the_rest_is_not_tried() -> None:
     outcome = _with(StorageError("the disk is full", hint="make room"))
-    assert (outcome.done, outcome.left) == ((ENTRIES[0],), (ENTRIES[2],))
+    assert (outcome.done, outcome.not_tried) == ((ENTRIES[0],), (ENTRIES[2],))
 
 
 @pytest.mark.parametrize("mistake", [AttributeError("x"), ValueError("x"), TypeError("x")])

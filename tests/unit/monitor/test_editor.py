@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.core.editor import command, place
+from monitor.core.desktop import editor_command, source_line
 
 FILE = Path("/tmp/x.py")
 
@@ -23,15 +23,15 @@ FILE = Path("/tmp/x.py")
     ],
 )
 def test_the_command(environment: dict[str, str], wanted: list[str]) -> None:
-    assert command(FILE, 7, environment) == wanted
+    assert editor_command(FILE, 7, environment) == wanted
 
 
 @pytest.mark.parametrize(
     "location", [None, "", "x.py", ":7", "x.py:", "x.py:x", "x.py:" + "9" * 5000, "a\0b:7"]
 )
 def test_no_place(location: str | None) -> None:
-    assert place(location) is None
+    assert source_line(location) is None
 
 
 def test_a_place() -> None:
-    assert place("C:/x.py:7") == (Path("C:/x.py"), 7)
+    assert source_line("C:/x.py:7") == (Path("C:/x.py"), 7)

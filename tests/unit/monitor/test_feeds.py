@@ -6,7 +6,7 @@ import json
 
 from interventions.retry.turns import LiveTurn
 from monitor.core.feeds import redacted
-from monitor.panes.turns import text
+from monitor.widgets.turn_text import live_turn
 
 SECRET = "sk-abcdEFGH1234567890abcdEFGH1234567890"
 
@@ -21,6 +21,6 @@ def test_no_text_of_a_turn_shows_a_secret() -> None:
         "error": told,
     }
     shown = redacted(turn)
-    assert SECRET not in json.dumps(shown) + text(shown).plain
-    assert "with key" in text(shown).plain
+    assert SECRET not in json.dumps(shown) + live_turn(shown).plain
+    assert "with key" in live_turn(shown).plain
     assert turn["question"] == told

@@ -5,52 +5,44 @@ from __future__ import annotations
 import pytest
 
 from interventions.entry import complete
-from monitor.core.form_state import (
-    Closed,
-    Editing,
-    Refused,
-    State,
-    Working,
-    begin,
-    came,
-    cancel,
-    stopping,
-)
+from monitor.forms.form import FormState, Stage
 
 FIRST, SECOND = (
     complete({"id": f"int_1_{name * 6}", "created_at": "2026-01-01T00:00:00Z"}) for name in "ab"
 )
+DONE = (FIRST,)
 
 
 @pytest.mark.parametrize(
-    ("state", "after"),
+    ("before", "after"),
     [
-        (Editing(), Closed()),
-        (Refused((FIRST,)), Closed((FIRST,))),
-        (Working((FIRST,)), Working((FIRST,), stopping=True)),
-        (Working((FIRST,), stopping=True), Closed((FIRST,), left=True)),
-        (Closed((FIRST,), left=True), Closed((FIRST,), left=True)),
+        (Stage.EDITING, Stage.CLOSED),
+        (Stage.REFUSED, Stage.CLOSED),
+        (Stage.RUNNING, Stage.STOPPING),
+        (Stage.STOPPING, Stage.CLOSED),
+        (Stage.CLOSED, Stage.CLOSED),
     ],
 )
-def test_cancel(state: State, after: State) -> None:
-    assert cancel(state) == after
+def test_cancel(before: Stage, after: Stage) -> None:
+    assert FormState(before, DONE).cancel() == FormState(after, DONE)
 
 
-@pytest.mark.parametrize("state", [Editing(), Working(), Refused()])
-def test_until_it_is_told_to_stop_it_goes_on(state: State) -> None:
-    assert not stopping(state)
+@pytest.mark.parametrize("stage", [Stage.EDITING, Stage.RUNNING, Stage.REFUSED])
+def test_until_it_is_cancelled_it_begins_another(stage: Stage) -> None:
+    assert not FormState(stage).stops
 
 
-def test_a_form_that_was_left_goes_on_stopping() -> None:
-    left = cancel(cancel(Working()))
-    assert stopping(cancel(Working()))
-    assert stopping(left)
-    assert came(left, [SECOND], well=False, newer={}) == left
+def test_a_form_that_was_left_begins_no_other() -> None:
+    stopping = FormState().start().cancel()
+    left = stopping.cancel()
+    assert stopping.stops
+    assert left.stops
+    assert left.finish([SECOND], all_well=False, newer={}) == left
 
 
 def test_what_was_done_adds_up_over_the_tries() -> None:
-    refused = came(begin(Editing()), [FIRST], well=False, newer={SECOND["id"]: SECOND})
-    assert refused == Refused((FIRST,), {SECOND["id"]: SECOND})
-    assert isinstance(refused, Refused)
-    again = came(begin(refused), [FIRST, SECOND], well=True, newer={})
-    assert again == Closed((FIRST, SECOND))
+    newer = {SECOND["id"]: SECOND}
+    refused = FormState().start().finish([FIRST], all_well=False, newer=newer)
+    assert refused == FormState(Stage.REFUSED, DONE, newer)
+    again = refused.start().finish([FIRST, SECOND], all_well=True, newer={})
+    assert again == FormState(Stage.CLOSED, (FIRST, SECOND))

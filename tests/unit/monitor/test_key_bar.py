@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from monitor.widgets.key_bar import Hint, fitting
+from monitor.widgets.key_bar import KeyHint, fitting
 
 
-def _hint(name: str) -> Hint:
-    return Hint(((name[0], name[0]),), name, enabled=True)
+def _hint(name: str) -> KeyHint:
+    return KeyHint(((name[0], name[0]),), name, enabled=True)
 
 
 WANTED = [_hint(name) for name in ("detail", "resolve", "snooze", "filter")]

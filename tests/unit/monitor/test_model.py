@@ -10,10 +10,10 @@ import pytest
 from interventions.entry import complete, names
 from interventions.errors import QueryError
 from interventions.timestamps import to_text
-from monitor.core.listing import Sort, open_row, short_number
-from monitor.core.model import Model
-from monitor.core.rows import Cell, Column, Row, cut, layout
-from monitor.core.snapshot import Kind, Snapshot, Trouble
+from monitor.core.model import Sort, TriageModel
+from monitor.core.rows import Cell, Column, Row, cut, layout, short_number
+from monitor.core.snapshot import Snapshot, Trouble, TroubleKind
+from monitor.screens.entry_tabs import open_row
 
 NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
 
@@ -28,53 +28,55 @@ def _snapshot(*entries: dict[str, Any], **fields: Any) -> Snapshot:
     return Snapshot(NOW, entries, **fields)
 
 
-def _shown(model: Model) -> list[str]:
+def _shown(model: TriageModel) -> list[str]:
     return [group.first["error_type"] for group in model.groups(NOW)]
 
 
 def test_while_paused_what_comes_is_counted_and_shown_after() -> None:
-    model = Model(_snapshot(_entry(1)))
-    model.pause()
-    model.take(_snapshot(_entry(1), _entry(2), _entry(3)))
-    assert (_shown(model), model.held_back) == (["E1"], 2)
-    model.pause()
-    assert (_shown(model), model.held_back) == (["E1", "E2", "E3"], None)
+    model = TriageModel(_snapshot(_entry(1)))
+    model.toggle_pause()
+    model.update(_snapshot(_entry(1), _entry(2), _entry(3)))
+    assert (_shown(model), model.pending_count) == (["E1"], 2)
+    model.toggle_pause()
+    assert (_shown(model), model.pending_count) == (["E1", "E2", "E3"], None)
 
 
 def test_what_came_lately_is_new_until_it_is_closed() -> None:
-    model = Model(_snapshot(_entry(0), _entry(1)))
+    model = TriageModel(_snapshot(_entry(0), _entry(1)))
     assert model.new == {"int_1_000000"}
-    model.take(_snapshot(_entry(0), _entry(2)))
+    model.update(_snapshot(_entry(0), _entry(2)))
     assert model.new == {"int_1_000000", "int_1_000002"}
-    model.take(_snapshot(_entry(0, resolved_at=to_text(NOW))))
+    model.update(_snapshot(_entry(0, resolved_at=to_text(NOW))))
     assert model.new == set()
 
 
 def test_what_was_read_last_stays_when_nothing_can_be_read() -> None:
-    trouble = Trouble(Kind.CORRUPT, "what", "todo")
-    model = Model(_snapshot(_entry(1)))
-    model.take(_snapshot(trouble=trouble, read_only="why"))
+    trouble = Trouble(TroubleKind.CORRUPT, "what", "todo")
+    model = TriageModel(_snapshot(_entry(1)))
+    model.update(_snapshot(trouble=trouble, read_only="why"))
     assert _shown(model) == ["E1"]
     assert (model.snapshot.trouble, model.snapshot.read_only) == (trouble, "why")
-    model.take(_snapshot(_entry(2), trouble=trouble))
+    model.update(_snapshot(_entry(2), trouble=trouble))
     assert _shown(model) == ["E2"]
 
 
 def test_sorts_turn_and_folds_keep_the_place() -> None:
     same = {"fingerprint": "same"}
-    model = Model(_snapshot(_entry(1, severity="critical"), _entry(2, **same), _entry(3, **same)))
+    model = TriageModel(
+        _snapshot(_entry(1, severity="critical"), _entry(2, **same), _entry(3, **same))
+    )
     assert _shown(model) == ["E1", "E2"]
     model.sort(Sort.COUNT)
     assert _shown(model) == ["E2", "E1"]
     model.sort(Sort.COUNT)
     assert _shown(model) == ["E1", "E2"]
-    assert model.fold(_entry(3, **same)) == "int_1_000003"
+    assert model.toggle_fold(_entry(3, **same)) == "int_1_000003"
     assert len(_shown(model)) == 3
-    assert model.fold(_entry(3, **same)) == "same"
+    assert model.toggle_fold(_entry(3, **same)) == "same"
 
 
 def test_a_bad_term_leaves_the_terms_before_it() -> None:
-    model = Model(_snapshot(_entry(1), _entry(2)))
+    model = TriageModel(_snapshot(_entry(1), _entry(2)))
     with pytest.raises(QueryError):
         model.filter("E2 sev:x")
     assert _shown(model) == ["E2"]
@@ -87,7 +89,7 @@ def test_words() -> None:
     assert names(_entry(n)["id"] for n in range(7)) == (
         "000000, 000001, 000002, 000003, 000004 and 2 more"
     )
-    row = open_row(*Model(_snapshot(_entry(1, owner="[b]\x1b"))).groups(NOW), NOW)
+    row = open_row(*TriageModel(_snapshot(_entry(1, owner="[b]\x1b"))).groups(NOW), NOW)
     assert ("@[b]\\u001b", "owner") in row.cells[6].badges
 
 

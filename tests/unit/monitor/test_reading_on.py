@@ -10,11 +10,9 @@ from typing import Any
 from interventions import InterventionQueue
 from interventions.home import archive_file, emergency_log, error_log, queue_file, state_folder
 from interventions.putting.errorlog import Dropped
-from monitor.core.archived import Archived
-from monitor.core.feeds import reader_of
-from monitor.core.logtail import LogTail
-from monitor.core.snapshot import Kind
-from monitor.core.source import LiveSource
+from monitor.core.feeds import LogTail, feed_reader
+from monitor.core.snapshot import TroubleKind
+from monitor.core.source import ArchiveReader, LiveSource
 
 NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
 CLOSED = {"created_at": "2026-01-01T00:00:00Z", "resolved_at": "2026-01-01T02:00:00Z"}
@@ -35,14 +33,14 @@ def _blank_first_line(path: Path) -> None:
 
 def test_the_archive_is_read_on(tmp_path: Path) -> None:
     path = tmp_path / "archive.jsonl"
-    archived, whole = Archived(path), Archived(path, whole=True)
+    archived, whole = ArchiveReader(path), ArchiveReader(path, whole=True)
     _append(path, {"id": "a", **CLOSED}, {"id": "b", "regression_of": "x", **CLOSED})
     for one in (archived, whole):
-        one.read_on()
+        one.read_new_lines()
     _blank_first_line(path)
     _append(path, {"id": "c", **CLOSED, "resolved_at": None}, {"id": ""})
     for one in (archived, whole):
-        one.read_on()
+        one.read_new_lines()
     assert {name: tuple(figures) for name, figures in archived.figures.items()} == {
         "a": (2.0, False),
         "b": (2.0, True),
@@ -86,7 +84,7 @@ def test_the_history_is_read_when_something_changed(home: Path) -> None:
     state_folder(home).mkdir(exist_ok=True)
     _append(archive_file(home), {"id": "a", **CLOSED})
     queue_file(home).write_text(json.dumps({"version": 1, "interventions": []}))
-    read = reader_of("history", source, lambda: NOW)
+    read = feed_reader("history", source, lambda: NOW)
     first = read()
     assert [entry["id"] for entry in first.history] == ["a"]
     assert read() is first
@@ -103,7 +101,7 @@ def test_an_archive_that_cannot_be_read_hides_nothing_that_waits(home: Path) -> 
     snapshot = source.read()
     assert [one["id"] for one in snapshot.entries] == ["int_1_a"]
     assert snapshot.trouble
-    assert snapshot.trouble.kind is Kind.STORAGE
+    assert snapshot.trouble.kind is TroubleKind.STORAGE
     assert str(archive_file(home)) in snapshot.trouble.what
     assert f"--home {home}" in snapshot.trouble.todo
-    assert "cannot read" in reader_of("history", source, lambda: NOW)().problem
+    assert "cannot read" in feed_reader("history", source, lambda: NOW)().problem

@@ -9,10 +9,9 @@ from interventions.entry import Entry, complete
 from interventions.timestamps import to_text
 from interventions.view.query import parse
 from monitor.core.feeds import Feed
-from monitor.core.model import Model
+from monitor.core.model import TriageModel
 from monitor.core.snapshot import Snapshot
-from monitor.panes.history import HistoryTab
-from monitor.panes.open import OpenTab
+from monitor.screens.entry_tabs import HistoryTab, OpenTab
 
 NOW = datetime(2026, 3, 14, 15, 9, 10, tzinfo=UTC)
 
@@ -29,21 +28,21 @@ def _closed(number: int, ago: timedelta) -> Entry:
 
 def test_open_rows_are_made_anew_for_a_change_a_mark_or_a_minute() -> None:
     old = _entry(1, timedelta(hours=2))
-    tab = OpenTab(Model(Snapshot(NOW, (old,))))
+    tab = OpenTab(TriageModel(Snapshot(NOW, (old,))))
     first = tab.rows(NOW)
     assert tab.rows(NOW + timedelta(seconds=30)) is first
     assert tab.rows(NOW + timedelta(minutes=1)) is not first
     assert tab.rows(NOW)[0].cells[2].text == "2h"
-    tab.mark(first[0].key)
+    tab.toggle_mark(first[0].key)
     assert tab.rows(NOW)[0].cells[0].text == "✓"
-    tab.model.take(Snapshot(NOW, (old, _entry(2, timedelta(hours=3)))))
+    tab.model.update(Snapshot(NOW, (old, _entry(2, timedelta(hours=3)))))
     assert len(tab.rows(NOW)) == 2
     tab.model.filter("id:000001")
     assert len(tab.rows(NOW)) == 1
 
 
 def test_a_young_row_counts_its_seconds() -> None:
-    tab = OpenTab(Model(Snapshot(NOW, (_entry(1, timedelta(seconds=5)),))))
+    tab = OpenTab(TriageModel(Snapshot(NOW, (_entry(1, timedelta(seconds=5)),))))
     assert [tab.rows(NOW + timedelta(seconds=s))[0].cells[2].text for s in (0, 1, 60)] == [
         "5s",
         "6s",
@@ -53,13 +52,13 @@ def test_a_young_row_counts_its_seconds() -> None:
 
 def test_of_a_past_that_grows_only_what_is_new_is_judged_and_made() -> None:
     past = [_closed(n, timedelta(hours=n + 1)) for n in range(600)]
-    model = Model(Snapshot(NOW))
+    model = TriageModel(Snapshot(NOW))
     model.view = type(model.view)(parse("error"))
     tab = HistoryTab(model)
     tab.feed = Feed("history", history=past)
     first = tab.rows(NOW)
     assert len(first) == 500
-    assert "100 older ones" in tab.more()
+    assert "100 older ones" in tab.truncated_note()
     new = _closed(601, timedelta(seconds=1))
     tab.feed = Feed("history", history=[new, *past])
     asked: list[str] = []

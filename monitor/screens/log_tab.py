@@ -13,62 +13,64 @@ from interventions.entry import complete, short_id
 from interventions.view.grouping import SEVERITY_WORDS
 from interventions.view.plaintext import clean, one_line
 from interventions.view.query import Query
-from monitor.core.logtail import MOST_LINES
-from monitor.core.model import Model
+from monitor.core.feeds import MOST_LINES
+from monitor.core.model import TriageModel
 from monitor.core.rows import Cell, Column, Row
-from monitor.panes.tab import Tab
+from monitor.screens.tab import Tab
 
-COLUMNS = (
-    Column("TIME", 8),
-    Column("ADMISSION", 9),
-    Column("ENTRY", 6),
-    Column("SEV", 4),
-    Column("PHASE", 16, least=10, from_width=64),
-    Column("ERROR", 0),
-)
-_ADMISSION = {"dropped": "critical", "merged": "high", "counted": "medium", "accepted": "good"}
+_ADMISSION_STYLES = {
+    "dropped": "critical",
+    "merged": "high",
+    "counted": "medium",
+    "accepted": "good",
+}
 
 
 class LogTab(Tab):
     name = "log"
     title = "Log"
-    columns = COLUMNS
+    columns = (
+        Column("TIME", 8),
+        Column("ADMISSION", 9),
+        Column("ENTRY", 6),
+        Column("SEV", 4),
+        Column("PHASE", 16, least=10, from_width=64),
+        Column("ERROR", 0),
+    )
+    nothing_yet = ("Nothing failed today", "every failure is a line here", "")
     follow = True
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: TriageModel) -> None:
         super().__init__(model)
         self._rows: dict[str, Row] = {}
 
-    def more(self) -> str:
-        full = self.feed is not None and len(self.feed.log) >= MOST_LINES
-        return f"the latest {MOST_LINES} lines of today's error log" if full else ""
+    def unfiltered(self) -> Sequence[tuple[str, dict[str, Any]]]:
+        return self.feed.log if self.feed else ()
 
     def rows(self, now: datetime) -> list[Row]:
         """A line never changes, so its row is made once."""
-        query, found = self.model.view.query, self._everything()
-        shown = [(key, record) for key, record in found if matches(record, query, now)]
-        self._rows = {key: self._rows.get(key) or row(key, record) for key, record in shown}
+        query, found = self.model.view.query, self.unfiltered()
+        shown = [(key, record) for key, record in found if _matches(record, query, now)]
+        self._rows = {key: self._rows.get(key) or _row(key, record) for key, record in shown}
         return list(self._rows.values())
 
-    def _everything(self) -> Sequence[tuple[str, dict[str, Any]]]:
-        return self.feed.log if self.feed else ()
+    def row_text(self, key: str) -> Content:
+        found = (record for own, record in self.unfiltered() if own == key)
+        return next(map(_record_text, found), Content(""))
 
-    def _nothing(self) -> tuple[str, str, str]:
-        return ("Nothing failed today", "every failure is a line here", "")
-
-    def text(self, key: str) -> Content:
-        found = self._everything()
-        return next((text(record) for own, record in found if own == key), Content(""))
+    def truncated_note(self) -> str:
+        full = len(self.unfiltered()) >= MOST_LINES
+        return f"the latest {MOST_LINES} lines of today's error log" if full else ""
 
 
-def row(key: str, record: dict[str, Any]) -> Row:
+def _row(key: str, record: dict[str, Any]) -> Row:
     severity = str(record.get("severity"))
     admission = one_line(str(record.get("admission") or "?"))
     error = f"{record.get('error_type')}: {record.get('error_message')}"[:500]
     why = one_line(str(record.get("reason") or ""))
     cells = (
         Cell(one_line(str(record.get("logged_at") or ""))[11:19]),
-        Cell(admission, _ADMISSION.get(admission, "dim")),
+        Cell(admission, _ADMISSION_STYLES.get(admission, "dim")),
         Cell(one_line(short_id(str(record.get("intervention_id") or "-")))),
         Cell(SEVERITY_WORDS.get(severity, "?"), severity if severity in SEVERITY_WORDS else "dim"),
         Cell(one_line(str(record.get("phase")))),
@@ -77,8 +79,8 @@ def row(key: str, record: dict[str, Any]) -> Row:
     return Row(key, cells)
 
 
-def matches(record: dict[str, Any], query: Query, now: datetime) -> bool:
-    """The line as the failure that it is; states are those of the moment in which it came."""
+def _matches(record: dict[str, Any], query: Query, now: datetime) -> bool:
+    """The line as the failure that it is; its state is that of the moment in which it came."""
     if not query.tests:
         return True
     try:
@@ -88,13 +90,13 @@ def matches(record: dict[str, Any], query: Query, now: datetime) -> bool:
     return query.matches(failure, now)
 
 
-def text(record: dict[str, Any]) -> Content:
+def _record_text(record: dict[str, Any]) -> Content:
     """The line whole: long texts as they are, the rest as JSON."""
     parts = []
     for name, value in record.items():
         if value in (None, "", [], {}):
             continue
-        told = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-        between = "\n" if "\n" in told else ""
-        parts.append(Content.assemble((f"{clean(name)}: ", "dim"), between, clean(told)))
+        text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        between = "\n" if "\n" in text else ""
+        parts.append(Content.assemble((f"{clean(name)}: ", "dim"), between, clean(text)))
     return Content("\n").join(parts)

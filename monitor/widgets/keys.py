@@ -1,4 +1,8 @@
-"""Every key, in one place. Each has an id, so that it can be remapped, and says what it does."""
+"""Every key of the lists and of the detail; a form has its own beside it.
+
+Each has an id, so that it can be remapped, and a tooltip: the help and the command palette are made
+from those that are alive.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,11 @@ def key(
     show: bool = False,
     priority: bool = False,
 ) -> Binding:
-    """`show`: at the bottom, though not in `BAR`. `priority`: also where something is typed."""
+    """`show`: in the key bar, though not in `BAR`. `priority`: also where something is typed."""
     return Binding(keys, action, name, show=show, tooltip=tooltip, id=id, priority=priority)
 
 
-MOVES = (
+MOVING = (
     key("j,down", "move(1)", "Down", "One down", id="move.down"),
     key("k,up", "move(-1)", "Up", "One up", id="move.up"),
     key("g,home", "first", "First", "To the first", id="move.first"),
@@ -31,7 +35,7 @@ MOVES = (
     key("enter", "choose", "Detail", "Everything about it", id="open.detail"),
 )
 
-SCROLLS = (
+SCROLLING = (
     key("j,down", "scroll_down", "Down", "One line down", id="scroll.down"),
     key("k,up", "scroll_up", "Up", "One line up", id="scroll.up"),
     key("g,home", "scroll_home", "Top", "To the top", id="scroll.home"),
@@ -43,9 +47,9 @@ SCROLLS = (
     key("l,right", "scroll_sideways(1)", "Right", "To the right", id="scroll.right"),
 )
 
-HELP = (key("question_mark", "help", "Help", "What every key does", id="leave.help"),)
+HELP = (key("question_mark", "app.help", "Help", "What every key does", id="leave.help"),)
 
-ACTS = (
+ENTRY_ACTIONS = (
     key("r", "resolve", "Resolve", "Close it as solved, with a note", id="act.resolve"),
     key(
         "t",
@@ -66,13 +70,13 @@ ACTS = (
     key("e", "edit", "Editor", "Open the source line in $EDITOR", id="open.editor"),
 )
 
-STEPS = (
+MATCHES = (
     key("n", "next_match(1)", "Next match", "The next that matches", id="list.next"),
     key("N", "next_match(-1)", "Previous match", "The one before", id="list.previous"),
 )
 
-LISTS = (
-    *STEPS,
+LIST_ACTIONS = (
+    *MATCHES,
     key(
         "slash",
         "filter",
@@ -102,13 +106,13 @@ LISTS = (
     key("4", "tab_to('log')", "Log", "The error log as it grows", id="tab.log"),
 )
 
-LEAVE = (
+LEAVING = (
     key("escape", "back", "Back", "One level back", id="leave.back"),
     key("q", "leave", "Quit", "Back; quit at the root", id="leave.quit"),
 )
 
-# What stands at the bottom, the most wanted first: (ids, what they do; "" for the binding's name).
-# Where there is no room for all, the last are left out, and never those in `ALWAYS`.
+# The key bar, the most wanted first: (ids, what they do; "" for the binding's name). Where there is
+# no room for all, the last are left out, but never those in `ALWAYS`.
 BAR = (
     ("open.detail", ""),
     ("act.resolve", ""),

@@ -1,4 +1,4 @@
-"""A view of lines that scrolls, whose length may change without the screen being laid out anew."""
+"""A view of lines that scrolls, whose length may change without a new layout of the screen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from textual.scroll_view import ScrollView
 from textual.widget import Widget
 
 
-class Lines(ScrollView, can_focus=True):
+class LineView(ScrollView, can_focus=True):
     def resize_lines(self, size: Size) -> None:
         """Only a scrollbar that comes or goes takes room from anything. To lay out the whole
         screen, and paint all of both columns, took five times as long as what had changed."""
@@ -27,16 +27,15 @@ class Lines(ScrollView, can_focus=True):
         self.scroll_y = self.validate_scroll_y(self.scroll_y)
         self.scroll_x = self.validate_scroll_x(self.scroll_x)
 
-    def scroll_along(self, lines: int) -> None:
-        """Scroll, and paint nothing but the scrollbar: what is in sight has moved along, so that
-        the caller paints what differs."""
+    def scroll_without_paint(self, lines: int) -> None:
+        """What is in sight has moved along, so that the caller paints only what differs."""
         y = self.validate_scroll_y(self.scroll_y + lines)
         self.set_reactive(Widget.scroll_y, y)
         self.set_reactive(Widget.scroll_target_y, y)
         if self.show_vertical_scrollbar:
             self.vertical_scrollbar.position = y
 
-    def refresh_line_of_screen(self, line: int) -> None:
+    def refresh_screen_line(self, line: int) -> None:
         self.refresh(Region(0, line, self.size.width, 1))
 
 

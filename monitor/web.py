@@ -2,8 +2,7 @@
 
 The token is in the page's address and in the path of its websocket. Requests that name another
 host (a page elsewhere whose name was pointed at this machine) or come from another origin are
-refused, and the page may load nothing from anywhere else.
-"""
+refused, and the page may load nothing from anywhere else."""
 
 from __future__ import annotations
 

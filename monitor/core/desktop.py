@@ -1,0 +1,89 @@
+"""The programs at the person's terminal: clipboards and editors."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+_CLIPBOARD_TIMEOUT_S = 2.0
+_EDITORS_WITH_GOTO = ("code", "codium", "cursor", "windsurf")
+_EDITORS_WITH_COLON = ("subl", "hx", "helix", "zed", "micro")
+
+
+def _clipboard_commands(
+    environment: Mapping[str, str], platform: str
+) -> list[tuple[str, list[str]]]:
+    """(its name, the command) for each clipboard that this session may have, the best first."""
+    found = []
+    if platform == "darwin":
+        found.append(("the clipboard", ["pbcopy"]))
+    if environment.get("WAYLAND_DISPLAY"):
+        found.append(("the clipboard", ["wl-copy"]))
+    if environment.get("DISPLAY"):
+        found.append(("the clipboard", ["xclip", "-selection", "clipboard"]))
+        found.append(("the clipboard", ["xsel", "--clipboard", "--input"]))
+    if environment.get("TMUX"):
+        found.append(("the tmux buffer (prefix ])", ["tmux", "load-buffer", "-w", "-"]))
+    return found
+
+
+def copy(text: str) -> str:
+    """Where the text is now, for certain; "" when no program took it. A terminal, in contrast,
+    never answers whether OSC 52 worked."""
+    for name, command in _clipboard_commands(os.environ, sys.platform):
+        if shutil.which(command[0]) is None:
+            continue
+        try:
+            done = subprocess.run(
+                command,
+                input=text.encode("utf-8", "replace"),
+                timeout=_CLIPBOARD_TIMEOUT_S,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0:
+            return name
+    return ""
+
+
+def source_line(location: str | None) -> tuple[Path, int] | None:
+    """`file:line` as the queue has it."""
+    file, colon, line = (location or "").rpartition(":")
+    sound = colon and file and "\0" not in file and line.isdecimal() and len(line) < 10
+    return (Path(file), int(line)) if sound else None
+
+
+def edit(file: Path, line: int) -> str:
+    """Wait until the editor ends; returns what went wrong, or nothing. It never raises: while it
+    runs the terminal is the editor's, and must be taken back."""
+    # Ctrl-C is the editor's own; a handler, unlike SIG_IGN, is not handed down to it.
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        words = editor_command(file, line)
+        code = subprocess.run(words, check=False).returncode
+    except (OSError, ValueError) as error:
+        return f"the editor did not start: {error}"
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return f"{words[0]} ended with code {code}" if code else ""
+
+
+def editor_command(file: Path, line: int, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """$VISUAL, else $EDITOR, else vi."""
+    named = (environment.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
+    words = shlex.split(next(filter(None, named), "vi"))
+    name = Path(words[0]).name
+    if name in _EDITORS_WITH_GOTO:
+        return [*words, "--goto", f"{file}:{line}"]
+    if name in _EDITORS_WITH_COLON:
+        return [*words, f"{file}:{line}"]
+    return [*words, f"+{line}", str(file)]

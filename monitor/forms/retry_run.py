@@ -1,0 +1,168 @@
+"""While a retry runs: how far it is, and the question of what becomes of a call that may have
+written."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Static
+
+from interventions.errors import NoResumerError
+from interventions.retry.contract import BegunCall, Settled
+from interventions.retry.retry_many import Outcome
+from interventions.retry.turns import LiveTurn, find_turn_reader
+from interventions.secrets.redaction import redact, redact_text
+from interventions.view.plaintext import one_line
+from monitor.core.feeds import redacted
+from monitor.widgets.key_bar import KeyBar
+from monitor.widgets.keys import key
+
+JOBS = 4
+_MOST_PROBLEMS = 6
+_MOST_ARGUMENTS = 400
+_POLL_S = 0.2
+
+ShowProgress = Callable[[Sequence[LiveTurn], str], None]
+
+
+@contextmanager
+def watched_turns(
+    home: Path, ids: Sequence[int], show: ShowProgress, tried: Sequence[Outcome] = ()
+) -> Iterator[None]:
+    """Shows the phases of the turns as they run, where the journals can be read. `tried`, which
+    grows, are those that ended."""
+    over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(home, ids, show, tried, over))
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watch.join()
+
+
+def _watch(
+    home: Path,
+    ids: Sequence[int],
+    show: ShowProgress,
+    tried: Sequence[Outcome],
+    over: threading.Event,
+) -> None:
+    try:
+        reader = find_turn_reader()
+    except NoResumerError:
+        return
+    last_look = False
+    while not last_look:
+        last_look = over.wait(_POLL_S)
+        left = [turn for turn in ids if turn not in {one.turn_id for one in tried}]
+        # Turns begin in the order in which they wait.
+        try:
+            found = [reader.turn(home, turn) for turn in left[:JOBS]]
+        except Exception as error:  # noqa: BLE001 - a foreign reader, which the retry does not need
+            why = one_line(redact_text(f"{type(error).__name__}: {error}"))
+            show((), f"the phases are not known: {why}")
+            return
+        counts = progress(list(tried), len(ids)) if len(ids) > 1 else ""
+        show([redacted(turn) for turn in found if turn], counts)
+
+
+def progress(tried: Sequence[Outcome], total: int) -> str:
+    """`3 of 12 turns: passed 2, failed 0, skipped 1`"""
+    if not tried:
+        return f"0 of {total} turns; one is tried first"
+    return f"{len(tried)} of {total} turns: {_counts(tried)}"
+
+
+def _counts(tried: Sequence[Outcome]) -> str:
+    counts = Counter(one.came for one in tried)
+    return ", ".join(f"{came} {counts[came]}" for came in ("passed", "failed", "skipped"))
+
+
+def summary(tried: Sequence[Outcome]) -> list[str]:
+    """The counts, then what did not pass: failures first, skipped for one reason together."""
+    failed = [f"turn {one.turn_id} failed: {_reason(one)}" for one in tried if one.came == "failed"]
+    reasons = Counter(_reason(one) for one in tried if one.came == "skipped")
+    lines = [*failed, *(f"{count} skipped: {reason}" for reason, count in reasons.items())]
+    more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
+    return [_counts(tried), *lines[:_MOST_PROBLEMS], *more]
+
+
+def _reason(outcome: Outcome) -> str:
+    return one_line(redact_text(outcome.what))[:300]
+
+
+class BegunCallForm(ModalScreen[Settled]):
+    """Run the call again, count it as done, or leave the turn. The focus is on leaving it, which
+    changes nothing."""
+
+    AUTO_FOCUS = "#leave"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("escape,l", "answer('leave')", "Leave", "As it is", id="settle.leave", show=True),
+        key("a", "answer('again')", "Run again", "Let it run", id="settle.again", show=True),
+        key("d", "answer('done')", "It is done", "Count it", id="settle.done", show=True),
+    ]
+
+    def __init__(self, call: BegunCall) -> None:
+        super().__init__()
+        self._call = call
+
+    def compose(self) -> ComposeResult:
+        call = self._call
+        args = json.dumps(redact(dict(call.args)), ensure_ascii=False)
+        shown = args if len(args) <= _MOST_ARGUMENTS else args[: _MOST_ARGUMENTS - 1] + "…"
+        why = (
+            "it had begun and not finished when the turn stopped;\n"
+            "whether it wrote is unknown: look whether the effect is there"
+            if call.unfinished
+            else "it has written, and would be called again"
+        )
+        with Vertical(id="form", classes="box") as box:
+            box.border_title = f"Turn {call.turn_id}"
+            yield Static(
+                f"it called {one_line(call.tool)} with {one_line(shown)}\n{why}", markup=False
+            )
+            with Horizontal(id="form-buttons"):
+                yield Button("Leave the turn", id="leave", compact=True)
+                yield Button("Run it again", id="again", compact=True)
+                if call.unfinished:
+                    yield Button("Count it as done", id="done", compact=True)
+        yield KeyBar()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "answer" or parameters != ("done",) or self._call.unfinished
+
+    def action_answer(self, answer: Settled) -> None:
+        self.dismiss(answer)
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        answers: dict[str, Settled] = {"again": "again", "done": "done"}
+        self.dismiss(answers.get(event.button.id or "", "leave"))
+
+
+def ask_about_call(app: App[Any], call: BegunCall) -> Settled:
+    """From the thread of a retry: waits for the person. When the monitor ends, the turn is left."""
+    answer: Future[Settled | None] = Future()
+    try:
+        app.call_from_thread(app.push_screen, BegunCallForm(call), answer.set_result)
+    except RuntimeError:
+        return "leave"
+    while app.is_running:
+        try:
+            return answer.result(timeout=_POLL_S) or "leave"
+        except TimeoutError:
+            continue
+    return "leave"

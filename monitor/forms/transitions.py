@@ -1,0 +1,198 @@
+"""The forms of one change each: resolve, dismiss, snooze, assign, reopen, undo.
+
+Dismiss, reopen and undo focus Cancel and are confirmed by `y`: never by the key that opened them,
+which may be held down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Input, Static
+
+from interventions.closing.transitions import Actor
+from interventions.durations import parse_duration
+from interventions.entry import Entry, Transition
+from interventions.putting.admission import ESCALATION
+from interventions.putting.occurrences import stands_at
+from interventions.queue import InterventionQueue
+from interventions.timestamps import from_text
+from interventions.view.plaintext import one_line
+from monitor.core.changes import VIA, AppState, Change, InputError
+from monitor.forms.form import Form
+from monitor.widgets.keys import key
+
+_TIMES = re.compile(r"x\s?(\d{1,6})|(\d{1,6})\s?x")
+
+
+class ResolveForm(Form):
+    """The note is what the next person reads who meets the failure."""
+
+    VERB = "Resolve"
+    DONE = "resolved"
+    AUTO_FOCUS = "#note"
+
+    def notes(self) -> list[str]:
+        asked = any(stands_at(entry)["type"] == ESCALATION for entry in self.entries)
+        notes = (entry.get("regression_note") for entry in self.entries)
+        earlier = {one_line(note) for note in notes if note}
+        return [
+            *super().notes(),
+            *(["a question: its turn does not go on by this; t answers it"] if asked else []),
+            *(f"resolved before: {note}" for note in sorted(earlier)),
+        ]
+
+    def fields(self) -> ComposeResult:
+        yield Input(placeholder="what you mended", id="note")
+
+    def change(self) -> Change:
+        note = self.query_one("#note", Input).value.strip()
+        if not note:
+            raise InputError("a resolution needs a note: what did you mend?")
+        return lambda entry: self.queue.resolve(
+            entry["id"], note, expected_version=entry["version"], via=VIA
+        )
+
+
+class DismissForm(Form):
+    VERB = "Dismiss"
+    DONE = "dismissed"
+    AUTO_FOCUS = "#cancel"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("y", "submit", "Yes, dismiss", "Dismiss them", id="form.yes", show=True),
+    ]
+
+    def fields(self) -> ComposeResult:
+        yield Input(placeholder="why it needs no fix (may be empty)", id="note")
+
+    def change(self) -> Change:
+        note = self.query_one("#note", Input).value.strip()
+        return lambda entry: self.queue.dismiss(
+            entry["id"], note, expected_version=entry["version"], via=VIA
+        )
+
+
+class ReopenForm(Form):
+    VERB = "Reopen"
+    DONE = "reopened"
+    AUTO_FOCUS = "#cancel"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("y", "submit", "Yes, reopen", "Reopen them", id="form.yes", show=True),
+    ]
+
+    def change(self) -> Change:
+        return lambda entry: self.queue.reopen(
+            entry["id"], expected_version=entry["version"], via=VIA
+        )
+
+
+class UndoForm(Form):
+    """Takes back the last change, whoever made it; so it says first who did."""
+
+    VERB = "Undo"
+    DONE = "undid the last change of"
+    AUTO_FOCUS = "#cancel"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("y", "submit", "Yes, undo", "Take it back", id="form.yes", show=True),
+    ]
+
+    def __init__(
+        self,
+        app_state: AppState,
+        queue: InterventionQueue,
+        targets: Sequence[Entry],
+        journal: Sequence[Transition],
+    ) -> None:
+        super().__init__(app_state, queue, targets)
+        self._journal = journal
+
+    def notes(self) -> list[str]:
+        return [
+            one_line(f"{line.get('at')}  {line.get('action')} by {line.get('by')}")
+            for line in self._journal[-3:]
+        ]
+
+    def change(self) -> Change:
+        return lambda entry: self.queue.undo(
+            entry["id"], expected_version=entry["version"], via=VIA
+        )[1]
+
+
+class AssignForm(Form):
+    VERB = "Assign"
+    DONE = "assigned"
+    AUTO_FOCUS = "#owner"
+
+    def fields(self) -> ComposeResult:
+        yield Input(Actor.current().name, placeholder="nobody", id="owner")
+
+    def change(self) -> Change:
+        owner = self.query_one("#owner", Input).value.strip() or None
+        return lambda entry: self.queue.assign(
+            entry["id"], owner, expected_version=entry["version"], via=VIA
+        )
+
+
+class SnoozeForm(Form):
+    VERB = "Snooze"
+    DONE = "snoozed"
+    AUTO_FOCUS = "#until"
+
+    def fields(self) -> ComposeResult:
+        yield Input("4h", placeholder="4h", id="until")
+        yield Static(
+            "30m, 4h, 2d  ·  x10: until it came ten more times  ·  2026-01-31T09:00Z",
+            classes="hint",
+            markup=False,
+        )
+
+    def change(self) -> Change:
+        end = parse_snooze(self.query_one("#until", Input).value)
+
+        def snooze(entry: Entry) -> Entry:
+            try:
+                return self.queue.snooze(
+                    entry["id"],
+                    duration=end.duration,
+                    until=end.moment,
+                    until_n_more=end.n_more,
+                    expected_version=entry["version"],
+                    via=VIA,
+                )
+            except ValueError as error:  # a moment that is past, or beyond the calendar
+                raise InputError(str(error)) from error
+
+        return snooze
+
+
+@dataclass(frozen=True)
+class SnoozeEnd:
+    """Exactly one of the three."""
+
+    duration: timedelta | None = None
+    moment: datetime | None = None
+    n_more: int | None = None
+
+
+def parse_snooze(text: str) -> SnoozeEnd:
+    """`4h`, `x10` (ten more times) or a time with its zone. Raises InputError."""
+    text = text.strip()
+    times = _TIMES.fullmatch(text)
+    if times:
+        return SnoozeEnd(n_more=int(times[1] or times[2]))
+    duration = parse_duration(text)
+    if duration:
+        return SnoozeEnd(duration=duration)
+    try:
+        return SnoozeEnd(moment=from_text(text))
+    except ValueError:
+        raise InputError(
+            f"{text!r} is neither a while (30m, 4h, 2d), nor a number of times (x10), "
+            "nor a time with its zone (2026-01-31T09:00Z)"
+        ) from None

@@ -1,0 +1,226 @@
+"""The keys that act on entries, for every screen that shows some."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from textual import work
+from textual.app import SuspendNotSupported
+from textual.notifications import SeverityLevel
+from textual.screen import Screen
+
+from interventions.entry import Entry, is_open
+from interventions.errors import NoResumerError, QueueError
+from interventions.queue import InterventionQueue
+from interventions.retry.resumers import find_resumer, has_resumer
+from interventions.view.export import as_markdown
+from interventions.view.plaintext import one_line
+from monitor.core import changes, desktop
+from monitor.core.changes import AppState, ChangeOutcome
+from monitor.forms.form import Form
+from monitor.forms.retry import RetryForm
+from monitor.forms.transitions import (
+    AssignForm,
+    DismissForm,
+    ReopenForm,
+    ResolveForm,
+    SnoozeForm,
+    UndoForm,
+)
+
+_FOR_OPEN = {"resolve", "snooze", "dismiss_entry", "assign", "retry"}
+_FOR_ANY = {"copy_id", "copy_markdown"}
+_MOST_PROBLEMS = 3
+
+
+class EntryScreen(Screen[None]):
+    def __init__(self, state: AppState) -> None:
+        super().__init__()
+        self.state = state
+        self.read_only = ""
+        self._applicable: object = None
+
+    def targets(self) -> Sequence[Entry]:
+        """What a key acts on now: the marked ones, else the one under the cursor."""
+        raise NotImplementedError
+
+    def current(self) -> Entry | None:
+        """The entry under the cursor."""
+        raise NotImplementedError
+
+    def target_note(self) -> str:
+        """What a form should say of the targets."""
+        return ""
+
+    def apply_changes(self, entries: Sequence[Entry]) -> None:
+        """Show entries that were just changed from here, before the file is read again."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        targets = self.targets()
+        if action in _FOR_OPEN:
+            return (self._may_change() and any(map(is_open, targets))) or None
+        if action == "reopen":
+            return (self._may_change() and not all(map(is_open, targets))) or None
+        if action == "undo":
+            return self._may_change() or None
+        if action in _FOR_ANY:
+            return bool(targets) or None
+        if action == "edit":
+            return any(entry.get("location") for entry in targets[:1]) or None
+        return True
+
+    def _may_change(self) -> bool:
+        return self.state.source.queue is not None and not self.read_only
+
+    def update_keys(self) -> None:
+        """Grey out what does not apply. The key bar is only built again when that changed."""
+        targets = self.targets()
+        location = any(entry.get("location") for entry in targets[:1])
+        applicable = ({is_open(entry) for entry in targets}, location, self._may_change())
+        if applicable != self._applicable:
+            self._applicable = applicable
+            self.refresh_bindings()
+
+    def action_resolve(self) -> None:
+        self._open_form(ResolveForm)
+
+    def action_dismiss_entry(self) -> None:
+        self._open_form(DismissForm)
+
+    def action_snooze(self) -> None:
+        self._open_form(SnoozeForm)
+
+    def action_assign(self) -> None:
+        self._open_form(AssignForm)
+
+    def action_reopen(self) -> None:
+        self._open_form(ReopenForm, for_open=False)
+
+    def action_retry(self) -> None:
+        """Does not load the resumer yet: that takes a while, and the form should open at once."""
+        if has_resumer():
+            self._open_form(RetryForm)
+            return
+        try:
+            find_resumer()
+        except NoResumerError as error:
+            self.notify_once(f"{error}. {error.hint}", "warning")
+
+    def _open_form(self, kind: type[Form], *, for_open: bool = True) -> None:
+        queue = self.state.source.queue
+        fitting = [entry for entry in self.targets() if is_open(entry) is for_open]
+        if queue is not None and fitting:
+            form = kind(self.state, queue, fitting, self.target_note())
+            form.report, form.report_late = self._changed, self._changed_late
+            self.app.push_screen(form, form.report)
+
+    def _changed_late(self, outcome: ChangeOutcome) -> None:
+        """A change that ran on without its form has ended."""
+        self._changed(outcome)
+        if outcome.refused or outcome.not_tried:
+            self.notify_once("\n".join(outcome.problems(_MOST_PROBLEMS)), "error")
+
+    def _changed(self, outcome: ChangeOutcome | None) -> None:
+        if outcome is None or not outcome.done:
+            return
+        self.state.changes.append(outcome)
+        self.apply_changes(outcome.done)
+        lines = [f"{outcome}  (z takes it back)", *outcome.remarks]
+        self.notify_once("\n".join(lines), "warning" if outcome.remarks else "information")
+
+    @work(group="undo", exclusive=True)
+    async def action_undo(self) -> None:
+        """The last change made from here; without one, that of the entry under the cursor."""
+        queue, entry = self.state.source.queue, self.current()
+        if queue is None:
+            return
+        if self.state.changes:
+            last = self.state.changes.pop()
+            undone, rest = await asyncio.to_thread(changes.undo, queue, last)
+            if rest is not None:
+                self.state.changes.append(rest)
+            self.apply_changes(undone.done)
+            if undone.done:
+                self.notify_once(str(undone))
+            if undone.refused:
+                self.notify_once("\n".join(undone.problems(_MOST_PROBLEMS)), "error")
+        elif entry is not None:
+            await self._confirm_undo(queue, entry)
+
+    async def _confirm_undo(self, queue: InterventionQueue, entry: Entry) -> None:
+        try:
+            journal = await asyncio.to_thread(queue.journal, entry["id"])
+        except QueueError as error:
+            self.notify_once(f"{error}. {error.hint}", "error")
+            return
+        if not journal:
+            self.notify_once("nothing was changed from here, and this entry never was")
+            return
+        self.app.push_screen(UndoForm(self.state, queue, [entry], journal), self._undone)
+
+    def _undone(self, outcome: ChangeOutcome | None) -> None:
+        if outcome is not None and outcome.done:
+            self.apply_changes(outcome.done)
+            self.notify_once(str(outcome))
+
+    def action_copy_id(self) -> None:
+        ids = [entry["id"] for entry in self.targets()]
+        self.copy(lambda: "\n".join(ids), ids[0] if len(ids) == 1 else f"{len(ids)} ids")
+
+    def action_copy_markdown(self) -> None:
+        targets = self.targets()
+
+        def text() -> str:
+            return "\n\n".join(map(self._markdown, targets))
+
+        self.copy(text, f"{len(targets)} as Markdown" if len(targets) > 1 else "it as Markdown")
+
+    def _markdown(self, entry: Entry) -> str:
+        background = self.state.source.background(entry["id"])
+        past, journal = list(background.past), list(background.journal)
+        return as_markdown(entry, past, journal, self.state.clock())
+
+    @work(group="copy", exclusive=True)
+    async def copy(self, make_text: Callable[[], str], what: str) -> None:
+        """Says only what is known: a terminal never answers whether OSC 52 worked."""
+        try:
+            text = await asyncio.to_thread(make_text)
+        except QueueError as error:
+            self.notify_once(str(error), "error")
+            return
+        self.app.copy_to_clipboard(text)
+        where = "" if self.app.is_web else await asyncio.to_thread(desktop.copy, text)
+        if where:
+            self.notify_once(f"copied {what}: it is in {where}")
+        else:
+            self.notify_once(
+                f"sent {what} to the terminal (OSC 52), which does not say whether it took it; "
+                "if not: interventions export ID --markdown"
+            )
+
+    def action_edit(self) -> None:
+        entry = next(iter(self.targets()), None)
+        place = desktop.source_line(entry.get("location")) if entry else None
+        if place is None:
+            self.notify_once("it has no source line")
+            return
+        file, line = place
+        if not file.is_file():
+            self.notify_once(f"{file} is not on this machine", "warning")
+            return
+        problem = ""
+        try:
+            with self.app.suspend():
+                problem = desktop.edit(file, line)
+        except SuspendNotSupported:
+            self.notify_once("no editor can be opened from here", "warning")
+        if problem:
+            self.notify_once(problem, "error")
+        self.refresh(layout=True)
+
+    def notify_once(self, text: str, severity: SeverityLevel = "information") -> None:
+        """In place of the notification before."""
+        safe = "\n".join(map(one_line, text.split("\n")))
+        self.app.clear_notifications()
+        self.app.notify(safe, severity=severity, timeout=4, markup=False)

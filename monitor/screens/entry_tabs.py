@@ -1,0 +1,279 @@
+"""The tabs whose rows are entries: open ones, grouped, and the history of closed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from textual.content import Content
+
+from interventions.durations import short_duration
+from interventions.entry import Entry, closed_at, severity_rank, short_id, state_of
+from interventions.putting.occurrences import stands_at
+from interventions.timestamps import from_text
+from interventions.view.grouping import SEVERITY_WORDS, Group, marks
+from interventions.view.plaintext import one_line
+from monitor.core.model import Sort, TriageModel
+from monitor.core.rows import Cell, Column, Row, RowCache, short_number, whole_minute
+from monitor.screens.tab import Tab, message
+
+MOST_HISTORY = 500
+SORT_COLUMN = {Sort.SEVERITY: "SEV", Sort.AGE: "AGE", Sort.COUNT: "N"}
+_BADGE_STYLES = {"REGRESSION": "regression", "RESOLVED": "good", "DISMISSED": "good"}
+
+
+class EntryTab(Tab):
+    of_entries = True
+    marked: set[str]
+
+    def unfiltered(self) -> Sequence[Entry]:
+        raise NotImplementedError
+
+    def shown(self, now: datetime) -> Iterable[Entry]:
+        raise NotImplementedError
+
+    def marked_entries(self) -> list[Entry]:
+        if not self.marked:
+            return []
+        return [entry for entry in self.unfiltered() if entry["id"] in self.marked]
+
+    def count_hidden_marks(self, now: datetime) -> int:
+        if not self.marked:
+            return 0
+        shown = {entry["id"] for entry in self.shown(now)}
+        return sum(1 for entry in self.marked_entries() if entry["id"] not in shown)
+
+    def toggle_mark(self, key: str) -> None:
+        self._toggle(self.entries(key))
+
+    def toggle_all_marks(self, now: datetime) -> None:
+        self._toggle(self.shown(now))
+
+    def _toggle(self, entries: Iterable[Entry]) -> None:
+        """What is marked in part becomes marked whole."""
+        ids = {entry["id"] for entry in entries}
+        self.marked = self.marked - ids if ids <= self.marked else self.marked | ids
+
+    def clear_marks(self) -> bool:
+        found, self.marked = bool(self.marked_entries()), set()
+        return found
+
+
+class OpenTab(EntryTab):
+    """A row for each group of open interventions that are alike."""
+
+    name = "open"
+    title = "Open"
+    columns = (
+        Column("", 1),
+        Column("SEV", 4),
+        Column("AGE", 4, right=True),
+        Column("N", 4, right=True),
+        Column("PHASE", 16, least=10),
+        Column("TOOL", 14, least=8, from_width=58),
+        Column("ERROR", 0),
+        Column("SESSION", 14, least=8, from_width=72),
+    )
+
+    def __init__(self, model: TriageModel) -> None:
+        super().__init__(model)
+        self._groups: Sequence[Group] = ()
+        self._cache = RowCache()
+
+    @property
+    def marked(self) -> set[str]:
+        return self.model.marked
+
+    @marked.setter
+    def marked(self, ids: set[str]) -> None:
+        self.model.marked = ids
+
+    def rows(self, now: datetime) -> list[Row]:
+        model = self.model
+        made_of = (model.snapshot, model.view, frozenset(model.marked), frozenset(model.new))
+        return self._cache.rows(made_of, now, lambda: self._make(now))
+
+    def _make(self, now: datetime) -> tuple[list[Row], list[datetime]]:
+        self._groups = self.model.groups(now)
+        new, marked = self.model.new, self.model.marked
+        rows = [open_row(group, now, new=new, marked=marked) for group in self._groups]
+        return rows, [from_text(group.first["created_at"]) for group in self._groups]
+
+    def unfiltered(self) -> Sequence[Entry]:
+        return self.model.snapshot.entries
+
+    def shown(self, now: datetime) -> Iterable[Entry]:
+        return (entry for group in self.model.groups(now) for entry in group.entries)
+
+    def entries(self, key: str) -> Sequence[Entry]:
+        return next((group.entries for group in self._groups if group.key == key), ())
+
+    def why_empty(self) -> Content:
+        snapshot = self.model.snapshot
+        trouble = snapshot.trouble
+        if trouble is not None:
+            return message(str(trouble.kind), trouble.what, trouble.todo)
+        if count := len(snapshot.open_entries):
+            query = f"{self.model.view.query.text}  ({count} open)"
+            return message("Nothing matches", query, "esc clears the filter")
+        closed = len(snapshot.entries)
+        past = f"{closed} closed, in the history: press 2" if closed else "nothing waits"
+        return message("No open interventions", past, "a new failure appears here by itself")
+
+    def count_label(self) -> str:
+        count = str(len(self.model.snapshot.open_entries))
+        return f"{count} ({len(self.marked)} marked)" if self.marked else count
+
+
+def open_row(
+    group: Group, now: datetime, *, new: Collection[str] = (), marked: Collection[str] = ()
+) -> Row:
+    entry = group.first
+    chosen = sum(1 for one in group.entries if one["id"] in marked)
+    mark = "" if not chosen else "✓" if chosen == len(group.entries) else "-"
+    cells = (
+        Cell(mark, "mark"),
+        _severity(entry),
+        Cell(short_duration(now - from_text(entry["created_at"]))),
+        Cell(short_number(group.occurrences)),
+        Cell(one_line(entry["phase"])),
+        Cell(one_line(entry.get("tool") or ""), "dim"),
+        Cell(_error(entry), badges=_badges(group, now, new)),
+        Cell(one_line(entry["session_id"]), "dim"),
+    )
+    return Row(group.key, cells)
+
+
+def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[str, str], ...]:
+    found = [(mark, _BADGE_STYLES.get(mark, "snoozed")) for mark in marks(group, now)]
+    if any(entry["id"] in new for entry in group.entries):
+        found.insert(1 if found and found[0][0] == "REGRESSION" else 0, ("NEW", "new"))
+    if len(group.entries) > 1:
+        found.append((f"[{len(group.entries)} alike]", "dim"))
+    if owner := group.first.get("owner"):
+        found.append((f"@{one_line(owner)}", "owner"))
+    return tuple(found)
+
+
+def _error(entry: Entry) -> str:
+    now = stands_at(entry)
+    return one_line(f"{now.get('error_type')}: {now.get('error_message')}"[:500])
+
+
+def _severity(entry: Entry) -> Cell:
+    severity = entry["severity"]
+    known = severity_rank(severity) < len(SEVERITY_WORDS)
+    return Cell(SEVERITY_WORDS.get(severity, "?"), severity if known else "dim")
+
+
+@dataclass(frozen=True)
+class _HistoryRow:
+    entry: Entry
+    closed: datetime
+    ago: str
+    marked: bool
+    row: Row
+
+
+class HistoryTab(EntryTab):
+    """What was closed, the latest first. The past may be long, so that of one that grows only what
+    is new is matched and made a row."""
+
+    name = "history"
+    title = "History"
+    columns = (
+        Column("", 1),
+        Column("CLOSED", 6, right=True),
+        Column("ENTRY", 6, from_width=58),
+        Column("SEV", 4),
+        Column("PHASE", 16, least=8, from_width=70),
+        Column("ERROR", 0),
+        Column("NOTE", 40, least=16),
+    )
+    nothing_yet = ("No history", "nothing was closed yet", "")
+
+    def __init__(self, model: TriageModel) -> None:
+        super().__init__(model)
+        self.marked = set()
+        self._matched_for: tuple[object, object] = (None, None)
+        self._found: list[Entry] = []
+        self._matches: dict[str, tuple[Entry, bool]] = {}
+        self._made: dict[str, _HistoryRow] = {}
+        self._cache = RowCache()
+
+    def rows(self, now: datetime) -> list[Row]:
+        made_of = (self._matching(now), frozenset(self.marked))
+        return self._cache.rows(made_of, now, lambda: self._make(now))
+
+    def _make(self, now: datetime) -> tuple[list[Row], list[datetime]]:
+        made: dict[str, _HistoryRow] = {}
+        for entry in self.shown(now):
+            own, marked = entry["id"], entry["id"] in self.marked
+            known = self._made.get(own)
+            if known is not None and known.entry is not entry:
+                known = None
+            closed = known.closed if known else from_text(closed_at(entry) or entry["last_seen"])
+            ago = short_duration(now - closed)
+            if known is None or (known.ago, known.marked) != (ago, marked):
+                row = _history_row(entry, ago, now, marked=marked)
+                known = _HistoryRow(entry, closed, ago, marked, row)
+            made[own] = known
+        self._made = made
+        return [one.row for one in made.values()], [one.closed for one in made.values()]
+
+    def _matching(self, now: datetime) -> list[Entry]:
+        """The same list as long as nothing came and no age in the query may have become true."""
+        query, past = self.model.view.query, self.unfiltered()
+        asked = (query.text, whole_minute(now))
+        if asked != self._matched_for[1]:
+            self._matches = {}
+        elif past is self._matched_for[0]:
+            return self._found
+        self._matched_for = (past, asked)
+        if not query.tests:
+            self._found = list(past)
+            return self._found
+        before, self._matches = self._matches, {}
+        for entry in past:
+            known = before.get(entry["id"])
+            if known is None or known[0] is not entry:
+                known = (entry, query.matches(entry, now))
+            self._matches[entry["id"]] = known
+        self._found = [entry for entry, matches in self._matches.values() if matches]
+        return self._found
+
+    def unfiltered(self) -> Sequence[Entry]:
+        return self.feed.history if self.feed else ()
+
+    def shown(self, now: datetime) -> Iterable[Entry]:
+        return self._matching(now)[:MOST_HISTORY]
+
+    def entries(self, key: str) -> Sequence[Entry]:
+        found = self._made.get(key)
+        return [found.entry] if found is not None else []
+
+    def truncated_note(self) -> str:
+        left = len(self._found) - MOST_HISTORY
+        if left <= 0:
+            return ""
+        return f"and {left} older ones, which a filter finds, or: interventions history QUERY"
+
+    def count_label(self) -> str:
+        count = len(self.marked_entries())
+        return f"({count} marked)" if count else ""
+
+
+def _history_row(entry: Entry, ago: str, now: datetime, *, marked: bool) -> Row:
+    """`ago`: since when it is closed."""
+    state = (state_of(entry, now).upper(), "good" if entry.get("resolved_at") else "dim")
+    cells = (
+        Cell("✓" if marked else "", "mark"),
+        Cell(ago),
+        Cell(one_line(short_id(entry["id"])), "dim"),
+        _severity(entry),
+        Cell(one_line(entry["phase"])),
+        Cell(_error(entry), badges=(state,)),
+        Cell(one_line(entry.get("resolution") or ""), "dim"),
+    )
+    return Row(entry["id"], cells)

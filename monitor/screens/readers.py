@@ -1,0 +1,87 @@
+"""The workers of the triage screen: they read, and post what they read."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from textual import work
+from textual.message import Message
+from textual.worker import get_current_worker
+
+from interventions.errors import QueueError
+from monitor.core.changes import AppState
+from monitor.core.feeds import Feed, feed_reader
+from monitor.core.snapshot import Background, Snapshot
+from monitor.screens.entry_actions import EntryScreen
+
+_POLL_S = 0.1
+# After a change, of which there may be twenty a second: each costs the keys a few milliseconds.
+_REST_S = 0.2
+_FEED_S = 0.4
+
+
+@dataclass
+class QueueRead(Message):
+    """The queue as it is now. A later one makes an earlier one that still waits needless."""
+
+    snapshot: Snapshot
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, QueueRead)
+
+
+@dataclass
+class BackgroundRead(Message):
+    intervention_id: str
+    background: Background
+
+
+@dataclass
+class FeedRead(Message):
+    feed: Feed
+
+    def can_replace(self, message: Message) -> bool:
+        # Not that of another tab: the one that was left may still be read when this one is shown.
+        return isinstance(message, FeedRead) and message.feed.tab == self.feed.tab
+
+
+class ReaderScreen(EntryScreen):
+    def __init__(self, state: AppState) -> None:
+        super().__init__(state)
+        self._unmounted = threading.Event()
+
+    def on_unmount(self) -> None:
+        self._unmounted.set()
+
+    @work(thread=True, exclusive=True, group="queue")
+    def read_queue(self) -> None:
+        """Ten times a second the stamps of the files; the files themselves when one differs."""
+        worker, source = get_current_worker(), self.state.source
+        last: object = None
+        while not worker.is_cancelled and not self._unmounted.is_set():
+            stamp = source.stamp()
+            changed, last = stamp != last, stamp
+            if changed:
+                self.post_message(QueueRead(source.read()))
+            self._unmounted.wait(_REST_S if changed else _POLL_S)
+
+    @work(thread=True, exclusive=True, group="feed")
+    def read_feed(self, tab: str) -> None:
+        """What a tab shows, again and again while it is shown."""
+        worker, read = get_current_worker(), feed_reader(tab, self.state.source, self.state.clock)
+        last = None
+        while not worker.is_cancelled and not self._unmounted.is_set():
+            feed = read()
+            if feed != last:
+                last = feed
+                self.post_message(FeedRead(feed))
+            self._unmounted.wait(_FEED_S)
+
+    @work(thread=True, exclusive=True, group="background")
+    def read_background(self, intervention_id: str) -> None:
+        try:
+            background = self.state.source.background(intervention_id)
+        except QueueError:
+            background = Background()  # the list says what is the matter with the queue
+        self.post_message(BackgroundRead(intervention_id, background))

@@ -1,0 +1,85 @@
+"""Everything about one entry as styled text. Never markup: what failed may contain any brackets.
+
+The words come from `interventions.view.describe`, as in `interventions show`, laid out by the kind
+of each section; the failed turn is laid out by `turn_text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from textual.content import Content
+
+from interventions.entry import Entry, short_id
+from interventions.putting.occurrences import stands_at
+from interventions.view.describe import Kind, Line, Role, Section, describe
+from interventions.view.plaintext import one_line
+from interventions.view.ribbon import Phase, phases, summary
+from monitor.core.snapshot import Background
+from monitor.widgets.turn_text import failed_turn, ribbon_line, titled
+
+# The turn is laid out here, and the keys are at the bottom of the screen.
+_SHOWN_ELSEWHERE = {Kind.PHASES, Kind.TURN, Kind.COMMANDS}
+_AFTER_THE_TURN = {Kind.CONTEXT, Kind.SAMPLE, Kind.MERGED, Kind.HISTORY, Kind.ENVIRONMENT}
+_SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}
+
+
+def entry_text(
+    entry: Entry, others: Sequence[Entry], background: Background, now: datetime
+) -> Content:
+    """`others` are open entries with the same fingerprint."""
+    turn = entry["context"].get("turn")
+    turn = turn if isinstance(turn, dict) else {}
+    sections = describe(entry, list(background.past), list(background.journal), now)
+    head, *rest = [section for section in sections if section.kind not in _SHOWN_ELSEWHERE]
+    return Content("\n\n").join(
+        [
+            _header(entry, head, phases(turn.get("ribbon"))),
+            *([_alike(others)] if others else []),
+            *(_section(section) for section in rest if section.kind not in _AFTER_THE_TURN),
+            *failed_turn(turn),
+            *(_section(section) for section in rest if section.kind in _AFTER_THE_TURN),
+        ]
+    )
+
+
+def _header(entry: Entry, head: Section, steps: list[Phase]) -> Content:
+    style = _SEVERITY.get(entry["severity"], "bold")
+    lines = [Content.assemble((one_line(entry["error_type"]), style), ("  " + head.title, "dim"))]
+    if (now := stands_at(entry)) is not entry:
+        again = one_line(f"now: {now.get('error_type')}: {now.get('error_message')}")
+        lines.append(Content.styled(again, style))
+    if steps:
+        lines.append(Content.assemble(ribbon_line(steps), "  ", (summary(steps), "dim")))
+    return Content("\n").join([*lines, *map(_head_line, head.lines)])
+
+
+def _head_line(line: Line) -> Content:
+    return Content.styled(line.text, "bold $text-warning" if line.role is Role.WARNING else "")
+
+
+def _alike(others: Sequence[Entry]) -> Content:
+    lines = [
+        f"{short_id(one['id'])}  session {one_line(one['session_id'])}, turn {one['turn_id']}"
+        for one in others
+    ]
+    return titled(f"Alike, open too ({len(others)})", [Content(line) for line in lines])
+
+
+def _section(section: Section) -> Content:
+    lines = "\n".join(section.texts).rstrip("\n").split("\n")
+    if section.kind is Kind.TRACEBACK:
+        return titled(section.title, [_traceback_line(line) for line in lines])
+    return titled(section.title, [Content(line) for line in lines if line])
+
+
+def _traceback_line(line: str) -> Content:
+    bare = line.strip()
+    if bare.startswith(">"):
+        return Content.styled(line, "bold $text-error")
+    if bare.startswith("File "):
+        return Content.styled(line, "$text-primary")
+    if line and not line.startswith(" "):
+        return Content.styled(line, "bold")
+    return Content.styled(line, "dim")

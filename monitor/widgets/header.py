@@ -1,0 +1,191 @@
+"""What is above the lists: how the queue is, the tabs, and the filter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from interventions.durations import short_duration
+from interventions.upkeep.health import Health
+from interventions.view.plaintext import one_line
+from monitor.core.rows import short_number
+from monitor.core.snapshot import Snapshot
+from monitor.widgets.keys import key
+
+_MOST_LIMITS = 4
+_GRADE = {
+    "healthy": "$text-success",
+    "warning": "bold $text-warning",
+    "critical": "bold $text-error",
+}
+_SEVERITY = {"critical": "bold $text-error", "high": "$text-warning", "medium": "$text-primary"}
+
+
+class StatusHeader(Static):
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+
+    def show(self, snapshot: Snapshot, title: str, pending: int | None) -> None:
+        """`pending`: how many came since the list was paused, None while it is not."""
+        lines = [_status(snapshot, title, pending), _limits(snapshot.health)]
+        self.update(Content("\n").join(lines), layout=False)  # always two lines
+
+
+def _status(snapshot: Snapshot, title: str, pending: int | None) -> Content:
+    parts: list[Content] = []
+    if pending is not None:
+        parts.append(Content.styled(f" PAUSED +{pending} new ", "reverse bold"))
+    if snapshot.trouble is not None:
+        parts.append(Content.styled(f"● {snapshot.trouble.kind}", "bold $text-error"))
+    if snapshot.read_only:
+        parts.append(Content.styled("read-only", "bold $text-warning"))
+    if snapshot.locked:
+        parts.append(Content.styled("locked", "bold $text-warning"))
+    figures = snapshot.health
+    if figures is not None:
+        grade, size = figures["queue_health"], figures["limits"]["max_size"]
+        if snapshot.trouble is None:
+            parts.append(Content.styled(f"● {grade}", _GRADE[grade]))
+        else:
+            parts.append(Content.styled("as last read", "dim"))
+        parts.append(Content.styled(f"{figures['unresolved']}/{size} open", "bold"))
+        if dropped := sum(figures["dropped"].values()):
+            parts.append(Content.styled(f"dropped {short_number(dropped)}", "bold $text-error"))
+        parts += [
+            Content.styled(f"{count} {name}", _SEVERITY[name])
+            for name, count in figures["by_priority"].items()
+            if count
+        ]
+        if figures["snoozed"]:
+            parts.append(Content.styled(f"{figures['snoozed']} snoozed", "dim"))
+        if figures["merged"]:
+            parts.append(Content.styled(f"merged {short_number(figures['merged'])}", "dim"))
+        if figures["counted"]:
+            parts.append(Content.styled(f"counted {short_number(figures['counted'])}", "dim"))
+    parts.append(Content.styled(one_line(title), "dim"))
+    return Content(" · ").join(parts)
+
+
+def _limits(figures: Health | None) -> Content:
+    """`session abc 5/5 merging · HTTPStatusError 10/10 counting`, the fullest first."""
+    if figures is None:
+        return Content("")
+    rows = []
+    for counts, limit, word, then in (
+        (figures["sessions"], figures["limits"]["max_per_session"], "session ", "merging"),
+        (figures["error_types"], figures["limits"]["max_per_error_type"], "", "counting"),
+    ):
+        for name, count in counts.items():
+            if count > 1:
+                full = count >= limit
+                text = f"{word}{one_line(name)} {count}/{limit}" + (f" {then}" if full else "")
+                rows.append((count / limit, text, "bold $text-warning" if full else "dim"))
+    rows.sort(key=lambda row: -row[0])
+    parts = [Content.styled(text, style) for _, text, style in rows[:_MOST_LIMITS]]
+    oldest = figures["oldest_unresolved_age_hours"]
+    if oldest >= 1:
+        parts.append(Content.styled(f"oldest {oldest:.0f} h", "dim"))
+    median = figures["median_hours_to_resolve"]
+    if median is not None:
+        took = short_duration(timedelta(hours=median))
+        parts.append(Content.styled(f"resolved in {took} (median)", "dim"))
+    return Content(" · ").join(parts)
+
+
+class TabBar(Static):
+    """The tabs in one line, each with its number and how much is in it."""
+
+    @dataclass
+    class Picked(Message):
+        tab: str
+
+    def __init__(self, titles: Mapping[str, str], *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self._titles = dict(titles)
+        self._ends: list[tuple[int, str]] = []
+
+    def show(self, current: str, counts: Mapping[str, str]) -> None:
+        parts, self._ends, end = [], [], 0
+        for number, (tab, title) in enumerate(self._titles.items(), 1):
+            count = f" {counts[tab]}" if counts.get(tab) else ""
+            text = f" {number} {title}{count} "
+            end += cell_len(text)
+            self._ends.append((end, tab))
+            parts.append(Content.styled(text, "reverse bold" if tab == current else ""))
+        self.update(Content("").join(parts), layout=False)  # always one line
+
+    def on_click(self, event: events.Click) -> None:
+        for end, tab in self._ends:
+            if event.x < end:
+                self.post_message(self.Picked(tab))
+                return
+
+
+class _QueryInput(Input):
+    # Its own keys, because an input has others for them already.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("enter,down", "submit", "To the list", "Keep the filter", id="filter.done", show=True),
+    ]
+
+
+class FilterBar(Horizontal):
+    """The line in which a query is typed; it filters while one types."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("escape", "clear", "Clear", "No filter", id="filter.clear", show=True),
+    ]
+
+    @dataclass
+    class Edited(Message):
+        text: str
+
+    class Closed(Message):
+        """Back to the list; the filter stays as it is."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.display = False
+
+    def compose(self) -> ComposeResult:
+        yield Static("/", id="filter-slash", markup=False)
+        yield _QueryInput(
+            placeholder="sev:critical phase:planner type:captcha is:snoozed age:>1h text",
+            id="filter-text",
+            compact=True,
+        )
+        yield Static(id="filter-problem", markup=False)
+
+    def open(self) -> None:
+        self.display = True
+        self.query_one(Input).focus()
+
+    def show_problem(self, problem: str) -> None:
+        self.query_one("#filter-problem", Static).update(problem)
+        self.set_class(bool(problem), "-bad")
+
+    def action_clear(self) -> None:
+        self.query_one(Input).value = ""
+        self.display = False
+        self.post_message(self.Closed())
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Edited(event.value))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.display = bool(event.value.strip())
+        self.post_message(self.Closed())

@@ -1,0 +1,126 @@
+"""A turn as styled text: the ribbon of its phases, what it read and found, how far it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from textual.content import Content
+
+from interventions.retry.turns import LiveTurn
+from interventions.view.plaintext import clean, one_line
+from interventions.view.ribbon import Phase, Status, phases, took_text
+
+_HEADING = "bold $text-accent"
+_STATUS_STYLES: dict[Status, str] = {
+    "completed": "$text-success",
+    "failed": "bold $text-error",
+    "running": "bold $text-warning",
+    "interrupted": "bold $text-warning",
+    "not_run": "dim",
+}
+
+
+def ribbon_line(ribbon: Iterable[Phase]) -> Content:
+    """`✓ ✓ ✓ ✗ · · · ·`"""
+    return Content(" ").join(
+        Content.styled(phase.symbol, _STATUS_STYLES[phase.status]) for phase in ribbon
+    )
+
+
+def ribbon_names(ribbon: Iterable[Phase]) -> Content:
+    """A line for each phase, with how long it took."""
+    lines = []
+    for phase in ribbon:
+        # Nobody has measured how long an interrupted one ran.
+        known = phase.duration_ms is not None and phase.status != "interrupted"
+        took = f"  {took_text(phase.duration_ms or 0)}" if known else ""
+        name = "dim" if phase.status == "not_run" else ""
+        symbol = (f"{phase.symbol} ", _STATUS_STYLES[phase.status])
+        lines.append(Content.assemble(symbol, (phase.name, name), (took, "dim")))
+    return Content("\n").join(lines)
+
+
+def progress_line(turn: LiveTurn) -> Content:
+    """`turn 42  ✓ ✓ ▸ · · · · ·  planner`"""
+    ribbon = ribbon_line(phases(turn.get("ribbon")))
+    doing = one_line(turn.get("doing") or turn.get("status", ""))
+    return Content.assemble(f"turn {turn['turn_id']}  ", ribbon, f"  {doing}")
+
+
+def live_turn(turn: LiveTurn) -> Content:
+    head = f"turn {turn['turn_id']}, {turn['status']}, session {turn.get('session_id', '?')}"
+    parts = [
+        Content.styled(one_line(head), "bold"),
+        Content(clean(turn.get("question") or "")),
+        ribbon_names(phases(turn.get("ribbon"))),
+    ]
+    if turn.get("doing"):
+        parts.append(Content.assemble(("now: ", "dim"), one_line(turn["doing"])))
+    if turn.get("error"):
+        parts.append(Content.styled(clean(turn["error"]), "$text-error"))
+    if turn.get("intervention_id"):
+        parts.append(Content(f"intervention {one_line(str(turn['intervention_id']))}"))
+    if turn["status"] == "interrupted":
+        parts.append(Content(f"it goes on with: unified-flow resume {turn['turn_id']}"))
+    return Content("\n\n").join(part for part in parts if part.plain)
+
+
+def titled(title: str, lines: Sequence[Content]) -> Content:
+    return Content("\n").join([Content.styled(title, _HEADING), *lines])
+
+
+def failed_turn(turn: dict[str, Any]) -> list[Content]:
+    """Of an entry's `context.turn`: the phases by name, the question, model and recipe, what was
+    found, and what the failed phase read."""
+    parts = []
+    if steps := phases(turn.get("ribbon")):
+        parts.append(titled("Phases", [ribbon_names(steps)]))
+    if turn.get("question"):
+        parts.append(titled("Question", [Content(clean(str(turn["question"])))]))
+    made_by = [
+        Content(f"{name} {one_line(str(turn[name]))}")
+        for name in ("model", "recipe", "recipe_digest")
+        if turn.get(name)
+    ]
+    if made_by:
+        parts.append(titled("Model and recipe", made_by))
+    evidence = turn.get("evidence")
+    if isinstance(evidence, list) and evidence:
+        parts.append(titled("Evidence", list(_evidence(evidence))))
+    if turn.get("input"):
+        parts.append(titled("Input of the phase", _json(turn["input"])))
+    known = {"ribbon", "question", "model", "recipe", "recipe_digest", "evidence", "input"}
+    other = {name: value for name, value in turn.items() if name not in known and value}
+    if other:
+        parts.append(titled("Turn", _json(other)))
+    return parts
+
+
+def _evidence(found: list[Any]) -> Iterator[Content]:
+    for item in found:
+        if not isinstance(item, dict):
+            yield Content(one_line(str(item)))
+            continue
+        query = one_line(str(item.get("query") or ""))
+        yield Content.assemble(one_line(str(item.get("tool", "?"))), "  ", (query, "italic"))
+        passages = item.get("passages")
+        for passage in passages if isinstance(passages, list) else []:
+            if isinstance(passage, dict):
+                yield _passage(passage)
+        if not passages:
+            yield Content.styled("  nothing found", "dim")
+
+
+def _passage(passage: dict[str, Any]) -> Content:
+    score = passage.get("score")
+    shown = f"{score:7.3f}" if isinstance(score, int | float) else f"{'?':>7}"
+    chunk = one_line(str(passage.get("chunk_id", "?")))
+    source = one_line(str(passage.get("source", "")))
+    return Content.assemble((shown, "bold"), f"  {chunk}  ", (source, "dim"))
+
+
+def _json(value: Any) -> list[Content]:
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    return [Content(clean(line)) for line in text.split("\n")]
