@@ -1,28 +1,32 @@
-"""What the guardrails cost: finding rules in a text, and a turn of a user without any check.
+"""What the guardrails cost and find: rules in a text, words in disguise, a turn without any check.
 
-    python benchmarks/guardrails.py [--rules N] [--chars N] [--turns N]
+    python benchmarks/guardrails.py [--rules N] [--chars N] [--turns N] [--text PATH ...]
 
-Figures in ms; a text is repeated until it is long enough.
+Figures in ms; a text is repeated until it is long enough. `--text`: innocent text, on which the
+200 rules of `guardrails_rules.txt` should find nothing in disguise: a file, a folder with .rst,
+.md and .txt files, or questions and paragraphs in SQuAD's format (.json).
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import random
+import re
 import statistics
 import string
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, process_time
 from types import SimpleNamespace
 from typing import Any
 
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.guardrails.matching import Matcher, Rule
-from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.store import store_of
+from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.matcher import Matcher, Rule
+from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
@@ -49,6 +53,7 @@ TEXTS = {
     "marks": "Tôi không thể tin được điều này, thật là tuyệt vời. ",
     "letters of chance": "".join(random.Random(2).choices(LETTERS, k=10_000)),
 }
+FORMS = Path(__file__).parents[1] / "tests/unit/guardrails/disguised_forms.json"
 # Whatever is in a text, it takes at most so many times what plain English takes.
 MOST_TIMES = 8.0
 # A turn without checks waits for one look into the database, in a thread of its own.
@@ -95,11 +100,53 @@ def matching(count: int, chars: int) -> None:
         assert took < plain * MOST_TIMES
 
 
+def rules_in_file() -> list[Rule]:
+    lines = Path(__file__).with_name("guardrails_rules.txt").read_text().splitlines()
+    return [Rule("phrase" if " " in line else "keyword", line) for line in lines]
+
+
+def texts_in(path: Path) -> Iterator[str]:
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            if file.suffix in {".rst", ".md", ".txt"}:
+                yield file.read_text(encoding="utf-8")
+    elif path.suffix == ".json":
+        for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
+            for paragraph in article["paragraphs"]:
+                yield paragraph["context"]
+                yield from (each["question"] for each in paragraph["qas"])
+    else:
+        yield path.read_text(encoding="utf-8")
+
+
+def disguises(paths: list[Path]) -> None:
+    """How many disguised forms are found, and how many sentences only seem to hold one."""
+    groups = json.loads(FORMS.read_text(encoding="utf-8")).values()
+    forms = [(rule, form) for group in groups for rule, form in group]
+    matcher = Matcher(Rule("keyword", rule) for rule in dict(forms))
+    found = sum([m.rule.text for m in matcher.matches(form)] == [rule] for rule, form in forms)
+    print(f"found of {len(forms)} disguised forms{'':<18} {found}")
+    if not paths:
+        return
+    matcher = Matcher(rules_in_file())
+    sentences = [
+        sentence
+        for path in paths
+        for text in texts_in(path)
+        for sentence in re.split(r"(?<=[.!?。])\s+|\n", text)
+        if sentence.strip()
+    ]
+    hits = [(m.rule.text, each) for each in sentences for m in matcher.matches(each) if m.disguised]
+    print(f"hits by disguise in {len(sentences):,} innocent sentences  {len(hits)}")
+    for rule, sentence in hits:
+        print(f"  {rule}: {sentence}")
+
+
 def unchecked_turn(turns: int) -> None:
     """What a turn waits for its guardrails if its user has no rules and others have."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        store = store_of(home, GuardrailSettings())
+        store = open_store(home, GuardrailSettings())
         more = tuple(rule.text for rule in rules(1000))
         store.change("somebody else", lambda r: UserRules(user_id=r.user_id, flagged_keywords=more))
         guardrails = wire(home).guardrails
@@ -132,7 +179,9 @@ def main() -> None:
     parser.add_argument("--rules", type=int, default=10_000)
     parser.add_argument("--chars", type=int, default=10_000)
     parser.add_argument("--turns", type=int, default=500)
+    parser.add_argument("--text", type=Path, nargs="+", default=[], metavar="PATH")
     options = parser.parse_args()
+    disguises(options.text)
     matching(options.rules, options.chars)
     unchecked_turn(options.turns)
 

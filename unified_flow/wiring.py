@@ -166,7 +166,7 @@ def _guardrails(
     own = settings.guardrails
     moderator = None
     if own.moderation_url is not None or own.moderator is not None:
-        from unified_flow.guardrails.moderation import moderator_of
+        from unified_flow.guardrails.moderator import moderator_of
 
         moderator = moderator_of(own)
     recorder = Recorder(queue, own)

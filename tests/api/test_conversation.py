@@ -24,8 +24,8 @@ from unified_flow.api.app import make_app
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.store import store_of
+from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.wiring import wire
 
 REPLY = "named bus"  # in the reply, and in no question
@@ -141,7 +141,7 @@ def test_a_conversation(
     home: Path, model: Endpoint, moderation: ModerationServer, opened: Any
 ) -> None:
     waits = Waits()
-    rules = store_of(home, GuardrailSettings())
+    rules = open_store(home, GuardrailSettings())
     for user, word in (("ada", "spam"), ("bob", "lottery")):
         rules.change(user, lambda _, u=user, w=word: UserRules(user_id=u, flagged_keywords=(w,)))
 

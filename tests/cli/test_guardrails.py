@@ -17,7 +17,8 @@ from tests.servers.model_server import ModelServer
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.cli.app import app
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.guardrails.store import Decision, store_of
+from unified_flow.guardrails.decisions import RecordedDecision
+from unified_flow.guardrails.inspector import open_store
 
 runner = CliRunner()
 
@@ -43,9 +44,9 @@ def test_rules_are_added_listed_tried_and_removed(home: Path) -> None:
         "  phrase    buy now",
         "  keyword   lawyer  (goes to a person)",
     ]
-    run(home, "rules", "remove", "buy now", "--user", "ada")
+    run(home, "rules", "delete", "buy now", "--user", "ada")
     assert told(home, "rules", "list")["rules"][0]["flagged_phrases"] == []
-    gone = run(home, "rules", "remove", "buy now", "--user", "ada", code=3)
+    gone = run(home, "rules", "delete", "buy now", "--user", "ada", code=3)
     assert "hint" in gone.stderr
 
 
@@ -97,7 +98,7 @@ def test_rules_that_read_the_same_are_one(home: Path) -> None:
     run(home, "rules", "add", "spam", "SPAM", "buy now")
     added = told(home, "rules", "add", "ｓｐａｍ", "Buy, now", "scam", "--user", " default ")
     assert (added["flagged_keywords"], added["flagged_phrases"]) == (["spam", "scam"], ["buy now"])
-    run(home, "rules", "remove", "SPAM", "BUY  NOW")
+    run(home, "rules", "delete", "SPAM", "BUY  NOW")
     assert told(home, "rules", "list")["rules"][0]["flagged_keywords"] == ["scam"]
     assert "error" in run(home, "rules", "add", "spam", "--user", "a\nb", code=2).stderr
 
@@ -108,10 +109,10 @@ def test_what_cannot_be_a_rule_is_refused(home: Path) -> None:
 
 
 def test_decisions_and_stats_are_shown_without_secrets(home: Path) -> None:
-    store = store_of(home, GuardrailSettings())
+    store = open_store(home, GuardrailSettings())
     for message, outcome in (("m1", "pre_blocked"), ("m2", "llm_error")):
         store.record(
-            Decision(
+            RecordedDecision(
                 user_id="ada",
                 message_id=message,
                 decision="ignore",

@@ -18,8 +18,9 @@ from tests.servers.moderation_server import ModerationServer
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import InputError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.store import GuardrailStore, store_of
-from unified_flow.guardrails.tables import ai_decisions, ai_rules
+from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.schema import ai_decisions, ai_rules
+from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.phases import NAMES
 from unified_flow.policies.silent import MAX_RETRIES, RETRY_DELAY_S
 from unified_flow.turns.sessions.messages import message_ids
@@ -44,7 +45,7 @@ def model() -> Iterator[ModelServer]:
 @pytest.fixture
 def store(home: Path) -> Iterator[GuardrailStore]:
     """The document's own rules, for its own user."""
-    opened = store_of(home, GuardrailSettings())
+    opened = open_store(home, GuardrailSettings())
     opened.change(
         "user_123",
         lambda rules: rules.model_copy(

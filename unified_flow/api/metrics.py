@@ -20,7 +20,7 @@ from interventions.upkeep.health import Health
 from unified_flow.api.facts import Facts
 from unified_flow.api.problems.problem import CLIENT_CLOSED
 from unified_flow.errors import RetrievalError
-from unified_flow.guardrails.stats import GuardrailStats
+from unified_flow.guardrails.decisions import GuardrailStats
 from unified_flow.turns.events import (
     Observed,
     PhaseCompleted,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,11 +11,8 @@ from interventions.cli.screen import note, say
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
-from unified_flow.cli.guarding import named, store_at
+from unified_flow.cli.rules import store_at, user_named
 from unified_flow.cli.screen import beginning
-
-if TYPE_CHECKING:
-    from unified_flow.guardrails.store import Decision
 
 app = typer.Typer(
     help="What the guardrails did.",
@@ -55,9 +52,9 @@ def stats(
     from dataclasses import asdict
 
     with exits():
-        from unified_flow.guardrails.stats import summed
+        from unified_flow.guardrails.decisions import stats_of
 
-        found = summed(store_at(home).by_day(days), days)
+        found = stats_of(store_at(home).by_day(days), days)
         if as_json:
             say(json.dumps(asdict(found), ensure_ascii=False))
             return
@@ -94,20 +91,15 @@ def list_decisions(
     unified-flow decisions list --user ada --json
     """
     with exits():
-        from unified_flow.guardrails.opening import decision_object
-
-        whose = named(user) if user is not None else None
+        whose = user_named(user) if user is not None else None
         found = store_at(home).decisions(limit=limit, user_id=whose, decision=decision)
         if as_json:
-            rows = [decision_object(each) for each in found]
+            rows = [each.as_shown() for each in found]
             say(json.dumps({"decisions": rows}, ensure_ascii=False))
         elif not found:
             note("no decisions yet")
         for each in found if not as_json else []:
             at = f"{each.created_at:%Y-%m-%d %H:%M}"
             head = f"{at}  {each.decision:<8}  {beginning(each.user_id, 16):<16}  "
-            say(f"{head}{beginning(each.matched_rule or each.outcome, 28):<28}  {_said(each)}")
-
-
-def _said(decision: Decision) -> str:
-    return beginning(redact_text(decision.message_text), 50)
+            rule = f"{beginning(each.matched_rule or each.outcome, 28):<28}"
+            say(f"{head}{rule}  {beginning(redact_text(each.message_text), 50)}")

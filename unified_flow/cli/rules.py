@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,7 +13,10 @@ from interventions.cli.exits import Code
 from interventions.cli.screen import note, say
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
-from unified_flow.cli.guarding import change_rules, named, store_at, summary, switches, told
+
+if TYPE_CHECKING:
+    from unified_flow.guardrails.store import GuardrailStore
+    from unified_flow.guardrails.user_rules import UserRules
 
 app = typer.Typer(
     help="Flagged words and phrases, and where anything is answered, for each user.",
@@ -24,8 +28,25 @@ app = typer.Typer(
 User = Annotated[str, typer.Option("--user", help="Whose rules.", metavar="ID")]
 Words = Annotated[list[str], typer.Argument(help="Words and phrases.", show_default=False)]
 ToPerson = Annotated[
-    bool, typer.Option("--escalate", help="What they match goes to a person, not to nobody.")
+    bool, typer.Option("--escalate", help="Messages that match go to a person for an answer.")
 ]
+
+
+def store_at(home: Path | None) -> GuardrailStore:
+    """Raises ConfigError, also where the extra is not installed."""
+    from interventions.home import find_home
+    from unified_flow.config.settings import load
+    from unified_flow.guardrails.inspector import open_store
+
+    place = find_home(home)
+    return open_store(place, load(place).guardrails)
+
+
+def user_named(user: str) -> str:
+    """The user as the flow knows them. Raises InputError."""
+    from unified_flow.turns.inputs import checked_user
+
+    return checked_user(user)
 
 
 @app.command("list")
@@ -43,14 +64,14 @@ def list_rules(
     """
     with exits():
         store = store_at(home)
-        one = store.rules(named(user)) if user is not None else None
+        one = store.rules(user_named(user)) if user is not None else None
         found = store.all_rules() if user is None else [one] if one is not None else []
         if as_json:
             say(json.dumps({"rules": [each.as_row() for each in found]}, ensure_ascii=False))
         elif not found:
             note("no rules yet: unified-flow rules add spam 'buy now'")
         for each in found if not as_json else []:
-            say(f"{each.user_id}: {switches(each)}")
+            say(f"{each.user_id}: {_switches(each)}")
             for rule in each.rules():
                 person = "  (goes to a person)" if rule.escalates else ""
                 say(f"  {rule.kind:<8}  {rule.text}{person}")
@@ -66,34 +87,41 @@ def add(
 ) -> None:
     """Flag words and phrases: messages with them are not answered.
 
+    A single word is found in its inflections too (spam: spams, spammed, spamming). A * at an end
+    stands for more letters: 'spam*' is every word that begins so, '*spam' every one that ends so.
+
     \b
     unified-flow rules add spam 'buy now' --user ada
-    unified-flow rules add lawyer --escalate
+    unified-flow rules add lawyer 'attorn*' --escalate
     """
     with exits():
-        from unified_flow.guardrails.editing import merged, written
+        from unified_flow.guardrails.matcher import inflections
+        from unified_flow.guardrails.user_rules import merged, parsed_rules
 
-        more = written(user, rules, escalates=escalate)
-        told(change_rules(user, lambda before: merged(before, more), home), as_json)
+        more = parsed_rules(user, rules, escalates=escalate)
+        _changed(user, lambda before: merged(before, more), home, as_json)
+        for rule in more.rules():
+            if (forms := inflections(rule.text)) and not as_json:
+                note(f"  {rule.text}: also {', '.join(forms)}")
 
 
-@app.command("remove")
-def remove(
+@app.command("delete")
+def delete(
     rules: Words, user: User = "default", as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
     """Take rules away, however they are written: SPAM is spam.
 
     \b
-    unified-flow rules remove spam
+    unified-flow rules delete spam
     """
     with exits():
-        from unified_flow.guardrails.editing import missing, without
+        from unified_flow.guardrails.user_rules import missing, without
 
-        if absent := missing(store_at(home).rules(named(user)), rules):
+        if absent := missing(store_at(home).rules(user_named(user)), rules):
             note(f"error: {user} has no rule {absent[0]!r}")
             note("  hint: unified-flow rules list")
             raise typer.Exit(Code.NOT_FOUND)
-        told(change_rules(user, lambda before: without(before, rules), home), as_json)
+        _changed(user, lambda before: without(before, rules), home, as_json)
 
 
 @app.command("set")
@@ -109,20 +137,20 @@ def set_switches(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Say where anything is answered: everywhere unless switched off here.
+    """Set where anything is answered: everywhere unless switched off here.
 
     \b
     unified-flow rules set --user ada --no-comments
     unified-flow rules set --off
     """
     with exits():
-        named = {
+        switches = {
             "ai_control_enabled": control,
             "ai_enabled_for_chats": chats,
             "ai_enabled_for_comments": comments,
         }
-        given = {name: value for name, value in named.items() if value is not None}
-        told(change_rules(user, lambda before: before.model_copy(update=given), home), as_json)
+        new = {name: value for name, value in switches.items() if value is not None}
+        _changed(user, lambda before: before.model_copy(update=new), home, as_json)
 
 
 @app.command("import")
@@ -141,18 +169,18 @@ def import_rules(
     with exits():
         from functools import partial
 
-        from unified_flow.guardrails.editing import merged
-        from unified_flow.guardrails.importing import read_rules
+        from unified_flow.guardrails.user_rules import merged, read_rules
 
+        read = read_rules(file, user)
         after = [
-            change_rules(more.user_id, partial(merged, more=more), home)
-            for more in read_rules(file, user)
+            store_at(home).change(user_named(more.user_id), partial(merged, more=more))
+            for more in read
         ]
         if as_json:
             say(json.dumps({"rules": [each.as_row() for each in after]}, ensure_ascii=False))
             return
         for each in after:
-            note(summary(each))
+            note(_summary(each))
         if not after:
             note(f"{file} holds no rules")
 
@@ -168,7 +196,7 @@ def try_rules(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """What the user's rules make of a message. Moderation is not asked, nothing is recorded.
+    """Try the user's rules on a message. Moderation is not asked, nothing is recorded.
 
     \b
     unified-flow rules test "B u y   n o w, no v1agra"
@@ -176,24 +204,52 @@ def try_rules(
     Exit code 0 if it would be answered, else 1.
     """
     with exits():
-        from unified_flow.guardrails.decision import PASS, of_rules
-        from unified_flow.guardrails.rulebook import Rulebook
+        from unified_flow.guardrails.verdict import PASS, of_rules
 
-        ready = Rulebook(store_at(home)).of(named(user))
-        matches = ready.matcher.matches(text) if ready is not None else []
+        active = store_at(home).active_rules(user_named(user))
+        matches = active.matcher.matches(text) if active is not None else []
         result = PASS
-        if ready is not None:
-            result = of_rules(ready.rules, ready.matcher, channel, text)
+        if active is not None:
+            result = of_rules(active.rules, active.matcher, channel, text)
         if as_json:
             found = [
-                {"rule": m.rule.text, "kind": m.rule.kind, "hidden": m.evaded} for m in matches
+                {"rule": m.rule.text, "kind": m.rule.kind, "hidden": m.disguised} for m in matches
             ]
-            told = result.as_state() | {"matched_rule": result.matched_rule, "matches": found}
-            say(json.dumps(told, ensure_ascii=False))
+            shown = result.as_state() | {"matched_rule": result.matched_rule, "matches": found}
+            say(json.dumps(shown, ensure_ascii=False))
         else:
             say("pass" if result.passes else f"{result.decision}: {result.reason}")
             for match in matches:
-                hidden = ", in disguise" if match.evaded else ""
-                say(f"  {match.rule.kind} {match.rule.text}{hidden}")
+                disguised = ", in disguise" if match.disguised else ""
+                say(f"  {match.rule.kind} {match.rule.text}{disguised}")
     if not result.passes:
         raise typer.Exit(Code.FAILED)
+
+
+def _changed(
+    user: str, change: Callable[[UserRules], UserRules], home: Path | None, as_json: bool
+) -> None:
+    """Changes the user's rules and shows them. Raises InputError for what is no user's name."""
+    after = store_at(home).change(user_named(user), change)
+    if as_json:
+        say(json.dumps(after.as_row(), ensure_ascii=False))
+    else:
+        note(_summary(after))
+
+
+def _summary(rules: UserRules) -> str:
+    return f"{rules.user_id} has {len(list(rules.rules()))} rules and {_switches(rules)}"
+
+
+def _switches(rules: UserRules) -> str:
+    if not rules.ai_control_enabled:
+        return "answers nowhere"
+    off = [
+        name
+        for name, on in (
+            ("chats", rules.ai_enabled_for_chats),
+            ("comments", rules.ai_enabled_for_comments),
+        )
+        if not on
+    ]
+    return f"answers, but not in {' and '.join(off)}" if off else "answers everywhere"

@@ -1,8 +1,8 @@
-"""The guardrails of a flow: before the model, after it, and the record of what was decided.
+"""The guardrails of a flow: before the model, after it, and the record of their decisions.
 
-The flow asks three things: may this message be answered (`admits`), may this reply be said
-(`releases`), and take note that nothing could be said (`failed`). What was decided is an event of
-the turn before it counts, so that a turn that is killed goes on where it stood.
+The flow asks whether a message may be answered (`admits`) and whether a reply may be said
+(`releases`), and reports that nothing could be said (`failed`). A decision is an event of the turn
+before it counts, so that a turn that is killed goes on where it stood.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from unified_flow.errors import RetrievalError
-from unified_flow.guardrails import messages
-from unified_flow.guardrails.decision import BROKEN, PASS, GuardrailResult, Stage
+from unified_flow.guardrails.decisions import GuardrailStats, stats_of
 from unified_flow.guardrails.inspector import Inspector
-from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder
-from unified_flow.guardrails.stats import GuardrailStats, summed
+from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder, log_block, log_failure
+from unified_flow.guardrails.verdict import BROKEN, PASS, GuardrailResult, Stage
 from unified_flow.phases.errors import PhaseError
+from unified_flow.policies.silent import MAX_RETRIES
 from unified_flow.turns.events import GuardrailChecked, HistoryRead
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.memory import MemoryStore, Record
@@ -34,7 +35,7 @@ logger = logging.getLogger("unified_flow.guardrails")
 class Guardrails:
     """One for all turns of a process. `always`: every answer is recorded, also of users for whom
     nothing is checked (the policy `silent`). Raises ConfigError where there can be rules and the
-    extra is missing: no turn is begun that nobody could check."""
+    extra is missing: no turn begins that cannot be checked."""
 
     def __init__(
         self,
@@ -60,8 +61,8 @@ class Guardrails:
 
     @property
     def may_silence(self) -> bool:
-        """A turn may end in silence after its phases have begun, so that nobody may see these
-        (how far it came tells why), nor the text while it is written."""
+        """A turn may end in silence after its phases have begun: then nobody may see how far it
+        came, which shows why, nor the text while it is written."""
         return self._always or self.checks_replies
 
     def store(self) -> GuardrailStore:
@@ -69,22 +70,21 @@ class Guardrails:
         return self._inspector.store()
 
     async def admits(self, ledger: Ledger, by: float | None = None) -> bool:
-        """Whether the message may be answered. Asked again when a turn goes on, it is checked
-        again only if nothing was decided.
+        """Whether the message may be answered. When a turn goes on, a decision that was made holds.
 
         `by`, on the loop's clock, is when the turn must be done: a check that is not done then has
-        failed, and nobody waits any longer for what is to be recorded. None: no bound.
+        failed, and records are written without the turn. None: no bound.
         """
         turn = ledger.turn
         if turn.pre is not None:
             return turn.pre.decision == "pass"
-        result = await self._sure(turn, self._of_message(ledger, by), by)
+        result = await self._completed(turn, self._of_message(ledger, by), by)
         if result is None:
             return True
         _record(ledger, "pre", result)
         if not result.passes:
-            messages.blocked(turn, "pre", result)
-            await self._recorder.decided(ledger.turn, self.store(), "pre", result, by=by)
+            log_block(turn, "pre", result)
+            await self._recorder.blocked(ledger.turn, self.store(), "pre", result, by=by)
         return result.passes
 
     async def releases(self, ledger: Ledger, reply: str, by: float | None = None) -> bool:
@@ -92,22 +92,22 @@ class Guardrails:
         message that it answers, and so does what the turn has remembered of its user."""
         turn = ledger.turn
         if turn.post is not None:
-            # It was let through before; whoever did so may have died before that was recorded.
+            # It was released before; the process may have died before that was recorded.
             await self._recorder.answered(turn, self.store(), by=by)
             return True
         checking = self._inspector.moderated(turn, reply, "post", by)
-        result = await self._sure(turn, checking, by) or PASS
+        result = await self._completed(turn, checking, by) or PASS
         more = {"reply": reply[:REPLY_CHARS]}
         if not result.passes:
-            messages.blocked(turn, "post", result)
-            # First: should the process die in between, the reply is looked at once more.
+            log_block(turn, "post", result)
+            # First: should the process die in between, the reply is checked once more.
             gone = await self._recorder.in_time(self._take_back(turn), by)
             if gone:
                 more["forgotten"] = "\n".join(record.text for record in gone)[:REPLY_CHARS]
         if self.checks_replies:
             _record(ledger, "post", result)
         if not result.passes:
-            await self._recorder.decided(turn, self.store(), "post", result, more, by=by)
+            await self._recorder.blocked(turn, self.store(), "post", result, more, by=by)
         elif self._always or turn.pre is not None:
             await self._recorder.answered(ledger.turn, self.store(), by=by)
         return result.passes
@@ -115,16 +115,16 @@ class Guardrails:
     def tried(self, attempt: int, message: str) -> None:
         """A model that has failed is asked again."""
         if self._always:
-            messages.tried(attempt, message)
+            logger.warning("[LLM RETRY] Attempt %d/%d failed: %s", attempt, MAX_RETRIES, message)
 
     def succeeded(self, attempt: int) -> None:
         if self._always and attempt > 1:
-            messages.succeeded(attempt)
+            logger.info("[LLM RETRY] Success on attempt %d/%d", attempt, MAX_RETRIES)
 
     async def failed(self, turn: Turn, error: PhaseError) -> None:
-        """Nothing can be said because something failed, and nobody may be told."""
-        messages.failed(turn, error)
-        await self._recorder.silent(turn, self.store())
+        """The turn ends in silence because something failed."""
+        log_failure(turn, error)
+        await self._recorder.silenced(turn, self.store())
 
     def count(self) -> tuple[int, int] | None:
         """(rules, users); None where there is no database yet. Raises as `store` does."""
@@ -139,7 +139,7 @@ class Guardrails:
 
     def stats_of_today(self) -> GuardrailStats | None:
         """None where there is no database yet. Raises RetrievalError."""
-        return summed(self.store().by_day(1), 1) if self._inspector.has_store else None
+        return stats_of(self.store().by_day(1), 1) if self._inspector.has_store else None
 
     async def aclose(self) -> None:
         await self._recorder.aclose()
@@ -154,44 +154,35 @@ class Guardrails:
                 ledger.insist(HistoryRead(phase="query_analyzer", turns=kept))
         return result
 
-    async def _sure(
+    async def _completed(
         self,
         turn: Turn,
         checking: Coroutine[Any, Any, GuardrailResult | None],
         by: float | None,
     ) -> GuardrailResult | None:
-        """What the check says; one that breaks lets nothing pass."""
+        """The result of the check; one that raises lets nothing pass."""
         try:
             return await checking
-        except Exception as exc:  # noqa: BLE001 - a check that broke must not let a word out
+        except Exception as exc:  # noqa: BLE001 - a check that broke must let nothing pass
             logger.error("a guardrail of turn %s failed: %r", turn.turn_id, exc)
-            await self._recorder.tell(exc, turn, by)
+            await self._recorder.report(exc, turn, by)
             return BROKEN
 
     async def _take_back(self, turn: Turn) -> list[Record]:
-        """What is forgotten of the user. Silence holds whatever fails here; a person sees to what
-        later turns may still be told."""
+        """Removes the turn from its session, and what it has remembered of its user, which is
+        returned. Silence holds whatever fails here; a person removes the rest."""
         try:
             await asyncio.to_thread(self._sessions.take_back, turn)
         except RetrievalError as exc:
             logger.critical("turn %s may still be in its session: %s", turn.turn_id, exc)
-            await self._recorder.tell(exc, turn)
+            await self._recorder.report(exc, turn)
         try:
             return await asyncio.to_thread(self._memory.forget, turn.user_id, turn.turn_id)
         except RetrievalError as exc:
             logger.critical("what turn %s remembered may stay: %s", turn.turn_id, exc)
-            await self._recorder.tell(exc, turn)
+            await self._recorder.report(exc, turn)
             return []
 
 
 def _record(ledger: Ledger, stage: Stage, result: GuardrailResult) -> None:
-    ledger.insist(
-        GuardrailChecked(
-            stage=stage,
-            decision=result.decision,
-            reason=result.reason,
-            confidence=result.confidence,
-            matched_rule=result.matched_rule,
-            failed=result.failed,
-        )
-    )
+    ledger.insist(GuardrailChecked(stage=stage, **asdict(result)))

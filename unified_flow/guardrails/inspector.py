@@ -1,4 +1,4 @@
-"""What the checks find in a message, in what was said before it, and in a reply.
+"""What the checks find in a message, in the history before it, and in a reply.
 
 Every method knows when the turn must be done (`by`, on the loop's clock; None: no bound): a check
 that is not done then has failed.
@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from interventions.home import state_folder
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.errors import RetrievalError
-from unified_flow.guardrails.decision import (
+from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.guardrails.moderator import ModerationFailed, Moderator, moderated
+from unified_flow.guardrails.recorder import Recorder, left_s
+from unified_flow.guardrails.verdict import (
     PASS,
     UNREADABLE,
     GuardrailResult,
@@ -22,19 +26,18 @@ from unified_flow.guardrails.decision import (
     of_moderation,
     of_rules,
 )
-from unified_flow.guardrails.moderator import ModerationFailed, Moderator
-from unified_flow.guardrails.opening import has_store, open_store
-from unified_flow.guardrails.recorder import Recorder, left_s
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
-    from unified_flow.guardrails.rulebook import Ready, Rulebook
-    from unified_flow.guardrails.store import GuardrailStore
+    from unified_flow.guardrails.store import ActiveRules, GuardrailStore
+
+DATABASE_FILE = "guardrails.sqlite3"
+NEEDED = ("sqlalchemy", "alembic", "ahocorasick", "confusable_homoglyphs")
 
 
 class Inspector:
-    """What fails here is told to a person (`recorder`), and is a result."""
+    """A check that fails is reported to a person (`recorder`), and is a result."""
 
     def __init__(
         self,
@@ -49,38 +52,36 @@ class Inspector:
         self.moderator = moderator
         self._opening = Lock()
         self._store: GuardrailStore | None = None
-        self._book: Rulebook | None = None
 
     @property
     def has_store(self) -> bool:
-        """Whether there can be rules; looks for a file at most."""
-        return self._store is not None or has_store(self._home, self._settings)
+        """Whether there can be rules: a database is configured, or the file of one exists."""
+        if self._store is not None or self._settings.database_url_env is not None:
+            return True
+        return (state_folder(self._home) / DATABASE_FILE).exists()
 
     def store(self) -> GuardrailStore:
         """Raises ConfigError where the extra is missing."""
         with self._opening:
             if self._store is None:
-                from unified_flow.guardrails.rulebook import Rulebook
-
-                store = open_store(self._home, self._settings)
-                self._book = Rulebook(store)
-                self._store = store
+                self._store = open_store(self._home, self._settings)
         return self._store
 
     async def message(self, turn: Turn, by: float | None) -> GuardrailResult | None:
         """None where nothing is configured for this user. The cheapest check comes first, and a
-        text that is blocked already is shown to nobody else."""
+        text that is blocked already is sent to no endpoint."""
         try:
             async with asyncio.timeout_at(by):
-                ready = await self._rules_of(turn.user_id)
+                active = await self._rules_of(turn.user_id)
         except (RetrievalError, TimeoutError) as exc:
-            await self._recorder.tell(exc, turn, by)
+            await self._recorder.report(exc, turn, by)
             return UNREADABLE
-        if ready is None and self.moderator is None:
+        if active is None and self.moderator is None:
             return None
-        if ready is not None:
-            asked = (ready.rules, ready.matcher, turn.channel, turn.question)
-            result = await asyncio.to_thread(of_rules, *asked)
+        if active is not None:
+            result = await asyncio.to_thread(
+                of_rules, active.rules, active.matcher, turn.channel, turn.question
+            )
             if not result.passes:
                 return result
         return await self.moderated(turn, turn.question, "pre", by)
@@ -88,11 +89,11 @@ class Inspector:
     async def history(
         self, turn: Turn, history: Sequence[PriorTurn], by: float | None
     ) -> list[PriorTurn]:
-        """Of what the caller says was said before, what the model may be told: a front end sends
-        the blocked messages of a conversation again with every later one."""
+        """The part of the caller's history that the model may see: a front end sends the blocked
+        messages of a conversation again with every later one."""
         async with asyncio.timeout_at(by):
-            ready = await self._rules_of(turn.user_id)
-        checks = [self._may_be_told(turn, each, ready, by) for each in history]
+            active = await self._rules_of(turn.user_id)
+        checks = [self._passes(turn, each, active, by) for each in history]
         passed = await asyncio.gather(*checks)
         return [each for each, passes in zip(history, passed, strict=True) if passes]
 
@@ -101,13 +102,11 @@ class Inspector:
     ) -> GuardrailResult:
         if self.moderator is None or not text:
             return PASS
-        from unified_flow.guardrails.moderation import moderated
-
         own_s = self._settings.moderation_timeout_s
         timeout_s = own_s if by is None else min(own_s, left_s(by))
         outcome = await moderated(self.moderator, text, timeout_s)
         if isinstance(outcome, ModerationFailed):
-            await self._recorder.tell(outcome.error, turn, by)
+            await self._recorder.report(outcome.error, turn, by)
         return of_moderation(
             outcome,
             stage=stage,
@@ -118,8 +117,6 @@ class Inspector:
     async def try_moderation(self) -> str | None:
         """What is wrong with it, if anything."""
         assert self.moderator is not None
-        from unified_flow.guardrails.moderation import moderated
-
         outcome = await moderated(self.moderator, "hello", self._settings.moderation_timeout_s)
         return str(outcome.error) if isinstance(outcome, ModerationFailed) else None
 
@@ -129,19 +126,40 @@ class Inspector:
         if self._store is not None:
             self._store.close()
 
-    async def _may_be_told(
-        self, turn: Turn, said: PriorTurn, ready: Ready | None, by: float | None
+    async def _passes(
+        self, turn: Turn, exchange: PriorTurn, active: ActiveRules | None, by: float | None
     ) -> bool:
-        """Not without an answer either: it was met with silence."""
-        if not said.answer.strip():
+        """An exchange without an answer does not: it was met with silence."""
+        if not exchange.answer.strip():
             return False
-        text = f"{said.question}\n{said.answer}"
-        found = await asyncio.to_thread(ready.matcher.matches, text) if ready is not None else []
-        return not found and (await self.moderated(turn, text, "pre", by)).passes
+        text = f"{exchange.question}\n{exchange.answer}"
+        found = await asyncio.to_thread(active.matcher.matches, text) if active else []
+        if found:
+            return False
+        return (await self.moderated(turn, text, "pre", by)).passes
 
-    async def _rules_of(self, user_id: str) -> Ready | None:
+    async def _rules_of(self, user_id: str) -> ActiveRules | None:
         if not self.has_store:
             return None
-        self.store()
-        assert self._book is not None
-        return await asyncio.to_thread(self._book.of, user_id)
+        return await asyncio.to_thread(self.store().active_rules, user_id)
+
+
+def open_store(home: Path, settings: GuardrailSettings) -> GuardrailStore:
+    """The database is opened on first use, its modules are loaded here: without rules nobody pays
+    for SQLAlchemy, nor needs the extra. Raises ConfigError without the extra, and for a variable
+    that holds no URL."""
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise ConfigError(
+            f"guardrails need the extra `guardrails` ({missing[0]} is not installed)",
+            hint="pip install 'unified-flow[guardrails]'",
+        )
+    from unified_flow.guardrails.outbox import WAITING
+    from unified_flow.guardrails.sql_database import SqlDatabase
+    from unified_flow.guardrails.store import GuardrailStore
+
+    state = state_folder(home)
+    if settings.database_url_env is not None:
+        database = SqlDatabase.of_variable(settings.database_url_env)
+    else:
+        database = SqlDatabase.of_file(state / DATABASE_FILE)
+    return GuardrailStore(database, state / WAITING)

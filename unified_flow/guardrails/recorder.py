@@ -1,5 +1,5 @@
-"""Silence is never loss: what was decided goes to `ai_decisions`, and to a person where one is
-needed."""
+"""Silence is never loss: every decision goes to `ai_decisions` and to the log, and to a person
+where one is needed."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from interventions import InterventionQueue, InterventionRequest
+from interventions.secrets.redaction import redact_text
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import HumanNeededError, UnifiedFlowError
 from unified_flow.errors.classification import classify
-from unified_flow.guardrails.decision import GuardrailResult, Stage, outcome_of
-from unified_flow.guardrails.outcomes import BLOCKS, FAILURES, Outcome
+from unified_flow.guardrails.decisions import BLOCKS, FAILURES, Outcome, RecordedDecision
+from unified_flow.guardrails.verdict import GuardrailResult, Stage, outcome_of
+from unified_flow.phases.errors import PhaseError
+from unified_flow.policies.silent import MAX_RETRIES
 from unified_flow.turns.folding import GUARDRAILS
 from unified_flow.turns.sessions.messages import message_ids
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
-    from unified_flow.guardrails.store import Decision, GuardrailStore
+    from unified_flow.guardrails.store import GuardrailStore
 
 T = TypeVar("T")
 
@@ -43,15 +46,15 @@ class SpikeOfSilentFailuresError(UnifiedFlowError):
 
 
 class Recorder:
-    """Writes in threads. Its own trouble is told, and costs nobody an answer or a silence."""
+    """Writes in threads. Its own failures are reported, and cost no answer and no silence."""
 
     def __init__(self, queue: InterventionQueue, settings: GuardrailSettings) -> None:
         self._queue = queue
         self._settings = settings
-        self._going_on: set[asyncio.Task[Any]] = set()
+        self._unfinished: set[asyncio.Task[Any]] = set()
         self._alerted: dict[tuple[Outcome, ...], float] = {}
 
-    async def decided(
+    async def blocked(
         self,
         turn: Turn,
         store: GuardrailStore,
@@ -61,10 +64,10 @@ class Recorder:
         *,
         by: float | None = None,
     ) -> None:
-        """Blocked, or left to a person; `more` is for the snapshot, such as what was not said."""
-        await self.in_time(self._decided(turn, store, stage, result, more or {}), by)
+        """Blocked, or left to a person; `more` is for the snapshot, such as the blocked reply."""
+        await self.in_time(self._blocked(turn, store, stage, result, more or {}), by)
 
-    async def _decided(
+    async def _blocked(
         self,
         turn: Turn,
         store: GuardrailStore,
@@ -76,8 +79,8 @@ class Recorder:
         snapshot: dict[str, Any] = {"stage": stage, **more}
         if escalated:
             needed = HumanNeededError(result.reason, hint="answer it in the conversation itself")
-            snapshot["intervention_id"] = await self.tell(needed, turn)
-        await self._keep(
+            snapshot["intervention_id"] = await self.report(needed, turn)
+        await self._record(
             store,
             turn,
             decision="escalate" if escalated else "ignore",
@@ -91,7 +94,7 @@ class Recorder:
     async def answered(self, turn: Turn, store: GuardrailStore, *, by: float | None = None) -> None:
         checks = [check for check in (turn.pre, turn.post) if check is not None]
         unchecked = next((check for check in checks if check.failed), None)
-        keeping = self._keep(
+        recording = self._record(
             store,
             turn,
             decision="respond",
@@ -100,40 +103,40 @@ class Recorder:
             matched_rule=None if unchecked is None else unchecked.matched_rule,
             outcome="passed",
         )
-        await self.in_time(keeping, by)
+        await self.in_time(recording, by)
 
-    async def silent(self, turn: Turn, store: GuardrailStore) -> None:
+    async def silenced(self, turn: Turn, store: GuardrailStore) -> None:
         """A failure that its policy keeps from the user; its intervention is there already."""
         assert turn.failure is not None
-        asked = turn.failure.error_type == HumanNeededError.__name__
-        await self._keep(
+        escalated = turn.failure.error_type == HumanNeededError.__name__
+        await self._record(
             store,
             turn,
-            decision="escalate" if asked else "ignore",
+            decision="escalate" if escalated else "ignore",
             confidence=1.0,
             reason=turn.error_message or "",
             matched_rule=None,
-            outcome="escalated" if asked else "llm_error",
+            outcome="escalated" if escalated else "llm_error",
             more={"phase": turn.failure.phase, "intervention_id": turn.failure.intervention_id},
         )
 
-    async def tell(self, error: Exception, turn: Turn, by: float | None = None) -> str | None:
+    async def report(self, error: Exception, turn: Turn, by: float | None = None) -> str | None:
         """The id of the intervention; None if the queue had no room, or has not answered yet."""
         return await self.in_time(asyncio.to_thread(self._put, error, turn, "high"), by)
 
     async def in_time(self, work: Coroutine[Any, Any, T], by: float | None) -> T | None:
-        """What comes of it. None once the turn's time is up: it goes on then without the turn."""
+        """The result of `work`. None once the turn's time is up: it goes on without the turn."""
         if by is None:
             return await work
         task = asyncio.create_task(work)
-        self._going_on.add(task)
-        task.add_done_callback(self._going_on.discard)
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
         await asyncio.wait({task}, timeout=left_s(by))
         return task.result() if task.done() else None
 
     async def aclose(self) -> None:
-        """Once what goes on has come to its end."""
-        await asyncio.gather(*self._going_on, return_exceptions=True)
+        """Waits for the work that goes on without its turn."""
+        await asyncio.gather(*self._unfinished, return_exceptions=True)
 
     def _put(self, error: Exception, turn: Turn, severity: str) -> str | None:
         meaning = classify(error, "answer_pipeline")
@@ -155,7 +158,7 @@ class Recorder:
         )
         return self._queue.put(request).intervention_id
 
-    async def _keep(
+    async def _record(
         self,
         store: GuardrailStore,
         turn: Turn,
@@ -163,9 +166,7 @@ class Recorder:
         more: dict[str, Any] | None = None,
         **fields: Any,
     ) -> None:
-        from unified_flow.guardrails.store import Decision
-
-        decision = Decision(
+        decision = RecordedDecision(
             user_id=turn.user_id,
             message_id=str(message_ids(turn)[0]),
             message_text=turn.question,
@@ -182,7 +183,7 @@ class Recorder:
         )
         await asyncio.to_thread(self._write, decision, store, turn)
 
-    def _write(self, decision: Decision, store: GuardrailStore, turn: Turn) -> None:
+    def _write(self, decision: RecordedDecision, store: GuardrailStore, turn: Turn) -> None:
         try:
             store.record(decision)
             for outcomes, error in (
@@ -192,7 +193,7 @@ class Recorder:
                 if decision.outcome in outcomes and self._is_spike(store, outcomes):
                     self._put(self._alert(error), turn, "critical")
         except Exception as exc:  # noqa: BLE001 - whatever it is, the silence holds
-            logger.critical("a decision (%s) could not be kept: %s", decision.decision, exc)
+            logger.critical("a decision (%s) could not be recorded: %s", decision.decision, exc)
             self._put(exc, turn, "critical")
 
     def _alert(self, error: type[UnifiedFlowError]) -> UnifiedFlowError:
@@ -200,7 +201,7 @@ class Recorder:
         return error(within, hint="unified-flow guardrails stats; unified-flow decisions list")
 
     def _is_spike(self, store: GuardrailStore, outcomes: tuple[Outcome, ...]) -> bool:
-        """Once a window; the queue merges what other processes say of the same."""
+        """Once a window; the queue merges the alerts of other processes."""
         window_s = self._settings.alert_window_s
         last = self._alerted.get(outcomes)
         if last is not None and monotonic() - last < window_s:
@@ -210,3 +211,26 @@ class Recorder:
             return False
         self._alerted[outcomes] = monotonic()
         return True
+
+
+def log_block(turn: Turn, stage: Stage, result: GuardrailResult) -> None:
+    """The log lines are those of silent-errors-and-guardrails.md, word for word."""
+    reason = redact_text(result.reason)
+    if stage == "pre":
+        done = "left to a person" if result.decision == "escalate" else "blocked"
+        logger.info("[GUARDRAILS PRE] Message flagged and %s: %s", done, reason)
+        logger.info("[SILENT FAILURE] Pre-guardrail blocked message for user %s", turn.user_id)
+    else:
+        logger.info("[GUARDRAILS POST] Generated response flagged: %s", reason)
+        logger.info("[GUARDRAILS POST] Removing triggering user message from context")
+        logger.info("[SILENT FAILURE] Post-guardrail blocked response for user %s", turn.user_id)
+
+
+def log_failure(turn: Turn, error: PhaseError) -> None:
+    if error.scope == "model" and error.attempts >= MAX_RETRIES:
+        why = redact_text(str(error.__cause__))
+        logger.error(
+            "[LLM ERROR] Max retries (%d) reached for user %s: %s", MAX_RETRIES, turn.user_id, why
+        )
+    kind = "LLM error" if (turn.error_message or "").startswith("LLM_ERROR") else "Error"
+    logger.error("[SILENT FAILURE] %s for user %s: %s", kind, turn.user_id, turn.error_message)

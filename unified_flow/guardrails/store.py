@@ -2,73 +2,82 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import sqlalchemy as sa
 from pydantic import ValidationError
 from sqlalchemy.dialects import postgresql, sqlite
 
-from interventions.home import state_folder
-from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import InputError, RetrievalError
-from unified_flow.guardrails.aside import ASIDE, Aside
-from unified_flow.guardrails.database import Database, RefusedError
-from unified_flow.guardrails.opening import FILE
-from unified_flow.guardrails.outcomes import Choice, Outcome
-from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.tables import MESSAGE_CHARS, ai_decisions, ai_rules
+from unified_flow.guardrails.decisions import Outcome, RecordedDecision
+from unified_flow.guardrails.matcher import Matcher
+from unified_flow.guardrails.outbox import DecisionOutbox
+from unified_flow.guardrails.schema import MESSAGE_CHARS, ai_decisions, ai_rules
+from unified_flow.guardrails.sql_database import RefusedError, SqlDatabase
+from unified_flow.guardrails.user_rules import UserRules
 
-ONCE = ("message_id", "outcome")
+ONE_ROW = ("message_id", "outcome")
+MOST_MATCHERS = 256
 # Rules that are deleted and made anew count from 1 again, so that the number alone says little.
 Version = tuple[int, datetime]
 
 
 @dataclass(frozen=True)
-class Decision:
-    """A row of `ai_decisions`. `message_text` is cut at 500 characters when it is kept.
+class ActiveRules:
+    """A user's rules, ready to match."""
 
-    `outcome` says at which point it was decided, `retry_count` how often a model was asked again.
-    """
-
-    user_id: str
-    message_id: str
-    decision: Choice
-    confidence: float
-    reason: str
-    matched_rule: str | None
-    message_text: str
-    outcome: Outcome
-    retry_count: int = 0
-    snapshot_json: dict[str, Any] = field(default_factory=dict)
-    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    id: int | None = None
+    rules: UserRules
+    matcher: Matcher
+    version: Version
 
 
 class GuardrailStore:
-    """Safe among threads and processes. `aside`: the file for what the database cannot take."""
+    """Safe among threads and processes. `outbox`: the file for what the database cannot take."""
 
-    def __init__(self, database: Database, aside: Path) -> None:
+    def __init__(self, database: SqlDatabase, outbox: Path) -> None:
         self._database = database
-        self._aside = Aside(aside)
+        self._outbox = DecisionOutbox(outbox)
+        self._active: OrderedDict[str, ActiveRules] = OrderedDict()
+        self._lock = Lock()
 
     @property
     def named(self) -> str:
         return self._database.named
 
-    @property
-    def is_there(self) -> bool:
-        return self._database.is_there
-
     def close(self) -> None:
         self._database.close()
 
+    def active_rules(self, user_id: str) -> ActiveRules | None:
+        """None for a user without rules. Read and built anew only after a change; the matchers of
+        the users seen last stay in memory."""
+        version = self.version(user_id)
+        if version is None:
+            return None
+        with self._lock:
+            known = self._active.get(user_id)
+            if known is not None and known.version == version:
+                self._active.move_to_end(user_id)
+                return known
+        rules = self.rules(user_id)
+        if rules is None:
+            return None
+        # The version was read first: rules that are newer are read once more, never less.
+        active = ActiveRules(rules, Matcher(rules.rules()), version)
+        with self._lock:
+            self._active[user_id] = active
+            while len(self._active) > MOST_MATCHERS:
+                self._active.popitem(last=False)
+        return active
+
     def version(self, user_id: str) -> Version | None:
         """Of the user's rules; None if there are none. What a turn pays when nothing changed."""
-        if not self._database.is_there:
+        if not self._database.exists:
             return None
         columns = (ai_rules.c.version, ai_rules.c.updated_at)
         query = sa.select(*columns).where(ai_rules.c.user_id == user_id)
@@ -84,29 +93,10 @@ class GuardrailStore:
     def all_rules(self) -> list[UserRules]:
         return self._rules(sa.true())
 
-    def _rules(self, which: sa.ColumnElement[bool]) -> list[UserRules]:
-        if not self._database.is_there:
-            return []
-        query = sa.select(ai_rules).where(which).order_by(ai_rules.c.user_id)
-        with self._database.read() as connection:
-            rows = connection.execute(query).mappings().all()
-        return [self._user_rules(dict(row)) for row in rows]
-
-    def _user_rules(self, row: dict[str, Any]) -> UserRules:
-        row.pop("updated_at")
-        try:
-            return UserRules(**row)
-        except (ValidationError, InputError) as exc:
-            why = exc.errors()[0]["msg"] if isinstance(exc, ValidationError) else str(exc)
-            raise RetrievalError(
-                f"the rules of {row['user_id']} in {self.named} cannot be read: {why}",
-                hint="mend the row, or import the rules anew",
-            ) from exc
-
     def change(self, user_id: str, change: Callable[[UserRules], UserRules]) -> UserRules:
-        """The user's rules after `change`; nobody else's change is lost. One transaction."""
+        """The user's rules after `change`, in one transaction: no other change is lost."""
         with self._database.write(patient=True) as connection:
-            before = self._user_rules(_held(connection, user_id))
+            before = self._user_rules(_locked_row(connection, user_id))
             after = change(before).model_copy(update={"version": before.version + 1})
             values = after.model_dump(mode="json") | {"updated_at": datetime.now(UTC)}
             connection.execute(
@@ -114,68 +104,42 @@ class GuardrailStore:
             )
         return after
 
-    def forget(self, user_id: str) -> bool:
-        """Whether there was a row. What was decided stays."""
+    def delete(self, user_id: str) -> bool:
+        """Whether the user had rules. The recorded decisions stay."""
         with self._database.write(patient=True) as connection:
             gone = connection.execute(ai_rules.delete().where(ai_rules.c.user_id == user_id))
             return gone.rowcount > 0
 
-    def record(self, decision: Decision) -> None:
-        """One row for a message and an outcome: it says what was decided last, and when first.
+    def record(self, decision: RecordedDecision) -> None:
+        """One row for a message and an outcome: with what was decided last, and when first.
 
-        What the database cannot take now is kept in a file beside the queue, which the next
-        decision brings with it; RetrievalError is raised all the same, for somebody to mend it."""
+        What the database cannot take waits in the outbox, which the next decision drains;
+        RetrievalError is raised all the same, so that a person mends it."""
         row = asdict(decision) | {"message_text": decision.message_text[:MESSAGE_CHARS]}
         row.pop("id")
         try:
             with self._database.write() as connection:
                 insert = _insert(connection)(ai_decisions).values(row)
-                kept = {"id", "created_at", *ONCE}
-                news = {each: insert.excluded[each] for each in row.keys() - kept}
-                connection.execute(insert.on_conflict_do_update(index_elements=ONCE, set_=news))
-        except RefusedError as exc:
-            raise self._put_aside(row, exc, refused=True) from exc
+                stays = {"id", "created_at", *ONE_ROW}
+                changed = {each: insert.excluded[each] for each in row.keys() - stays}
+                connection.execute(
+                    insert.on_conflict_do_update(index_elements=ONE_ROW, set_=changed)
+                )
         except RetrievalError as exc:
-            raise self._put_aside(row, exc) from exc
+            raise self._set_aside(row, exc) from exc
         try:
-            self._take_in()
+            self._drain_outbox()
         except OSError as exc:
-            told = (
-                f"what was decided before waits in {self._aside.file}, which cannot be used: {exc}"
-            )
-            raise RetrievalError(told, hint="mend or move the file aside") from exc
-
-    def _put_aside(
-        self, row: dict[str, Any], why: RetrievalError, *, refused: bool = False
-    ) -> RetrievalError:
-        """What to tell of it."""
-        file = self._aside.refused if refused else self._aside.file
-        try:
-            if refused:
-                self._aside.refuse(row, "by the database")
-            else:
-                self._aside.put(row)
-        except OSError as exc:
-            lost = f"{why}; nor can {file} take what was decided: {exc}"
-            return RetrievalError(lost, hint=why.hint)
-        stays = "is in" if refused else "waits in"
-        return RetrievalError(f"{why}; what was decided {stays} {file}", hint=why.hint)
-
-    def _take_in(self) -> None:
-        """What waited, one by one: a row that is refused stops no other."""
-        with self._aside.taken() as rows:
-            if not rows:
-                return
-            with self._database.write() as connection:
-                for each in rows:
-                    if why := _refusal(connection, each):
-                        self._aside.refuse(each, why)
+            raise RetrievalError(
+                f"earlier decisions wait in {self._outbox.file}, which cannot be used: {exc}",
+                hint="mend or move the file aside",
+            ) from exc
 
     def decisions(
         self, *, limit: int, user_id: str | None = None, decision: str | None = None
-    ) -> list[Decision]:
+    ) -> list[RecordedDecision]:
         """The latest, newest first."""
-        if not self._database.is_there:
+        if not self._database.exists:
             return []
         query = sa.select(ai_decisions).order_by(
             ai_decisions.c.created_at.desc(), ai_decisions.c.id.desc()
@@ -186,7 +150,7 @@ class GuardrailStore:
             query = query.where(ai_decisions.c.decision == decision)
         with self._database.read() as connection:
             rows = connection.execute(query.limit(limit)).mappings().all()
-        return [Decision(**row) for row in rows]
+        return [RecordedDecision(**row) for row in rows]
 
     def count_since(self, moment: datetime, outcomes: tuple[Outcome, ...]) -> int:
         """How many decisions there were of these outcomes."""
@@ -200,7 +164,7 @@ class GuardrailStore:
 
     def by_day(self, days: int, now: datetime | None = None) -> list[dict[str, Any]]:
         """{day, outcome, matched_rule, count, retried} for the last `days` days in UTC."""
-        if not self._database.is_there:
+        if not self._database.exists:
             return []
         today = (now or datetime.now(UTC)).replace(hour=0, minute=0, second=0, microsecond=0)
         day = sa.cast(sa.func.date(ai_decisions.c.created_at), sa.String).label("day")
@@ -218,15 +182,59 @@ class GuardrailStore:
         with self._database.read() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
+    def _rules(self, which: sa.ColumnElement[bool]) -> list[UserRules]:
+        if not self._database.exists:
+            return []
+        query = sa.select(ai_rules).where(which).order_by(ai_rules.c.user_id)
+        with self._database.read() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [self._user_rules(dict(row)) for row in rows]
+
+    def _user_rules(self, row: dict[str, Any]) -> UserRules:
+        row.pop("updated_at")
+        try:
+            return UserRules(**row)
+        except (ValidationError, InputError) as exc:
+            why = exc.errors()[0]["msg"] if isinstance(exc, ValidationError) else str(exc)
+            raise RetrievalError(
+                f"the rules of {row['user_id']} in {self.named} cannot be read: {why}",
+                hint="mend the row, or import the rules anew",
+            ) from exc
+
+    def _set_aside(self, row: dict[str, Any], why: RetrievalError) -> RetrievalError:
+        """The error to raise, which says where the row is now."""
+        refused = isinstance(why, RefusedError)
+        file = self._outbox.dead_letters if refused else self._outbox.file
+        try:
+            if refused:
+                self._outbox.reject(row, "by the database")
+            else:
+                self._outbox.put(row)
+        except OSError as exc:
+            lost = f"{why}; nor can {file} take the decision: {exc}"
+            return RetrievalError(lost, hint=why.hint)
+        where = "is in" if refused else "waits in"
+        return RetrievalError(f"{why}; the decision {where} {file}", hint=why.hint)
+
+    def _drain_outbox(self) -> None:
+        with self._outbox.drain() as rows:
+            if not rows:
+                return
+            with self._database.write() as connection:
+                for row in rows:
+                    if refusal := _refusal(connection, row):
+                        self._outbox.reject(row, refusal)
+
 
 def _refusal(connection: sa.Connection, row: dict[str, Any]) -> str:
-    """Why `row` cannot be taken in, if so; a database that is away is no refusal, and raised.
+    """Why `row` cannot be inserted; empty if it is. Raises if the database is away.
 
-    Taken in once: whoever did so may have died before the file was empty."""
+    A row that is there already is no refusal: the process may have died before the file was empty.
+    """
     try:
         with connection.begin_nested():
             insert = _insert(connection)(ai_decisions).values(row)
-            connection.execute(insert.on_conflict_do_nothing(index_elements=ONCE))
+            connection.execute(insert.on_conflict_do_nothing(index_elements=ONE_ROW))
     except sa.exc.OperationalError:
         raise
     except sa.exc.SQLAlchemyError as exc:
@@ -236,27 +244,18 @@ def _refusal(connection: sa.Connection, row: dict[str, Any]) -> str:
 
 
 def _insert(connection: sa.Connection) -> Any:
-    """What knows of rows that are there already is each database's own."""
+    """`ON CONFLICT` is written by each dialect's own insert."""
     return sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
 
 
-def _held(connection: sa.Connection, user_id: str) -> dict[str, Any]:
-    """The user's row, made if there is none, which nobody else changes before we are done."""
-    insert = _insert(connection)
+def _locked_row(connection: sa.Connection, user_id: str) -> dict[str, Any]:
+    """The user's row, made if there is none, locked until the transaction ends."""
     fresh = UserRules(user_id=user_id).model_dump(mode="json") | {"updated_at": datetime.now(UTC)}
-    # Changes nothing of a row that is there, but takes hold of it.
+    # Changes nothing of a row that is there, but locks it.
     same = {"user_id": ai_rules.c.user_id}
-    held = (
-        insert(ai_rules).values(fresh).on_conflict_do_update(index_elements=["user_id"], set_=same)
+    locked = (
+        _insert(connection)(ai_rules)
+        .values(fresh)
+        .on_conflict_do_update(index_elements=["user_id"], set_=same)
     )
-    return dict(connection.execute(held.returning(ai_rules)).mappings().one())
-
-
-def store_of(home: Path, settings: GuardrailSettings) -> GuardrailStore:
-    """Nothing is opened before it is used. Raises ConfigError."""
-    state = state_folder(home)
-    if settings.database_url_env is not None:
-        database = Database.of_variable(settings.database_url_env)
-    else:
-        database = Database.of_file(state / FILE)
-    return GuardrailStore(database, state / ASIDE)
+    return dict(connection.execute(locked.returning(ai_rules)).mappings().one())

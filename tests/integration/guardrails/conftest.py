@@ -8,7 +8,8 @@ import pytest
 
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.guardrails.store import GuardrailStore, store_of
+from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.store import GuardrailStore
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def rules(
         settings = GuardrailSettings(database_url_env="RULES_URL")
         monkeypatch.setenv("RULES_URL", request.getfixturevalue("postgres_url"))
         monkeypatch.setenv("UNIFIED_FLOW_GUARDRAILS__DATABASE_URL_ENV", "RULES_URL")
-    store = store_of(home, settings)
+    store = open_store(home, settings)
     yield store
     store.close()
 

@@ -11,8 +11,9 @@ import pytest
 
 from tests.answers import COMPLETE, script
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.store import Decision, GuardrailStore
+from unified_flow.guardrails.decisions import RecordedDecision
+from unified_flow.guardrails.store import GuardrailStore
+from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
@@ -63,7 +64,7 @@ def remembered(home: Path, session: str = "s1") -> list[str]:
     return [turn.question for turn in found]
 
 
-def decided(store: GuardrailStore) -> list[Decision]:
+def decided(store: GuardrailStore) -> list[RecordedDecision]:
     return store.decisions(limit=99)[::-1]
 
 

@@ -22,7 +22,7 @@ from tests.integration.guardrails.conversing import (
 from tests.servers.model_server import refused_url
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.stats import summed
+from unified_flow.guardrails.decisions import stats_of
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.wiring import wire
@@ -107,7 +107,7 @@ def test_silence_that_the_user_has_ordered_alerts_nobody(home: Path, rules: Guar
     flag(rules, ai_control_enabled=False)
     say(flow_at(home, guardrails={"alert_count": 2}), *["A topic?"] * 3)
     assert alerts(home) == []
-    stats = summed(rules.by_day(1), 1)
+    stats = stats_of(rules.by_day(1), 1)
     assert (stats.blocked, stats.silent_failures) == (3, 0)
     assert stats.blocks[0].rule == "scope:ai_control_enabled"
 

@@ -11,8 +11,8 @@ from unified_flow.evaluation.answers import Answer
 from unified_flow.evaluation.asking import USER, ask
 from unified_flow.evaluation.datasets import Question
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.store import store_of
+from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.wiring import wire
 
@@ -45,7 +45,7 @@ def test_a_turn_that_the_policy_silenced_has_failed(home: Path) -> None:
 
 
 def test_a_turn_that_a_rule_blocked_has_failed(home: Path) -> None:
-    store = store_of(home, GuardrailSettings())
+    store = open_store(home, GuardrailSettings())
     store.change(USER, lambda _: UserRules(user_id=USER, flagged_keywords=("topic",)))
     store.close()
     answer = asked(home)

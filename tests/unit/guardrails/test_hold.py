@@ -17,9 +17,9 @@ from tests.servers.moderation_server import ModerationServer
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import InputError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.moderation import moderated
-from unified_flow.guardrails.moderator import Moderated, ModerationFailed
-from unified_flow.guardrails.store import GuardrailStore, store_of
+from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.moderator import Moderated, ModerationFailed, moderated
+from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
@@ -35,7 +35,7 @@ def model() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def rules(home: Path) -> Iterator[GuardrailStore]:
-    store = store_of(home, GuardrailSettings())
+    store = open_store(home, GuardrailSettings())
     store.change("default", lambda own: own.model_copy(update={"flagged_keywords": ("spam",)}))
     yield store
     store.close()
@@ -170,7 +170,7 @@ def test_a_guardrail_that_breaks_blocks(
     def broken(self: object, text: str) -> list[object]:
         raise KeyError(text)
 
-    monkeypatch.setattr("unified_flow.guardrails.matching.Matcher.matches", broken)
+    monkeypatch.setattr("unified_flow.guardrails.matcher.Matcher.matches", broken)
     [turn] = say(home, model, ASKED)
     assert not turn.should_respond
     assert model.requests == []

@@ -22,14 +22,12 @@ import sqlalchemy as sa
 from tests.servers.postgres import Hanging
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, InputError, RetrievalError
-from unified_flow.guardrails.database import Database
-from unified_flow.guardrails.editing import merged
-from unified_flow.guardrails.importing import read_rules
-from unified_flow.guardrails.rulebook import Rulebook
-from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.stats import Blocks, summed
-from unified_flow.guardrails.store import Decision, GuardrailStore, store_of
-from unified_flow.guardrails.tables import metadata
+from unified_flow.guardrails.decisions import BlocksOfDay, RecordedDecision, stats_of
+from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.schema import metadata
+from unified_flow.guardrails.sql_database import SqlDatabase
+from unified_flow.guardrails.store import GuardrailStore
+from unified_flow.guardrails.user_rules import UserRules, merged, read_rules
 from unified_flow.models.circuit import Rules
 
 NUMBER = count()
@@ -43,7 +41,7 @@ DOCUMENTED_DECISIONS = {
 }
 
 
-def _decision(**fields: object) -> Decision:
+def _decision(**fields: object) -> RecordedDecision:
     made = {
         "user_id": "ada",
         "message_id": f"message {next(NUMBER)}",
@@ -54,7 +52,7 @@ def _decision(**fields: object) -> Decision:
         "message_text": "spam",
         "outcome": "pre_blocked",
     }
-    return Decision(**(made | fields))  # type: ignore[arg-type]
+    return RecordedDecision(**(made | fields))  # type: ignore[arg-type]
 
 
 def _flag(*keywords: str):
@@ -63,7 +61,7 @@ def _flag(*keywords: str):
     )
 
 
-def test_the_tables_have_every_documented_column(database: Database) -> None:
+def test_the_tables_have_every_documented_column(database: SqlDatabase) -> None:
     with database.read() as connection:
         look = sa.inspect(connection)
         rules = {column["name"] for column in look.get_columns("ai_rules")}
@@ -72,7 +70,7 @@ def test_the_tables_have_every_documented_column(database: Database) -> None:
     assert decisions >= DOCUMENTED_DECISIONS
 
 
-def test_the_steps_make_the_tables_that_the_code_uses(database: Database) -> None:
+def test_the_steps_make_the_tables_that_the_code_uses(database: SqlDatabase) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
@@ -91,8 +89,8 @@ def test_rules_are_kept_and_counted(store: GuardrailStore) -> None:
     assert kept.flagged_keywords == ("spam", "köp", "scam")
     assert kept.ai_enabled_for_chats
     assert [each.user_id for each in store.all_rules()] == ["ada"]
-    assert store.forget("ada")
-    assert not store.forget("ada")
+    assert store.delete("ada")
+    assert not store.delete("ada")
 
 
 def test_changes_at_once_are_all_kept(store: GuardrailStore) -> None:
@@ -133,10 +131,10 @@ def test_decisions_are_told_apart(store: GuardrailStore) -> None:
 def test_the_database_refuses_what_is_no_decision(
     store: GuardrailStore, tmp_path: Path, wrong: dict[str, object]
 ) -> None:
-    with pytest.raises(RetrievalError, match=r"what was decided is in .*refused"):
+    with pytest.raises(RetrievalError, match=r"the decision is in .*refused"):
         store.record(_decision(message_id="m1", **wrong))
     assert store.decisions(limit=1) == []
-    kept = json.loads((tmp_path / "aside.jsonl.refused").read_text())
+    kept = json.loads((tmp_path / "outbox.jsonl.refused").read_text())
     assert kept | wrong | {"message_id": "m1"} == kept
     store.record(_decision())  # and stops no other
 
@@ -155,11 +153,11 @@ def test_stats_count_blocks_a_day_by_rule(store: GuardrailStore) -> None:
     down = {"outcome": "llm_error", "matched_rule": None, "retry_count": 3}
     store.record(_decision(created_at=morning, **down))
     store.record(_decision(created_at=night - timedelta(days=40)))
-    stats = summed(store.by_day(7, now=morning), days=7)
+    stats = stats_of(store.by_day(7, now=morning), days=7)
     assert stats.blocks == [
-        Blocks("2026-03-01", "flagged_keyword:spam", 1),
-        Blocks("2026-03-02", "flagged_keyword:spam", 2),
-        Blocks("2026-03-02", "openai_moderation", 1),
+        BlocksOfDay("2026-03-01", "flagged_keyword:spam", 1),
+        BlocksOfDay("2026-03-02", "flagged_keyword:spam", 2),
+        BlocksOfDay("2026-03-02", "openai_moderation", 1),
     ]
     assert (stats.messages, stats.blocked, stats.silent_failures) == (7, 4, 1)
     assert stats.retry_rate == 0.5  # two of the four that reached the model
@@ -182,7 +180,7 @@ def test_a_message_has_one_row_for_each_outcome(store: GuardrailStore) -> None:
     assert (last.reason, last.retry_count, last.created_at) == ("down again", 3, at)
 
 
-def test_older_decisions_are_brought_along(database: Database, store: GuardrailStore) -> None:
+def test_older_decisions_are_brought_along(database: SqlDatabase, store: GuardrailStore) -> None:
     store.record(_decision(message_id="m1"))
     database.downgrade("0001")
     row = (
@@ -218,7 +216,7 @@ def test_older_decisions_are_brought_along(database: Database, store: GuardrailS
     }
 
 
-def test_the_tables_come_and_go(database: Database, store: GuardrailStore) -> None:
+def test_the_tables_come_and_go(database: SqlDatabase, store: GuardrailStore) -> None:
     store.change("ada", _flag("spam"))
     database.downgrade("base")
     with database._engine.connect() as connection:
@@ -228,7 +226,7 @@ def test_the_tables_come_and_go(database: Database, store: GuardrailStore) -> No
 
 
 def test_a_database_of_a_newer_version_is_left_alone(
-    database: Database, store: GuardrailStore
+    database: SqlDatabase, store: GuardrailStore
 ) -> None:
     with database.write() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
@@ -237,45 +235,43 @@ def test_a_database_of_a_newer_version_is_left_alone(
         store.change("ada", _flag("spam"))
 
 
-def test_the_rulebook_is_read_again_only_after_a_change(store: GuardrailStore) -> None:
-    book = Rulebook(store)
-    assert book.of("ada") is None
+def test_rules_are_read_again_only_after_a_change(store: GuardrailStore) -> None:
+    assert store.active_rules("ada") is None
     store.change("ada", _flag("spam"))
-    first = book.of("ada")
+    first = store.active_rules("ada")
     assert first is not None
-    assert book.of("ada") is first
+    assert store.active_rules("ada") is first
     store.change("ada", _flag("scam"))
-    second = book.of("ada")
+    second = store.active_rules("ada")
     assert second is not None
     assert [m.rule.text for m in second.matcher.matches("a scam")] == ["scam"]
-    store.forget("ada")
-    assert book.of("ada") is None
+    store.delete("ada")
+    assert store.active_rules("ada") is None
 
 
 def test_another_process_sees_the_rules_at_once(tmp_path: Path) -> None:
-    store = store_of(tmp_path, GuardrailSettings())
-    book = Rulebook(store)
+    store = open_store(tmp_path, GuardrailSettings())
     program = (
         "import sys\n"
         "from pathlib import Path\n"
         "from unified_flow.config.tables import GuardrailSettings\n"
-        "from unified_flow.guardrails.store import store_of\n"
+        "from unified_flow.guardrails.inspector import open_store\n"
         "add = lambda r: r.model_copy(update={'flagged_keywords': (*r.flagged_keywords, 'w' + "
         "str(len(r.flagged_keywords)))})\n"
-        "store = store_of(Path(sys.argv[1]), GuardrailSettings())\n"
+        "store = open_store(Path(sys.argv[1]), GuardrailSettings())\n"
         "for _ in range(5): store.change('ada', add)\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     running = [subprocess.Popen(command) for _ in range(3)]
     assert [process.wait(60) for process in running] == [0, 0, 0]
-    ready = book.of("ada")
+    ready = store.active_rules("ada")
     assert ready is not None
     assert len(ready.rules.flagged_keywords) == 15
     store.close()
 
 
 def test_the_file_is_private_and_made_only_when_needed(tmp_path: Path) -> None:
-    store = store_of(tmp_path, GuardrailSettings())
+    store = open_store(tmp_path, GuardrailSettings())
     assert store.rules("ada") is None
     assert store.decisions(limit=1) == []
     assert list(tmp_path.iterdir()) == []
@@ -289,7 +285,7 @@ def test_the_file_is_private_and_made_only_when_needed(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_moved_aside_is_begun_anew(tmp_path: Path) -> None:
-    store = store_of(tmp_path, GuardrailSettings())
+    store = open_store(tmp_path, GuardrailSettings())
     store.change("ada", _flag("spam"))
     store.close()
     for file in (tmp_path / "shared_state").iterdir():
@@ -303,10 +299,9 @@ def test_a_file_that_is_moved_aside_is_begun_anew(tmp_path: Path) -> None:
 def test_a_file_that_is_lost_while_in_use_is_no_absence_of_rules(
     tmp_path: Path, empties: bool
 ) -> None:
-    store = store_of(tmp_path, GuardrailSettings())
-    book = Rulebook(store)
+    store = open_store(tmp_path, GuardrailSettings())
     store.change("ada", _flag("spam"))
-    assert book.of("ada") is not None
+    assert store.active_rules("ada") is not None
     kept = tmp_path / "copy.sqlite3"
     file = tmp_path / "shared_state" / "guardrails.sqlite3"
     with sqlite3.connect(file) as source, sqlite3.connect(kept) as target:
@@ -316,9 +311,9 @@ def test_a_file_that_is_lost_while_in_use_is_no_absence_of_rules(
     if empties:
         file.touch()
     with pytest.raises(RetrievalError, match="the rules"):
-        book.of("ada")
+        store.active_rules("ada")
     kept.rename(file)
-    restored = book.of("ada")
+    restored = store.active_rules("ada")
     assert restored is not None
     assert restored.rules.flagged_keywords == ("spam",)
     store.close()
@@ -328,16 +323,15 @@ def test_an_empty_file_is_no_absence_of_rules_either(tmp_path: Path) -> None:
     (tmp_path / "shared_state").mkdir()
     (tmp_path / "shared_state" / "guardrails.sqlite3").touch()
     with pytest.raises(RetrievalError, match="is empty"):
-        store_of(tmp_path, GuardrailSettings()).version("ada")
+        open_store(tmp_path, GuardrailSettings()).version("ada")
 
 
 def test_rules_that_were_deleted_and_made_anew_are_the_new_ones(store: GuardrailStore) -> None:
-    book = Rulebook(store)
     store.change("ada", _flag("spam"))
-    assert book.of("ada") is not None
-    store.forget("ada")
+    assert store.active_rules("ada") is not None
+    store.delete("ada")
     store.change("ada", _flag("scam"))
-    ready = book.of("ada")
+    ready = store.active_rules("ada")
     assert ready is not None
     assert [m.rule.text for m in ready.matcher.matches("spam or scam")] == ["scam"]
 
@@ -346,7 +340,7 @@ def test_a_file_that_is_no_database_is_an_error_with_a_hint(tmp_path: Path) -> N
     (tmp_path / "shared_state").mkdir()
     (tmp_path / "shared_state" / "guardrails.sqlite3").write_text("no database at all" * 100)
     with pytest.raises(RetrievalError, match="cannot be used") as caught:
-        store_of(tmp_path, GuardrailSettings()).version("ada")
+        open_store(tmp_path, GuardrailSettings()).version("ada")
     assert caught.value.hint
 
 
@@ -361,8 +355,8 @@ def test_rules_that_somebody_spoiled_are_an_error(store: GuardrailStore) -> None
 
 
 def store_at(url: str, folder: Path) -> GuardrailStore:
-    database = Database.of_variable("RULES_URL", {"RULES_URL": url})
-    return GuardrailStore(database, folder / "aside.jsonl")
+    database = SqlDatabase.of_variable("RULES_URL", {"RULES_URL": url})
+    return GuardrailStore(database, folder / "outbox.jsonl")
 
 
 def test_turns_do_not_queue_for_a_server_that_is_away(tmp_path: Path) -> None:
@@ -381,14 +375,14 @@ def test_turns_do_not_queue_for_a_server_that_is_away(tmp_path: Path) -> None:
             store.version("ada")
         with pytest.raises(BlockingIOError):
             silent.accept()
-        with pytest.raises(RetrievalError, match=r"waits in .*aside\.jsonl"):
+        with pytest.raises(RetrievalError, match=r"waits in .*outbox\.jsonl"):
             store.record(_decision())
 
 
 def test_nobody_waits_for_ever_for_a_server_that_hangs(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unified_flow.guardrails.postgres.ANSWER_S", 0.2)
+    monkeypatch.setattr("unified_flow.guardrails.sql_database.ANSWER_S", 0.2)
     with Hanging(postgres_url) as server:
         store = store_at(server.url, tmp_path)
         assert store.change("ada", _flag("spam")).version == 1
@@ -401,15 +395,15 @@ def test_nobody_waits_for_ever_for_a_server_that_hangs(
 def test_a_decision_waits_for_a_database_that_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unified_flow.guardrails.engines.LOCKED_S", 0.05)
+    monkeypatch.setattr("unified_flow.guardrails.sql_database.LOCKED_S", 0.05)
     rests = Rules(failures=1, open_s=60.0)
-    monkeypatch.setattr("unified_flow.guardrails.database._FILE_LOCKED", rests)
-    store = store_of(tmp_path, GuardrailSettings())
+    monkeypatch.setattr("unified_flow.guardrails.sql_database._FILE_LOCKED", rests)
+    store = open_store(tmp_path, GuardrailSettings())
     store.change("ada", _flag("spam"))
     waiting = tmp_path / "shared_state" / "ai_decisions_waiting.jsonl"
 
     def waits(number: int) -> None:
-        with pytest.raises(RetrievalError, match="is locked; what was decided waits") as caught:
+        with pytest.raises(RetrievalError, match="is locked; the decision waits") as caught:
             store.record(_decision(message_id=f"m{number}", message_text="é\n\u2028" * 300))
         assert "another program" in str(caught.value.hint)
 
@@ -421,7 +415,7 @@ def test_a_decision_waits_for_a_database_that_is_locked(
     waits(1)  # for a while nobody asks whether it is still locked, but for a person
     assert store.change("ada", _flag("scam")).version == 2
     store.close()
-    store = store_of(tmp_path, GuardrailSettings())
+    store = open_store(tmp_path, GuardrailSettings())
     assert stat.S_IMODE(waiting.stat().st_mode) == 0o600
     left = waiting.read_bytes()
     for _ in range(2):  # the second time as if it had died before the file was empty
@@ -437,7 +431,7 @@ def test_a_row_that_is_refused_stops_no_other(
     store: GuardrailStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What waits may be of another version, or somebody's hand may have been in the file."""
-    waiting, refused = tmp_path / "aside.jsonl", tmp_path / "aside.jsonl.refused"
+    waiting, refused = tmp_path / "outbox.jsonl", tmp_path / "outbox.jsonl.refused"
     good = json.loads(json.dumps(asdict(_decision()), default=str)) | {"id": None}
     good.pop("id")
     rows = [
@@ -462,15 +456,15 @@ def test_a_row_that_is_refused_stops_no_other(
 
 
 def test_a_disk_that_takes_nothing_is_told_as_the_rest_is(tmp_path: Path) -> None:
-    folder = tmp_path / "aside.jsonl"
+    folder = tmp_path / "outbox.jsonl"
     folder.mkdir()
     (folder / "full").touch()
-    store = GuardrailStore(Database.of_file(tmp_path / "guardrails.sqlite3"), folder)
+    store = GuardrailStore(SqlDatabase.of_file(tmp_path / "guardrails.sqlite3"), folder)
     with pytest.raises(RetrievalError, match="cannot be used"):
         store.record(_decision())
     assert len(store.decisions(limit=9)) == 1
     (tmp_path / "guardrails.sqlite3").write_bytes(b"")
-    with pytest.raises(RetrievalError, match=r"was emptied.* nor can .*aside\.jsonl take"):
+    with pytest.raises(RetrievalError, match=r"was emptied.* nor can .*outbox\.jsonl take"):
         store.record(_decision())
     store.close()
 
@@ -498,7 +492,7 @@ def test_the_url_is_never_shown(url: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["", "mysql://x/y", f"{SECRET}", f"sqlite:///{SECRET}"])
 def test_what_is_no_url_is_refused_unseen(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Database.of_variable("RULES_URL", {"RULES_URL": url})
+        SqlDatabase.of_variable("RULES_URL", {"RULES_URL": url})
     assert SECRET not in f"{caught.value} {caught.value.hint}"
 
 

@@ -13,13 +13,9 @@ from unified_flow.api.context import Served, Serving, for_triage
 from unified_flow.api.problems import problem as problems
 from unified_flow.api.problems.rendering import ProblemError
 from unified_flow.api.problems.schemas import errors
-from unified_flow.guardrails.decision import of_rules
-from unified_flow.guardrails.editing import merged, missing, without, written
-from unified_flow.guardrails.opening import decision_object
-from unified_flow.guardrails.outcomes import Choice
-from unified_flow.guardrails.rulebook import Rulebook
-from unified_flow.guardrails.rules import UserRules
-from unified_flow.guardrails.stats import summed
+from unified_flow.guardrails.decisions import Choice, stats_of
+from unified_flow.guardrails.user_rules import UserRules, merged, missing, parsed_rules, without
+from unified_flow.guardrails.verdict import of_rules
 from unified_flow.turns.inputs import MAX_ID_CHARS, checked_user
 
 router = APIRouter(
@@ -117,7 +113,7 @@ def import_rules(serving: Served, given: Annotated[ImportedRules, Body()]) -> An
 @router.post("/rules/{user_id}/add", response_model=dict[str, Any])
 def add_rules(serving: Served, user_id: UserId, given: Annotated[AddedRules, Body()]) -> Any:
     """Words are keywords, several words a phrase. They hold from the next message on."""
-    more = written(user_id, given.rules, escalates=given.escalate)
+    more = parsed_rules(user_id, given.rules, escalates=given.escalate)
     store = serving.flow.services.guardrails.store()
     return store.change(user_id, partial(merged, more=more)).as_row()
 
@@ -134,7 +130,7 @@ def remove_rules(serving: Served, user_id: UserId, given: Annotated[UnwantedRule
 @router.delete("/rules/{user_id}", response_model=dict[str, Any])
 def forget_rules(serving: Served, user_id: UserId) -> Any:
     """The user has no rules any more; what was decided stays."""
-    if not serving.flow.services.guardrails.store().forget(user_id):
+    if not serving.flow.services.guardrails.store().delete(user_id):
         raise ProblemError(problems.of_status(404))
     return {"user_id": user_id}
 
@@ -142,10 +138,10 @@ def forget_rules(serving: Served, user_id: UserId) -> Any:
 @router.post("/rules/{user_id}/test", response_model=dict[str, Any])
 def try_rules(serving: Served, user_id: UserId, message: Annotated[TriedMessage, Body()]) -> Any:
     """What the rules make of a message. Moderation is not asked, nothing is recorded."""
-    ready = Rulebook(serving.flow.services.guardrails.store()).of(user_id)
-    if ready is None:
+    active = serving.flow.services.guardrails.store().active_rules(user_id)
+    if active is None:
         raise ProblemError(problems.of_status(404))
-    result = of_rules(ready.rules, ready.matcher, message.channel, message.text)
+    result = of_rules(active.rules, active.matcher, message.channel, message.text)
     return result.as_state() | {"matched_rule": result.matched_rule}
 
 
@@ -161,13 +157,13 @@ def decisions(
     found = serving.flow.services.guardrails.store().decisions(
         limit=limit, user_id=user_id, decision=decision
     )
-    return {"decisions": [decision_object(each) for each in found]}
+    return {"decisions": [each.as_shown() for each in found]}
 
 
 @router.get("/guardrails/stats", response_model=dict[str, Any])
 def stats(serving: Served, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Any:
     """Blocks a day by rule, how often a model was asked again, silent failures."""
-    return asdict(summed(serving.flow.services.guardrails.store().by_day(days), days))
+    return asdict(stats_of(serving.flow.services.guardrails.store().by_day(days), days))
 
 
 def _existing(serving: Serving, user_id: str) -> UserRules:

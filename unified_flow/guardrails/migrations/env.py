@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from unified_flow.guardrails.tables import metadata
+from unified_flow.guardrails.schema import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

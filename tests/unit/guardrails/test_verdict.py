@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from unified_flow.guardrails.decision import (
+from unified_flow.guardrails.matcher import Match, Rule
+from unified_flow.guardrails.moderator import Moderated, ModerationFailed
+from unified_flow.guardrails.user_rules import UserRules
+from unified_flow.guardrails.verdict import (
     PASS,
     GuardrailResult,
     of_matches,
     of_moderation,
     of_scope,
 )
-from unified_flow.guardrails.matching import Match, Rule
-from unified_flow.guardrails.moderator import Moderated, ModerationFailed
-from unified_flow.guardrails.rules import UserRules
 
 FAILED = ModerationFailed("no answer in time", TimeoutError())
 
 
 def test_a_keyword_blocks_in_the_words_of_the_document() -> None:
-    result = of_matches([Match(Rule("keyword", "spam"), evaded=False)])
+    result = of_matches([Match(Rule("keyword", "spam"), disguised=False)])
     assert result.as_state() == {
         "decision": "block",
         "reason": "Flagged keyword detected: 'spam'",
@@ -29,14 +29,14 @@ def test_a_keyword_blocks_in_the_words_of_the_document() -> None:
 
 
 def test_a_phrase_in_disguise_is_a_little_less_certain() -> None:
-    result = of_matches([Match(Rule("phrase", "buy now"), evaded=True)])
+    result = of_matches([Match(Rule("phrase", "buy now"), disguised=True)])
     assert result.matched_rule == "flagged_phrase:buy now"
     assert result.confidence == 0.9
 
 
 def test_a_block_wins_over_an_escalation() -> None:
-    person = Match(Rule("keyword", "lawyer", escalates=True), evaded=False)
-    flagged = Match(Rule("keyword", "spam"), evaded=False)
+    person = Match(Rule("keyword", "lawyer", escalates=True), disguised=False)
+    flagged = Match(Rule("keyword", "spam"), disguised=False)
     assert of_matches([person]).decision == "escalate"
     assert of_matches([person]).matched_rule == "escalate_keyword:lawyer"
     assert of_matches([person, flagged]).matched_rule == "flagged_keyword:spam"

@@ -1,6 +1,6 @@
 """The two tables of silent-errors-and-guardrails.md, for SQLite and PostgreSQL alike.
 
-Arrays are JSON, because both databases have it. Times are UTC. Imported late: SQLAlchemy is heavy.
+Arrays are JSON, which both databases have. Times are UTC. Imported late: SQLAlchemy is heavy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import sqlalchemy as sa
 
-from unified_flow.guardrails.outcomes import Choice, Outcome
+from unified_flow.guardrails.decisions import Choice, Outcome
 
 metadata = sa.MetaData()
 MESSAGE_CHARS = 500
@@ -18,8 +18,8 @@ DECISIONS = get_args(Choice)
 OUTCOMES = get_args(Outcome)
 
 
-class Moment(sa.TypeDecorator[datetime]):
-    """A time with its zone: SQLite keeps none, so that UTC is kept there."""
+class UtcTime(sa.TypeDecorator[datetime]):
+    """A time with its zone; SQLite stores none, so that UTC is stored there."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -47,7 +47,7 @@ ai_rules = sa.Table(
     sa.Column("escalate_keywords", sa.JSON, nullable=False),
     sa.Column("escalate_phrases", sa.JSON, nullable=False),
     sa.Column("version", sa.Integer, nullable=False),
-    sa.Column("updated_at", Moment, nullable=False),
+    sa.Column("updated_at", UtcTime, nullable=False),
 )
 
 ai_decisions = sa.Table(
@@ -63,7 +63,7 @@ ai_decisions = sa.Table(
     sa.Column("matched_rule", sa.Text),
     sa.Column("message_text", sa.String(MESSAGE_CHARS), nullable=False),
     sa.Column("snapshot_json", sa.JSON, nullable=False),
-    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("outcome", sa.String(20), nullable=False),
     sa.Column("retry_count", sa.Integer, nullable=False),
     sa.CheckConstraint(sa.column("decision").in_(DECISIONS), name="decision_known"),

@@ -1,4 +1,4 @@
-"""Decisions that the database could not take: lines of JSON, private, until it can."""
+"""Decisions that wait for a database that could not take them: lines of JSON in a private file."""
 
 from __future__ import annotations
 
@@ -17,64 +17,63 @@ from interventions.home import open_private
 from unified_flow.turns.events import stamp
 
 logger = logging.getLogger("unified_flow.guardrails")
-ASIDE = "ai_decisions_waiting.jsonl"
-REFUSED = ".refused"
+WAITING = "ai_decisions_waiting.jsonl"
 
 
-class Aside:
+class DecisionOutbox:
     """Safe among threads and processes. Raises OSError where the disk takes nothing either."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
     @property
-    def refused(self) -> Path:
-        """What no database takes, however often it is tried: a person's to look at."""
-        return self.file.with_name(self.file.name + REFUSED)
+    def dead_letters(self) -> Path:
+        """Rows that no database takes, however often it is tried: for a person to look at."""
+        return self.file.with_name(f"{self.file.name}.refused")
 
     def put(self, row: dict[str, Any]) -> None:
-        with self._alone():
+        with self._lock():
             _append(self.file, _line(row))
 
-    def refuse(self, row: dict[str, Any], why: str) -> None:
-        """For good, so that it stops no other."""
-        logger.critical("a decision was refused, see %s: %s", self.refused, why)
-        _append(self.refused, _line(row))
+    def reject(self, row: dict[str, Any], why: str) -> None:
+        """To the dead letters, so that the row holds up no other."""
+        logger.critical("a decision was refused, see %s: %s", self.dead_letters, why)
+        _append(self.dead_letters, _line(row))
 
     @contextmanager
-    def taken(self) -> Iterator[list[dict[str, Any]]]:
-        """What waits; gone once the block ends well. Nothing while somebody else takes it."""
-        alone = self._alone(wait_s=0)
-        if not self._holds_any() or not _got(alone):
+    def drain(self) -> Iterator[list[dict[str, Any]]]:
+        """The rows that wait; removed once the block ends well. None while another drains it."""
+        lock = self._lock(wait_s=0)
+        if not self._has_rows() or not _acquired(lock):
             yield []
             return
         try:
-            yield list(self._readable())
+            yield list(self._rows())
             os.truncate(self.file, 0)
         finally:
-            alone.release()
+            lock.release()
 
-    def _readable(self) -> Iterator[dict[str, Any]]:
+    def _rows(self) -> Iterator[dict[str, Any]]:
         for line in self.file.read_bytes().splitlines():
-            row = _read(line)
+            row = _parsed(line)
             if row is not None:
                 yield row
                 continue
-            logger.critical("a decision that waited cannot be read, see %s", self.refused)
-            _append(self.refused, line + b"\n")
+            logger.critical("a decision that waited cannot be read, see %s", self.dead_letters)
+            _append(self.dead_letters, line + b"\n")
 
-    def _holds_any(self) -> bool:
+    def _has_rows(self) -> bool:
         try:
             return self.file.stat().st_size > 0
         except FileNotFoundError:
             return False
 
-    def _alone(self, wait_s: float = -1) -> FileLock:
-        # A lock of its own each time: one among threads too.
+    def _lock(self, wait_s: float = -1) -> FileLock:
+        # A new one each time, so that it holds among threads too.
         return FileLock(f"{self.file}.lock", timeout=wait_s, mode=0o600)
 
 
-def _got(lock: FileLock) -> bool:
+def _acquired(lock: FileLock) -> bool:
     try:
         lock.acquire()
     except Timeout:
@@ -83,8 +82,8 @@ def _got(lock: FileLock) -> bool:
 
 
 def _line(row: dict[str, Any]) -> bytes:
-    kept = row | {"created_at": stamp(row["created_at"])}
-    return json.dumps(kept, default=str).encode() + b"\n"
+    stored = row | {"created_at": stamp(row["created_at"])}
+    return json.dumps(stored, default=str).encode() + b"\n"
 
 
 def _append(file: Path, line: bytes) -> None:
@@ -96,7 +95,7 @@ def _append(file: Path, line: bytes) -> None:
         os.close(descriptor)
 
 
-def _read(line: bytes) -> dict[str, Any] | None:
+def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
         row = dict(json.loads(line))
         return row | {"created_at": datetime.fromisoformat(row["created_at"])}

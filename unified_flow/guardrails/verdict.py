@@ -1,4 +1,4 @@
-"""What follows from the checks: pure functions from what was found to a decision.
+"""The result of a check, and the pure functions from findings to results.
 
 The words are those of silent-errors-and-guardrails.md ("Guardrails", "Logging & Audit").
 """
@@ -9,13 +9,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from unified_flow.guardrails.decisions import Outcome
 from unified_flow.guardrails.moderator import Moderated, ModerationFailed
-from unified_flow.guardrails.outcomes import Outcome
 
 if TYPE_CHECKING:
-    # Reading words takes longer to import than a flow without rules takes to begin.
-    from unified_flow.guardrails.matching import Match, Matcher
-    from unified_flow.guardrails.rules import UserRules
+    # Importing these takes longer than a flow without rules takes to start.
+    from unified_flow.guardrails.matcher import Match, Matcher
+    from unified_flow.guardrails.user_rules import UserRules
 
 Stage = Literal["pre", "post"]
 SCOPE = "scope:"
@@ -24,7 +24,7 @@ AS_WRITTEN, IN_DISGUISE = 0.95, 0.9
 
 @dataclass(frozen=True)
 class GuardrailResult:
-    """`confidence` 0..1; `matched_rule` such as `flagged_keyword:spam`, None where nothing was;
+    """`confidence` 0..1; `matched_rule` such as `flagged_keyword:spam`, None where none matched;
     `failed`: it could not be checked."""
 
     decision: Literal["block", "pass", "escalate"]
@@ -52,7 +52,7 @@ BROKEN = GuardrailResult("block", "A guardrail failed", 0.0, "guardrails_failed"
 
 
 def outcome_of(stage: Stage, result: GuardrailResult) -> Outcome:
-    """At which point a message that does not pass was decided about, for `ai_decisions`."""
+    """The `outcome` in `ai_decisions` of a message that does not pass."""
     if result.decision == "escalate":
         return "escalated"
     if result.failed:
@@ -81,13 +81,13 @@ def of_matches(matches: Sequence[Match]) -> GuardrailResult:
     return GuardrailResult(
         "escalate" if rule.escalates else "block",
         f"{word} {rule.kind} detected: '{rule.text}'",
-        IN_DISGUISE if first.evaded else AS_WRITTEN,
+        IN_DISGUISE if first.disguised else AS_WRITTEN,
         f"{'escalate' if rule.escalates else 'flagged'}_{rule.kind}:{rule.text}",
     )
 
 
 def of_rules(rules: UserRules, matcher: Matcher, channel: str | None, text: str) -> GuardrailResult:
-    """Of a user's own rules; a message to whom AI is off for needs no looking through."""
+    """By a user's own rules; where AI is off, the text is not searched."""
     result = of_scope(rules, channel)
     return of_matches(matcher.matches(text)) if result.passes else result
 

@@ -12,8 +12,13 @@ from pydantic import ValidationError
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError
-from unified_flow.guardrails.moderation import EndpointModerator, moderated, moderator_of
-from unified_flow.guardrails.moderator import Moderated, ModerationFailed
+from unified_flow.guardrails.moderator import (
+    EndpointModerator,
+    Moderated,
+    ModerationFailed,
+    moderated,
+    moderator_of,
+)
 
 KEY = "sk-moderation-0123456789"
 

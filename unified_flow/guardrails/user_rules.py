@@ -1,0 +1,131 @@
+"""A user's rules: whether anything is answered, where, and what never is; and how they change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from unified_flow.errors import InputError
+from unified_flow.guardrails.matcher import Rule, canonical, checked_pattern, checked_rule
+
+MAX_FILE_BYTES = 32 * 1024 * 1024
+FILE_HINT = "a line a rule, or JSON as `unified-flow rules list --json` prints it"
+RULE_COLUMNS = ("flagged_keywords", "flagged_phrases", "escalate_keywords", "escalate_phrases")
+
+
+class UserRules(BaseModel):
+    """A row of `ai_rules`. Without a row everything is on and nothing is flagged.
+
+    `version` counts its changes. The two `escalate_` columns are rules too; messages that they
+    match go to a person.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    user_id: str = Field(min_length=1, max_length=200)
+    ai_control_enabled: bool = True
+    ai_enabled_for_chats: bool = True
+    ai_enabled_for_comments: bool = True
+    flagged_keywords: tuple[str, ...] = ()
+    flagged_phrases: tuple[str, ...] = ()
+    escalate_keywords: tuple[str, ...] = ()
+    escalate_phrases: tuple[str, ...] = ()
+    version: int = 0
+
+    @field_validator(*RULE_COLUMNS)
+    @classmethod
+    def _each_once(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
+        return _unique(checked_rule(rule) for rule in rules)
+
+    def rules(self) -> Iterator[Rule]:
+        for escalates, kind in ((False, "flagged"), (True, "escalate")):
+            keywords, phrases = getattr(self, f"{kind}_keywords"), getattr(self, f"{kind}_phrases")
+            yield from (Rule("keyword", text, escalates) for text in keywords)
+            yield from (Rule("phrase", text, escalates) for text in phrases)
+
+    def as_row(self) -> dict[str, Any]:
+        """As it is shown, and as `rules import` reads it."""
+        return self.model_dump(mode="json", exclude={"version"})
+
+    def off_switch(self, channel: str | None) -> str | None:
+        """The column that keeps this channel silent. A message without a channel may come from
+        either: it is answered as long as one of the two is."""
+        if not self.ai_control_enabled:
+            return "ai_control_enabled"
+        if channel == "comment":
+            return None if self.ai_enabled_for_comments else "ai_enabled_for_comments"
+        if self.ai_enabled_for_chats or (channel is None and self.ai_enabled_for_comments):
+            return None
+        return "ai_enabled_for_chats"
+
+
+def parsed_rules(user_id: str, rules: Iterable[str], *, escalates: bool = False) -> UserRules:
+    """Rules as a person writes them: a single word is a keyword, else a phrase. Raises InputError
+    for what cannot be a rule."""
+    kind = "escalate" if escalates else "flagged"
+    columns: dict[str, list[str]] = {f"{kind}_keywords": [], f"{kind}_phrases": []}
+    for rule in map(checked_pattern, rules):
+        columns[f"{kind}_keywords" if len(rule.split()) == 1 else f"{kind}_phrases"].append(rule)
+    return UserRules.model_validate({"user_id": user_id, **columns})
+
+
+def merged(before: UserRules, more: UserRules) -> UserRules:
+    """`before` with the rules of `more` added; the switches are those of `more`."""
+    added = {name: _unique([*getattr(before, name), *getattr(more, name)]) for name in RULE_COLUMNS}
+    switches = more.model_dump(include={name for name in more.model_fields_set if "ai_" in name})
+    return before.model_copy(update=added | switches)
+
+
+def missing(before: UserRules | None, unwanted: Iterable[str]) -> list[str]:
+    """Those of `unwanted` that the user does not have, however they are written."""
+    known = {canonical(rule.text) for rule in before.rules()} if before is not None else set()
+    return [rule for rule in unwanted if canonical(rule) not in known]
+
+
+def without(before: UserRules, unwanted: Iterable[str]) -> UserRules:
+    """However they are written: SPAM is spam."""
+    gone = {canonical(rule) for rule in unwanted}
+    left = {
+        name: tuple(rule for rule in getattr(before, name) if canonical(rule) not in gone)
+        for name in RULE_COLUMNS
+    }
+    return before.model_copy(update=left)
+
+
+def read_rules(file: Path, user_id: str) -> list[UserRules]:
+    """The rules in `file`: those of `user_id` if it holds plain lines, or JSON that names no user.
+    Raises InputError, and OSError as it comes."""
+    if file.stat().st_size > MAX_FILE_BYTES:
+        large = f"{file} is larger than {MAX_FILE_BYTES:,} bytes"
+        raise InputError(large, field="file", hint=FILE_HINT)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as exc:
+        raise InputError(f"{file} is no UTF-8 text", field="file", hint=FILE_HINT) from exc
+    if text.lstrip()[:1] in ("{", "["):
+        return _from_json(text, file, user_id)
+    lines = [line.strip() for line in text.splitlines()]
+    rules = [line for line in lines if line and not line.startswith("# ")]
+    return [parsed_rules(user_id, rules)] if rules else []
+
+
+def _from_json(text: str, file: Path, user_id: str) -> list[UserRules]:
+    try:
+        read = json.loads(text)
+        rows = read.get("rules", [read]) if isinstance(read, dict) else read
+        return [UserRules.model_validate({"user_id": user_id, **row}) for row in rows]
+    except (ValidationError, TypeError, ValueError, AttributeError) as exc:
+        why = exc.errors()[0]["msg"] if isinstance(exc, ValidationError) else str(exc)
+        raise InputError(f"{file} holds no rules: {why}", field="file", hint=FILE_HINT) from exc
+
+
+def _unique(rules: Iterable[str]) -> tuple[str, ...]:
+    """As they were written first: SPAM and spam are one rule."""
+    first: dict[str, str] = {}
+    for rule in rules:
+        first.setdefault(canonical(rule), rule)
+    return tuple(first.values())
