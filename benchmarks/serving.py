@@ -134,7 +134,7 @@ def bare(upstream: str, record: Path, *, spread: bool) -> None:
     import uvicorn
     from fastapi import FastAPI
 
-    from unified_flow.servers.client import new_client
+    from unified_flow.servers.connection_pool import new_client
 
     requests = [line.encode() for line in record.read_text().splitlines()]
     client = new_client(upstream) if spread else httpx.AsyncClient(timeout=None)

@@ -24,9 +24,9 @@ from unified_flow.errors import ConfigError
 from unified_flow.models import ModelCall
 from unified_flow.models.local_model import LocalModel
 from unified_flow.models.registry import ModelRegistry
-from unified_flow.servers.llama import model_file
-from unified_flow.servers.llama.server import LocalModelError, LocalServer
-from unified_flow.servers.llama.warm import serving
+from unified_flow.servers import llama_server
+from unified_flow.servers.llama_server import LocalModelError, LocalServer
+from unified_flow.servers.warm_server import serving
 from unified_flow.turns.sections import Sections
 
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
@@ -195,10 +195,10 @@ def test_too_little_memory_is_said_before_loading(
 ) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 9 kB\nMemAvailable:   300000 kB\n")
-    assert model_file.available_bytes(meminfo) == 300_000 * 1024
-    monkeypatch.setattr(model_file, "available_bytes", lambda: 300_000 * 1024)
+    assert llama_server.available_bytes(meminfo) == 300_000 * 1024
+    monkeypatch.setattr(llama_server, "available_bytes", lambda: 300_000 * 1024)
     with pytest.raises(ConfigError, match=r"needs about 0\.5 GB"):
-        model_file.checked(WEIGHTS)
+        llama_server.check_model_file(WEIGHTS)
 
 
 def test_a_start_that_takes_too_long_is_ended() -> None:
@@ -210,7 +210,7 @@ def test_a_start_that_takes_too_long_is_ended() -> None:
 def test_the_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     script = (
         "import sys, time; from pathlib import Path\n"
-        "from unified_flow.servers.llama.server import LocalServer\n"
+        "from unified_flow.servers.llama_server import LocalServer\n"
         f"s = LocalServer(Path({str(WEIGHTS)!r}), context_tokens=512, start_timeout_s=60)\n"
         "s.start(); print(s.pid, flush=True); time.sleep(600)\n"
     )

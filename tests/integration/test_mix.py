@@ -10,7 +10,7 @@ import pytest
 
 from tests.answers import journal_lines
 from unified_flow.flow import UnifiedFlow
-from unified_flow.models.render import prompt
+from unified_flow.models.prompt import prompt
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.turns.results import Draft
 from unified_flow.turns.turn import Turn

@@ -29,7 +29,7 @@ from unified_flow.cli.checkup import Finding, check_all
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.openai.model import OpenAIModel
 from unified_flow.phases.errors import PhaseError
-from unified_flow.servers.llama.server import LocalModelError, LocalServer
+from unified_flow.servers.llama_server import LocalModelError, LocalServer
 from unified_flow.turns.events import Observed, TextArrived
 from unified_flow.turns.results import Claim, ToolResult
 from unified_flow.turns.sections import Sections

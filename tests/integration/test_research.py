@@ -17,7 +17,7 @@ from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall
-from unified_flow.models.render import prompt
+from unified_flow.models.prompt import prompt
 from unified_flow.phases.errors import CoordinatorError, PhaseError
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.results import Draft, Plan, ToolRequest

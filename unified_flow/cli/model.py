@@ -17,7 +17,7 @@ from unified_flow.cli.exits import exits
 if TYPE_CHECKING:
     from types import FrameType
 
-    from unified_flow.servers.llama.server import Address
+    from unified_flow.servers.llama_server import Address
 
 app = typer.Typer(
     help="The local model (extra: local).",
@@ -52,8 +52,8 @@ def serve(
         from interventions.home import find_home, state_folder
         from unified_flow.config.paths import LOCAL_PREFIX
         from unified_flow.config.settings import LOCAL, load
-        from unified_flow.servers.llama.server import LocalServer
-        from unified_flow.servers.llama.warm import serving
+        from unified_flow.servers.llama_server import LocalServer
+        from unified_flow.servers.warm_server import serving
 
         place = find_home(home)
         settings = load(place)

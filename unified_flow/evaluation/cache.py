@@ -19,7 +19,7 @@ from unified_flow.evaluation.identity import identity_of
 from unified_flow.evaluation.lines import LineFile, read_lines
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.models import Model, ModelCall, ModelReply
-from unified_flow.models.render import prompt
+from unified_flow.models.prompt import prompt
 from unified_flow.turns.journal import digest
 
 FILE = "model_replies.jsonl"

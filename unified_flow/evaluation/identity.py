@@ -9,7 +9,7 @@ from pathlib import Path
 from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.retrieval.documents import Documents
-from unified_flow.servers.llama.model_file import NO_FILE_HINT
+from unified_flow.servers.llama_server import NO_FILE_HINT
 from unified_flow.turns.journal import digest
 
 VECTORS = "vectors"

@@ -57,9 +57,9 @@ class EndpointModerator:
     def __init__(
         self, base_url: str, *, api_key: str | None, model: str | None, timeout_s: float
     ) -> None:
-        from unified_flow.models.openai.model import OpenAIModel
+        from unified_flow.servers.client import ServerClient
 
-        self._server = OpenAIModel("moderation", base_url, "moderation", api_key=api_key)
+        self._server = ServerClient(base_url, "moderation", api_key=api_key)
         self._model = model
         self._timeout_s = timeout_s
 

@@ -31,7 +31,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from interventions.home import make_private_folder, open_private
 from unified_flow.errors import ConfigError, RetrievalError
-from unified_flow.models.circuit import Circuit, Rules, asked, failed, given_up, succeeded
+from unified_flow.models.circuit_breaker import (
+    Circuit,
+    CircuitRules,
+    failed,
+    released,
+    succeeded,
+    try_acquire,
+)
 
 LOCKED_S = 1.0
 PATIENT_S = 10.0
@@ -41,8 +48,8 @@ ANSWER_S = 6.0
 REVISION = "0002"
 MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK = 7166451
-_SERVER_AWAY = Rules(failures=1, open_s=5.0)
-_FILE_LOCKED = Rules(failures=1, open_s=1.0)
+_SERVER_AWAY = CircuitRules(failures=1, open_s=5.0)
+_FILE_LOCKED = CircuitRules(failures=1, open_s=1.0)
 _UNAVAILABLE = (OperationalError, PoolTimeoutError)
 
 
@@ -241,7 +248,7 @@ class SqlDatabase:
 class _Breaker:
     """A circuit that threads share: while it is open, all fail at once with the same error."""
 
-    def __init__(self, rules: Rules, explain: Callable[[Exception], RetrievalError]) -> None:
+    def __init__(self, rules: CircuitRules, explain: Callable[[Exception], RetrievalError]) -> None:
         self._rules = rules
         self._explain = explain
         self._lock = Lock()
@@ -252,7 +259,7 @@ class _Breaker:
     def guarding(self) -> Iterator[None]:
         """Raises RetrievalError at once while the circuit is open."""
         with self._lock:
-            self._circuit, left_s = asked(self._circuit, monotonic(), self._rules)
+            self._circuit, left_s = try_acquire(self._circuit, monotonic(), self._rules)
         if left_s is not None and self._error is not None:
             raise RetrievalError(str(self._error), hint=self._error.hint)
         try:
@@ -264,7 +271,7 @@ class _Breaker:
             raise
         except BaseException:
             with self._lock:
-                self._circuit = given_up(self._circuit)
+                self._circuit = released(self._circuit)
             raise
         with self._lock:
             self._circuit = succeeded(self._circuit)

@@ -10,8 +10,8 @@ import httpx
 
 from unified_flow.models import ModelCall, ModelReply
 from unified_flow.models.openai.model import OpenAIModel
-from unified_flow.servers.llama.server import ALIAS, Address, LocalModelError, LocalServer
-from unified_flow.servers.llama.warm import warm_address
+from unified_flow.servers.llama_server import ALIAS, Address, LocalModelError, LocalServer
+from unified_flow.servers.warm_server import warm_address
 
 _ENDING_S = 0.5
 _LARGER_CONTEXT = (
@@ -83,7 +83,7 @@ class LocalModel:
         return warm_address(self._state, self.path) or self._server.start()
 
     async def _at(self, address: Address) -> OpenAIModel:
-        if self._served is None or str(self._served.base_url) != address.url:
+        if self._served is None or str(self._served.server.base_url) != address.url:
             if self._served is not None:
                 await self._served.aclose()
             self._served = OpenAIModel(

@@ -8,8 +8,7 @@ from typing import Literal, Protocol
 
 from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.models import Model
-from unified_flow.models.bounded import BoundedModel
-from unified_flow.models.circuit import Rules
+from unified_flow.models.circuit_breaker import BoundedModel, CircuitRules
 
 
 class ModelChoice(Protocol):
@@ -71,7 +70,7 @@ class ModelRegistry:
         if self._settings.policy != "graceful":
             return model
         own = self._settings.graceful
-        rules = Rules(own.breaker_failures, own.breaker_window_s, own.breaker_open_s)
+        rules = CircuitRules(own.breaker_failures, own.breaker_window_s, own.breaker_open_s)
         return BoundedModel(model, own.generation_timeout_s, rules if own.breaker else None)
 
     async def aclose(self) -> None:

@@ -46,8 +46,8 @@ def parse_reply(text: str, output: type[Output]) -> Output:
         raise SchemaMismatchError(_mismatch(exc, output), hint=_HINT) from exc
 
 
-def spoken_from(text: str) -> int:
-    """Where the reasoning of a reply ends that is still being written; its length, until then."""
+def reasoning_end(text: str) -> int:
+    """Where the reasoning ends in a reply that is still being written; until then, its length."""
     if _OPEN.match(text) is None:
         return 0
     found = _CLOSE.search(text)

@@ -31,7 +31,7 @@ Role = Literal["reflex", "mind", "voice", "none"]
 
 class Head(BaseModel):
     """`token_budget` bounds what the phase writes, in tokens; `budgets` what it is shown of a
-    section (`models/budgets.py`). `top_p` is the share of probability that is drawn from,
+    section (`models/prompt.py`). `top_p` is the share of probability that is drawn from,
     whatever the temperature. `model` overrides the role's. `rules` says that rules measure
     better here than a small language model does: see the setting `mix`.
     """

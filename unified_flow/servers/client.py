@@ -1,91 +1,187 @@
-"""The process's HTTP connections to model servers: one pool per event loop, one SSL context.
+"""The client of servers that speak the OpenAI protocol: JSON in both directions.
 
-`AsyncClient()` costs 16 ms, nearly all of it the certificates of the SSL context. They are
-loaded once, and only when an https address is asked for.
+A request has a key, one deadline and a bounded reply. Errors are httpx's own, saying which server
+was asked for what (`server_errors.py`). Nothing is retried.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import ssl
-from dataclasses import dataclass
-from functools import cache
-from urllib.request import getproxies
-from weakref import WeakKeyDictionary
+import json
+from collections.abc import Callable
+from typing import Any
 
 import httpx
+from pydantic import SecretStr
 
-from unified_flow.servers.connection_pools import SpreadTransport
+from unified_flow.errors import ConfigError, ReplyTooLargeError
+from unified_flow.servers.connection_pool import Lease
+from unified_flow.servers.server_errors import (
+    LARGER_CONTEXT,
+    status_error,
+    timeout_error,
+    transport_error,
+)
 
-
-@dataclass
-class _Shared:
-    client: httpx.AsyncClient
-    users: int = 0
-
-
-_Kind = tuple[bool, bool]
-_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Kind, _Shared]] = WeakKeyDictionary()
-
-
-class Lease:
-    """A share in the running loop's client; the last one released closes it."""
-
-    def __init__(self, base_url: httpx.URL) -> None:
-        self._kind: _Kind = (base_url.scheme == "https", not is_loopback(base_url.host))
-        self.loop = asyncio.get_running_loop()
-        clients = _shared.setdefault(self.loop, {})
-        if self._kind not in clients:
-            clients[self._kind] = _Shared(new_client(base_url))
-        clients[self._kind].users += 1
-        self.client = clients[self._kind].client
-
-    async def release(self) -> None:
-        clients = _shared[self.loop]
-        shared = clients[self._kind]
-        shared.users -= 1
-        if shared.users == 0:
-            del clients[self._kind]
-            await shared.client.aclose()
+MAX_REPLY_BYTES = 4 * 1024 * 1024
+_REASON_BYTES = 64 * 1024
+_REASON_S = 2.0
+_EXAMPLE = "http://127.0.0.1:8080/v1"
 
 
-def new_client(base_url: httpx.URL | str) -> httpx.AsyncClient:
-    """A client of one's own for servers like `base_url`; its maker closes it.
+class ServerClient:
+    """`model` is what the server is asked for, in error messages; `larger_context` the advice
+    for a prompt that does not fit.
 
-    It follows no redirects (they would carry the key elsewhere) and has no time-outs of its
-    own: a call has one deadline as a whole. Proxies of the environment are not used for
-    loopback addresses.
+    `client` is closed by whoever made it. Without one, the event loop's shared client is used
+    (`Lease`), and `aclose` gives it back; a closed ServerClient may be used again.
     """
-    url = httpx.URL(base_url)
-    verify = trusted_context() if url.scheme == "https" else _plain_context()
-    direct = is_loopback(url.host) or not getproxies()
-    return httpx.AsyncClient(
-        # httpx asks no proxy of the environment once it is given a transport.
-        transport=SpreadTransport(verify) if direct else None,
-        verify=verify,
-        trust_env=not is_loopback(url.host),
-        follow_redirects=False,
-        timeout=None,
-    )
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        client: httpx.AsyncClient | None = None,
+        larger_context: str = LARGER_CONTEXT,
+    ) -> None:
+        self.base_url = _checked_url(base_url)
+        # As it may be shown: without a query, which can hold a secret.
+        self.endpoint = str(self.base_url.copy_with(query=None))
+        self.larger_context = larger_context
+        self._asked = f"asked {model} at {self.endpoint}"
+        self._key = SecretStr(api_key) if api_key else None
+        self._client = client
+        self._lease: Lease | None = None
+        self._urls: dict[str, httpx.URL] = {}
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        timeout_s: float,
+        payload: dict[str, Any] | None = None,
+        *,
+        on_chunk: Callable[[bytes], None] | None = None,
+    ) -> tuple[httpx.Response, bytes]:
+        """One request under the base URL; the response's head and its whole body.
+
+        `timeout_s` bounds it as a whole, from connecting to the last byte. `on_chunk` sees the body
+        as it arrives. Raises httpx.HTTPStatusError for anything but a 2xx, httpx.ReadTimeout at the
+        deadline, other httpx.TransportErrors as they come, ReplyTooLargeError.
+        """
+        client = self.connected()
+        request = client.build_request(
+            method,
+            self._url(path),
+            content=None if payload is None else json.dumps(payload).encode("ascii"),
+            headers=self._headers(payload is not None),
+        )
+        deadline = asyncio.timeout(timeout_s)
+        try:
+            async with deadline:
+                response = await client.send(request, stream=True, follow_redirects=False)
+                try:
+                    if response.is_success:
+                        return response, await self._body(response, on_chunk)
+                    reason = await _reason(response)
+                    raise status_error(
+                        response, reason, self.endpoint, self.secret, self.larger_context
+                    )
+                finally:
+                    await response.aclose()
+        except TimeoutError as exc:
+            if not deadline.expired():
+                raise
+            raise timeout_error(self._asked, timeout_s, request) from exc
+        except httpx.TransportError as exc:
+            raise transport_error(exc, self._asked, request) from exc
+        finally:
+            # An exception keeps its request; what it keeps must not hold the key.
+            request.headers.pop("Authorization", None)
+
+    async def aclose(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None and lease.loop is asyncio.get_running_loop():
+            await lease.release()
+
+    @property
+    def secret(self) -> str | None:
+        return None if self._key is None else self._key.get_secret_value()
+
+    def without_key(self, body: bytes) -> bytes:
+        """A reply that repeats the key must carry it into no journal, queue or screen."""
+        return body.replace(self.secret.encode(), b"[redacted]") if self.secret else body
+
+    def connected(self) -> httpx.AsyncClient:
+        if self._client is not None:
+            return self._client
+        if self._lease is None or self._lease.loop is not asyncio.get_running_loop():
+            self._lease = Lease(self.base_url)
+        return self._lease.client
+
+    def _url(self, path: str) -> httpx.URL:
+        """Made once: to parse one costs a call as much as to write its body."""
+        if path not in self._urls:
+            base = self.base_url.path.rstrip("/")
+            self._urls[path] = self.base_url.copy_with(path=f"{base}/{path}")
+        return self._urls[path]
+
+    def _headers(self, has_body: bool) -> dict[str, str]:
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        if has_body:
+            headers["Content-Type"] = "application/json"
+        if self.secret:
+            headers["Authorization"] = f"Bearer {self.secret}"
+        return headers
+
+    async def _body(
+        self, response: httpx.Response, on_chunk: Callable[[bytes], None] | None
+    ) -> bytes:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if on_chunk is not None:
+                on_chunk(chunk)
+            if len(body) > MAX_REPLY_BYTES:
+                raise ReplyTooLargeError(
+                    f"{self.endpoint} sent more than {MAX_REPLY_BYTES:,} bytes ({self._asked})",
+                    hint="Check that the base URL is that of an OpenAI-compatible API.",
+                )
+        return bytes(body)
 
 
-def is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
+async def _reason(response: httpx.Response) -> bytes:
+    """What arrives of a refusal's body in a moment: the status is known, only its reason is not."""
+    body = bytearray()
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+        async with asyncio.timeout(_REASON_S):
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) >= _REASON_BYTES:
+                    break
+    except (TimeoutError, httpx.TransportError):
+        pass  # half a reason, or none, is no reason to hide the status
+    return bytes(body[:_REASON_BYTES])
 
 
-@cache
-def trusted_context() -> ssl.SSLContext:
-    """The certificates that this machine trusts; SSL_CERT_FILE names others."""
-    return httpx.create_ssl_context()
-
-
-@cache
-def _plain_context() -> ssl.SSLContext:
-    """Trusts no certificate at all: cheap to make, and safe should https ever be asked of it."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def _checked_url(base_url: str) -> httpx.URL:
+    try:
+        url = httpx.URL(base_url.strip())
+    except httpx.InvalidURL as exc:
+        raise ConfigError(
+            f"the base URL of the model is no URL: {exc}", hint=f"Write it like {_EXAMPLE}."
+        ) from exc
+    if url.userinfo:
+        raise ConfigError(
+            "the base URL of the model holds a user name or password",
+            hint="Put the key into an environment variable or a file.",
+        )
+    if url.scheme not in {"http", "https"} or not url.host or (url.port or 1) > 65535:
+        shown = str(url.copy_with(query=None))[:200]
+        raise ConfigError(
+            f"the base URL of the model is not an http address: {shown!r}",
+            hint=f"Write it like {_EXAMPLE}.",
+        )
+    return url

@@ -28,7 +28,7 @@ from unified_flow.guardrails.schema import metadata
 from unified_flow.guardrails.sql_database import SqlDatabase
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.guardrails.user_rules import UserRules, merged, read_rules
-from unified_flow.models.circuit import Rules
+from unified_flow.models.circuit_breaker import CircuitRules
 
 NUMBER = count()
 DOCUMENTED_RULES = {
@@ -396,7 +396,7 @@ def test_a_decision_waits_for_a_database_that_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unified_flow.guardrails.sql_database.LOCKED_S", 0.05)
-    rests = Rules(failures=1, open_s=60.0)
+    rests = CircuitRules(failures=1, open_s=60.0)
     monkeypatch.setattr("unified_flow.guardrails.sql_database._FILE_LOCKED", rests)
     store = open_store(tmp_path, GuardrailSettings())
     store.change("ada", _flag("spam"))

@@ -20,7 +20,7 @@ from tests.servers.model_server import Behaviour, Connection, ModelServer, raw
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.errors import CutReplyError
 from unified_flow.models import ModelReply, Stream
-from unified_flow.models.openai.dialect import Dialect, other_words
+from unified_flow.models.openai.dialect import Dialect, adapted
 from unified_flow.models.openai.model import OpenAIModel
 from unified_flow.models.reply import parse_reply
 from unified_flow.turns.results import Reflection
@@ -292,7 +292,7 @@ def test_calls_that_begin_at_once_learn_the_same_words(
     ],
 )  # fmt: skip
 def test_other_words_are_tried_only_where_they_can_help(status: int, said: str) -> None:
-    assert other_words(Dialect(), status, said) is None
+    assert adapted(Dialect(), status, said) is None
 
 
 def test_a_server_that_refuses_every_form_is_a_failure_soon(model_server: ModelServer) -> None:

@@ -22,10 +22,11 @@ from unified_flow.errors import (
     SchemaMismatchError,
 )
 from unified_flow.models import ModelReply
-from unified_flow.models.openai.model import MAX_REPLY_BYTES, OpenAIModel
+from unified_flow.models.openai.model import OpenAIModel
 from unified_flow.models.reply import parse_reply
-from unified_flow.servers import refusal
-from unified_flow.servers.transport import named
+from unified_flow.servers import client as server_client
+from unified_flow.servers.client import MAX_REPLY_BYTES
+from unified_flow.servers.server_errors import transport_error
 from unified_flow.turns.results import Plan, Reflection
 
 KEY = "sk-test-0123456789abcdef"
@@ -188,7 +189,7 @@ def test_an_endless_refusal_ends(model_server: ModelServer) -> None:
 def test_a_refusal_counts_though_its_reason_does_not_arrive(
     model_server: ModelServer, behaviour: serve.Behaviour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refusal, "_READ_S", 0.1)
+    monkeypatch.setattr(server_client, "_REASON_S", 0.1)
     model_server.script = [behaviour]
     with pytest.raises(httpx.HTTPStatusError, match=r"^503 "):
         ask(model_server.url)
@@ -223,7 +224,7 @@ def test_every_transport_error_keeps_its_type_and_gets_a_hint(
     kind: type[httpx.TransportError],
 ) -> None:
     request = httpx.Request("POST", "http://127.0.0.1/v1")
-    error = named(kind(""), "asked m", request)
+    error = transport_error(kind(""), "asked m", request)
     assert type(error) is kind
     assert str(error) == f"{kind.__name__} (asked m)"
     assert vars(error)["hint"]
@@ -326,7 +327,7 @@ def test_models_of_one_loop_share_one_connection(model_server: ModelServer) -> N
         second = OpenAIModel("b", model_server.url, "b")
         await _twice(first)
         await _twice(second)
-        assert first._connected() is second._connected()
+        assert first.server.connected() is second.server.connected()
         await first.aclose()
         await _twice(second)
         await second.aclose()

@@ -19,8 +19,8 @@ from tests.unit.models.calls import call
 from unified_flow.errors import CutReplyError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelReply, Stream
+from unified_flow.models.openai.completion import StreamPreview
 from unified_flow.models.openai.model import OpenAIModel
-from unified_flow.models.openai.streaming import TextTap
 from unified_flow.turns.events import Observed, TextArrived
 from unified_flow.turns.results import Draft
 from unified_flow.turns.turn import Turn
@@ -89,7 +89,7 @@ def test_it_does_not_matter_where_the_bytes_are_cut(text: str, cuts: list[int]) 
         for part in reply
     )
     seen: list[str] = []
-    tap = TextTap(seen.append, "response", None)
+    tap = StreamPreview(seen.append, "response", None)
     for chunk in chunks(events, cuts):
         tap.feed(chunk)
     assert (seen[-1] if seen else "") == text

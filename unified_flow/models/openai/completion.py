@@ -1,16 +1,25 @@
-"""What a chat-completions server sent, as one completion: the envelope, not the answer in it."""
+"""What a chat-completions server sends, whole or as server-sent events: the envelope of an answer.
+
+While a stream arrives, `StreamPreview` shows the text of the answer so far. Nothing is decided on
+that: the whole body is read like any other reply, and a stream that is cut is a failure, whatever
+was shown of it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from pydantic_core import from_json
 
 from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError
 from unified_flow.models import ModelReply
-from unified_flow.models.reply import ends_early
+from unified_flow.models.reply import ends_early, reasoning_end
 
 _SHOWN = 300
+_END_OF_EVENT = re.compile(rb"\r?\n\r?\n")
 _MORE_TOKENS = "Raise token_budget in the phase's recipe, or use a model that says less."
 
 # Anything else ("stop", null, "eos", ...) is a reply that the model ended itself.
@@ -62,8 +71,7 @@ def _read_whole(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
     envelope = _loads(body)
     choice = _choice(envelope)
     message = choice.get("message")
-    content = text_of(message.get("content")) if isinstance(message, dict) else ""
-    return ModelReply(content, *_usage(envelope)), choice, message
+    return ModelReply(_text(message), *_usage(envelope)), choice, message
 
 
 def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
@@ -71,7 +79,7 @@ def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
     reason: Any = None
     usage: tuple[int | None, int | None] = (None, None)
     ended = False
-    for name, data in _events(body):
+    for name, data in EventReader().feed(body):
         if data == "[DONE]":
             ended = True
             break
@@ -84,8 +92,7 @@ def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
             choice = _choice(event)
             if choice.get("error"):
                 raise _broken_off(_said(choice))
-            delta = choice.get("delta")
-            parts.append(text_of(delta.get("content")) if isinstance(delta, dict) else "")
+            parts.append(_text(choice.get("delta")))
             reason = choice.get("finish_reason") or reason
         if event.get("usage"):
             usage = _usage(event)
@@ -95,15 +102,22 @@ def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
     return ModelReply(text, *usage), {"finish_reason": reason}, None
 
 
-def _events(body: bytes) -> Iterator[tuple[str, str]]:
-    """Name and data of each complete server-sent event; an unfinished last one is not an event."""
-    *events, _unfinished = body.decode("utf-8", "replace").replace("\r\n", "\n").split("\n\n")
-    for event in events:
-        lines = [line.partition(":") for line in event.split("\n")]
-        data = [value.removeprefix(" ") for field, _, value in lines if field == "data"]
-        names = [value.strip() for field, _, value in lines if field == "event"]
-        if data:
-            yield (names[-1] if names else ""), "\n".join(data)
+class EventReader:
+    """Server-sent events out of pieces of a stream; an unfinished last one is not an event."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> Iterator[tuple[str, str]]:
+        """Name and data of each event that ends in this piece."""
+        *events, self._rest = _END_OF_EVENT.split(self._rest + chunk)
+        for event in events:
+            text = event.decode("utf-8", "replace").replace("\r\n", "\n")
+            lines = [line.partition(":") for line in text.split("\n")]
+            data = [value.removeprefix(" ") for field, _, value in lines if field == "data"]
+            names = [value.strip() for field, _, value in lines if field == "event"]
+            if data:
+                yield (names[-1] if names else ""), "\n".join(data)
 
 
 def _loads(body: bytes) -> dict[str, Any]:
@@ -139,8 +153,9 @@ def _choice(envelope: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def text_of(content: Any) -> str:
-    """Some servers give the content as a list of parts."""
+def _text(message: Any) -> str:
+    """The content of a message or of a stream's delta; some servers give it as a list of parts."""
+    content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, list):
         return "".join(
             part["text"]
@@ -204,3 +219,52 @@ def _usage(envelope: dict[str, Any]) -> tuple[int | None, int | None]:
     )
     prompt, completion = (n if type(n) is int and n >= 0 else None for n in counts)
     return prompt, completion
+
+
+class StreamPreview:
+    """Gives `show` the field `field` of the JSON answer so far, whenever it has grown.
+
+    `secret` is never shown, nor a beginning of it at the end of the text.
+    """
+
+    def __init__(self, show: Callable[[str], None], field: str, secret: str | None) -> None:
+        self._show = show
+        self._field = field
+        self._secret = secret
+        self._events = EventReader()
+        self._reply = ""
+        self._shown = ""
+
+    def feed(self, chunk: bytes) -> None:
+        added = "".join(_added_text(data) for _, data in self._events.feed(chunk))
+        if not added:
+            return
+        self._reply += added
+        start = self._reply.find("{", reasoning_end(self._reply))
+        if start < 0:
+            return
+        try:
+            answer = from_json(self._reply[start:], allow_partial="trailing-strings")
+        except ValueError:
+            return  # it is no JSON: the reader of the whole reply will say so
+        text = answer.get(self._field) if isinstance(answer, dict) else None
+        if isinstance(text, str) and (text := self._without_secret(text)) != self._shown:
+            self._shown = text
+            self._show(text)
+
+    def _without_secret(self, text: str) -> str:
+        if not self._secret:
+            return text
+        text = text.replace(self._secret, "[redacted]")
+        for length in range(min(len(self._secret), len(text)), 0, -1):
+            if text.endswith(self._secret[:length]):
+                return text[:-length]
+        return text
+
+
+def _added_text(data: str) -> str:
+    """What one event adds to the reply; "" for whatever else it is."""
+    try:
+        return _text(json.loads(data)["choices"][0]["delta"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""

@@ -1,9 +1,10 @@
 """How a server wants to be asked: the differences among OpenAI-compatible servers' requests.
 
 A server that does not know a field of a request refuses it before it does any work (400 or 422,
-naming the field). The same question is then put in other words, which are kept for the process;
-no failure to answer is ever repeated. What differs among replies is `completion.py`'s to read,
-what differs among the texts in them `reply.py`'s. docs/servers.md lists who needs what.
+naming the field). The same question is then asked without it, for the rest of the process; no
+failure to answer is ever repeated. A new server dialect is a field of `Dialect` and a line of
+`_steps`. `completion.py` reads what differs among replies, `models/reply.py` what differs among the
+texts in them. docs/servers.md lists who needs what.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Literal
 
 from unified_flow.models import ModelCall
 from unified_flow.models.schema import response_format
-from unified_flow.servers.refusal import is_too_long
+from unified_flow.servers.server_errors import is_too_long
 
 _REFUSED = frozenset({400, 422})
 _NOT_IMPLEMENTED = frozenset({400, 422, 501})
@@ -23,7 +24,7 @@ _TEMPLATE_RAISED = frozenset({400, 422, 500})
 
 @dataclass(frozen=True)
 class Dialect:
-    """The words that a server is asked in; the default is what OpenAI documents."""
+    """Which fields a request has; the default is what OpenAI documents."""
 
     response_format: Literal["json_schema", "json_object", "none"] = "json_schema"
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -56,36 +57,36 @@ class Dialect:
         return body
 
 
-def other_words(spoken: Dialect, status: int, said: str) -> Dialect | None:
-    """The dialect that this refusal asks for; None if other words would not help.
+def adapted(dialect: Dialect, status: int, said: str) -> Dialect | None:
+    """The dialect that this refusal asks for; None if another would not help.
 
     Each step gives something up for good, so that asking again comes to an end.
     """
     if is_too_long(status, said):
         return None
-    for pattern, statuses, other in _steps(spoken):
-        if status in statuses and pattern.search(said) and other != spoken:
+    for pattern, statuses, other in _steps(dialect):
+        if status in statuses and pattern.search(said) and other != dialect:
             return other
     return None
 
 
-def _steps(spoken: Dialect) -> tuple[tuple[re.Pattern[str], frozenset[int], Dialect], ...]:
+def _steps(dialect: Dialect) -> tuple[tuple[re.Pattern[str], frozenset[int], Dialect], ...]:
     weaker: Literal["json_object", "none"] = (
-        "json_object" if spoken.response_format == "json_schema" else "none"
+        "json_object" if dialect.response_format == "json_schema" else "none"
     )
     # Once: a server that refuses both ways cannot be asked.
-    always, never = spoken, spoken
-    if spoken.stream == "as_wanted":
-        always, never = replace(spoken, stream="always"), replace(spoken, stream="never")
+    always, never = dialect, dialect
+    if dialect.stream == "as_wanted":
+        always, never = replace(dialect, stream="always"), replace(dialect, stream="never")
     return (
-        (_STREAM_OPTIONS, _REFUSED, replace(spoken, usage_of_stream=False)),
-        (_LIMIT, _REFUSED, replace(spoken, limit="max_completion_tokens")),
-        (_FORMAT, _REFUSED, replace(spoken, response_format=weaker)),
-        (_TOP_P, _REFUSED, replace(spoken, top_p=False)),
-        (_TEMPERATURE, _REFUSED, replace(spoken, temperature=False)),
+        (_STREAM_OPTIONS, _REFUSED, replace(dialect, usage_of_stream=False)),
+        (_LIMIT, _REFUSED, replace(dialect, limit="max_completion_tokens")),
+        (_FORMAT, _REFUSED, replace(dialect, response_format=weaker)),
+        (_TOP_P, _REFUSED, replace(dialect, top_p=False)),
+        (_TEMPERATURE, _REFUSED, replace(dialect, temperature=False)),
         (_ONLY_STREAMS, _REFUSED, always),
         (_NEVER_STREAMS, _NOT_IMPLEMENTED, never),
-        (_SYSTEM_ROLE, _TEMPLATE_RAISED, replace(spoken, system_role=False)),
+        (_SYSTEM_ROLE, _TEMPLATE_RAISED, replace(dialect, system_role=False)),
     )
 
 

@@ -11,11 +11,11 @@ import httpx
 
 from unified_flow.errors import ConfigError, ReplyTooLargeError
 from unified_flow.models import Model
-from unified_flow.models.bounded import BoundedModel
+from unified_flow.models.circuit_breaker import BoundedModel
 from unified_flow.models.local_model import LocalModel
 from unified_flow.models.openai.model import OpenAIModel
-from unified_flow.servers.llama.server import LocalModelError
-from unified_flow.servers.refusal import status_hint
+from unified_flow.servers.llama_server import LocalModelError
+from unified_flow.servers.server_errors import status_hint
 
 PROBE_TIMEOUT_S = 5.0
 
@@ -66,9 +66,9 @@ async def probe_local(model: LocalModel, timeout_s: float = PROBE_TIMEOUT_S) -> 
 
 async def probe(model: OpenAIModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe:
     """GET /models, within `timeout_s`. Costs no tokens and never raises for what it finds."""
-    at = model.endpoint
+    at = model.server.endpoint
     try:
-        _, body = await model.request("GET", "models", timeout_s)
+        _, body = await model.server.request("GET", "models", timeout_s)
     except httpx.HTTPStatusError as exc:
         return _refusal(exc, at)
     except httpx.TimeoutException:

@@ -10,8 +10,8 @@ from typing import Protocol
 import httpx
 
 from unified_flow.errors import RetrievalError, UnifiedFlowError
-from unified_flow.servers.client import is_loopback
-from unified_flow.servers.llama.server import ALIAS, LocalServer
+from unified_flow.servers.connection_pool import is_loopback
+from unified_flow.servers.llama_server import ALIAS, LocalServer
 
 BATCH = 32  # texts in one request
 LOCAL_BATCH = 4  # a processor gains nothing by more, and each request must end within timeout_s

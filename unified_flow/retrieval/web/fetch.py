@@ -27,7 +27,7 @@ from unified_flow.retrieval.web.decompress import ACCEPTED, Body, BrokenError, T
 from unified_flow.retrieval.web.media import media_of
 from unified_flow.retrieval.web.reading import html_of, read
 from unified_flow.retrieval.web.refused_page import raise_for_status, raise_for_wall
-from unified_flow.servers.client import trusted_context
+from unified_flow.servers.connection_pool import trusted_context
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 LONGEST_URL = 2048

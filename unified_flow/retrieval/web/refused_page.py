@@ -9,7 +9,7 @@ import httpx
 
 from unified_flow.errors import CaptchaError, PageRefusedError
 from unified_flow.retrieval.web.walls import Wall, wall_of
-from unified_flow.servers.transport import hinted
+from unified_flow.servers.server_errors import hinted
 
 _OPEN_IT = "Open it in a browser, save the page, and add the file to the documents."
 

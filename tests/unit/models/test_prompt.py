@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.models import ModelCall
-from unified_flow.models.render import prompt
+from unified_flow.models.prompt import prompt
 from unified_flow.models.schema import form, response_format
 from unified_flow.turns.results import (
     Checks,

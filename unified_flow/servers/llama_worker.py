@@ -1,8 +1,7 @@
 """The child process: loads the model, says where it listens, ends when its parent does.
 
-Started by `server.py` as `python -m unified_flow.servers.llama.worker`. It reads one line of JSON
-(Order) from standard input, and writes one line of JSON to standard output: {"url": …} or
-{"error": …}. The end of its input is its end.
+`llama_server.py` runs it as a module. It reads one line of JSON (the order) from standard input and
+writes one to standard output: {"url": …} or {"error": …}. It ends when its input does.
 """
 
 from __future__ import annotations

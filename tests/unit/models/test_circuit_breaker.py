@@ -12,12 +12,19 @@ from hypothesis import strategies as st
 
 from unified_flow.errors import CircuitOpenError, GenerationTimeoutError
 from unified_flow.models import ModelCall, ModelReply
-from unified_flow.models.bounded import BoundedModel
-from unified_flow.models.circuit import Circuit, Rules, asked, failed, given_up, succeeded
+from unified_flow.models.circuit_breaker import (
+    BoundedModel,
+    Circuit,
+    CircuitRules,
+    failed,
+    released,
+    succeeded,
+    try_acquire,
+)
 from unified_flow.turns.results import Reflection
 from unified_flow.turns.sections import Sections
 
-RULES = Rules(failures=5, window_s=60.0, open_s=30.0)
+RULES = CircuitRules(failures=5, window_s=60.0, open_s=30.0)
 CALL = ModelCall("reflection", Reflection, "p", "q", Sections(), 0.3, 100)
 
 
@@ -39,30 +46,30 @@ def test_failures_that_are_older_than_a_minute_do_not_count() -> None:
 
 def test_open_it_refuses_and_says_for_how_long() -> None:
     circuit = after_failures(0, 0, 0, 0, 10)
-    assert asked(circuit, 15, RULES) == (circuit, 25.0)
+    assert try_acquire(circuit, 15, RULES) == (circuit, 25.0)
 
 
 def test_after_a_while_one_probe_may_try_and_no_other() -> None:
-    circuit, refused = asked(after_failures(0, 0, 0, 0, 0), 30, RULES)
+    circuit, refused = try_acquire(after_failures(0, 0, 0, 0, 0), 30, RULES)
     assert (circuit.state, refused) == ("half_open", None)
-    assert asked(circuit, 31, RULES) == (circuit, 30.0)
+    assert try_acquire(circuit, 31, RULES) == (circuit, 30.0)
 
 
 def test_a_probe_that_succeeds_closes_it() -> None:
-    circuit, _ = asked(after_failures(0, 0, 0, 0, 0), 30, RULES)
+    circuit, _ = try_acquire(after_failures(0, 0, 0, 0, 0), 30, RULES)
     assert succeeded(circuit) == Circuit()
 
 
 def test_a_probe_that_fails_opens_it_anew() -> None:
-    circuit, _ = asked(after_failures(0, 0, 0, 0, 0), 30, RULES)
+    circuit, _ = try_acquire(after_failures(0, 0, 0, 0, 0), 30, RULES)
     circuit = failed(circuit, 33, RULES)
-    assert asked(circuit, 62, RULES)[1] == 1.0
-    assert asked(circuit, 63, RULES)[1] is None
+    assert try_acquire(circuit, 62, RULES)[1] == 1.0
+    assert try_acquire(circuit, 63, RULES)[1] is None
 
 
 def test_a_probe_that_nobody_waited_for_leaves_it_to_the_next() -> None:
-    circuit, _ = asked(after_failures(0, 0, 0, 0, 0), 30, RULES)
-    assert asked(given_up(circuit), 31, RULES)[1] is None
+    circuit, _ = try_acquire(after_failures(0, 0, 0, 0, 0), 30, RULES)
+    assert try_acquire(released(circuit), 31, RULES)[1] is None
 
 
 def test_a_call_from_before_tells_nothing_of_an_open_one() -> None:
@@ -76,14 +83,14 @@ def test_it_never_stays_open_for_longer_than_it_says(steps: list[tuple[str, floa
     circuit, now = Circuit(), 0.0
     for what, pause in steps:
         now += pause
-        circuit, wait_s = asked(circuit, now, RULES)
+        circuit, wait_s = try_acquire(circuit, now, RULES)
         if wait_s is None:
             if what == "fail":
                 circuit = failed(circuit, now, RULES)
             else:
-                circuit = succeeded(circuit) if what == "succeed" else given_up(circuit)
-    circuit = given_up(circuit)
-    assert asked(circuit, now + RULES.open_s, RULES)[1] is None
+                circuit = succeeded(circuit) if what == "succeed" else released(circuit)
+    circuit = released(circuit)
+    assert try_acquire(circuit, now + RULES.open_s, RULES)[1] is None
 
 
 class Flaky:
@@ -123,7 +130,7 @@ def outcome(model: BoundedModel) -> Any:
 def test_a_model_is_left_alone_while_it_keeps_failing() -> None:
     clock = [0.0]
     flaky = Flaky(refusal(500), None, "well")
-    model = BoundedModel(flaky, 0.01, Rules(2, 60.0, 30.0), lambda: clock[0])
+    model = BoundedModel(flaky, 0.01, CircuitRules(2, 60.0, 30.0), lambda: clock[0])
     assert outcome(model) is httpx.HTTPStatusError
     assert outcome(model) is GenerationTimeoutError
     assert outcome(model) is CircuitOpenError
@@ -134,7 +141,9 @@ def test_a_model_is_left_alone_while_it_keeps_failing() -> None:
 
 
 def test_a_model_that_only_limits_the_rate_is_well() -> None:
-    model = BoundedModel(Flaky(refusal(429), refusal(429), "well"), 1.0, Rules(1, 60.0, 30.0))
+    model = BoundedModel(
+        Flaky(refusal(429), refusal(429), "well"), 1.0, CircuitRules(1, 60.0, 30.0)
+    )
     assert [outcome(model) for _ in range(3)] == [
         httpx.HTTPStatusError,
         httpx.HTTPStatusError,
@@ -149,7 +158,7 @@ def test_without_rules_it_is_always_asked() -> None:
 
 def test_whoever_stops_waiting_is_no_failure() -> None:
     async def run() -> BoundedModel:
-        model = BoundedModel(Flaky(None), 60.0, Rules(1, 60.0, 30.0))
+        model = BoundedModel(Flaky(None), 60.0, CircuitRules(1, 60.0, 30.0))
         call = asyncio.create_task(model.complete(CALL))
         await asyncio.sleep(0)
         call.cancel()

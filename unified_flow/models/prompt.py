@@ -1,4 +1,4 @@
-"""A ModelCall as chat messages: the same call gives the same bytes.
+"""A ModelCall as chat messages, within its budgets: the same call gives the same bytes.
 
 The rules and the form of the reply are the system message. The user message holds the sections
 that the phase reads, each in a block of its own, then the user's own words, a draft with its
@@ -6,6 +6,11 @@ verdict, and the recipe's prompt: small models heed what stands last, and a serv
 it has read need not read the passages again for a revision. What comes from documents and tools
 stands in <document> blocks and is data: text in it cannot close or open a block, and the rules say
 that it is not to be obeyed.
+
+A recipe's `budgets` are in tokens, by section. What is ranked or has an age may lose its end:
+`passages` (what searches found, worst last) and `history` (oldest first); the best passage and the
+newest turn stay whatever they take. Nothing else is cut: a section over its budget is an error
+that says what to raise.
 """
 
 from __future__ import annotations
@@ -17,12 +22,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
+from unified_flow.errors import PromptTooLargeError
 from unified_flow.models import ModelCall
-from unified_flow.models.budgets import fitted
 from unified_flow.models.schema import form
-from unified_flow.turns.results import Draft, GatheredContext, PriorTurn, QueryAnalysis, ToolResult
+from unified_flow.turns.results import (
+    Claim,
+    Draft,
+    GatheredContext,
+    PriorTurn,
+    QueryAnalysis,
+    ToolResult,
+)
 from unified_flow.turns.sections import PASSAGES, Sections, ToolDescription
+
+BYTES_PER_TOKEN = 4
+_HISTORY = "history"
+_SHORTENED = frozenset({_HISTORY, PASSAGES})
 
 # Our own blocks, which small models take for such with spaces in them too; and the words that chat
 # templates end a message, call a tool or show a picture with, which a server reads as such wherever
@@ -45,7 +62,8 @@ Answer with one JSON object of this form and nothing else:
 
 @dataclass(frozen=True)
 class Prompt:
-    """Chat messages, and how much of the turn they had no room for (`budgets.fitted`)."""
+    """Chat messages, and how many passages and earlier turns they have no room for, by
+    the name of their budget."""
 
     messages: list[dict[str, str]]
     left_out: Mapping[str, int]
@@ -53,17 +71,17 @@ class Prompt:
 
 def prompt(call: ModelCall) -> Prompt:
     """Raises PromptTooLargeError."""
-    fits = fitted(call.sections, call.budgets, call.phase)
+    sections, left_out = fitted(call.sections, call.budgets, call.phase)
     query = f"<original_query>\n{_data(call.query)}\n</original_query>"
-    found = _sections(fits.sections, call.query, fits.left_out)
+    found = _sections(sections, call.query, left_out)
     # Who writes a draft anew is told what was wrong with the last one; shown it, they copy it.
-    drafts = replace(fits.sections, synthesis=None) if call.output is Draft else fits.sections
+    drafts = replace(sections, synthesis=None) if call.output is Draft else sections
     parts = [*found, query, *_draft(drafts), call.prompt.strip()]
-    told = [
+    messages = [
         {"role": "system", "content": f"{_RULES}{form(call.output)}"},
         {"role": "user", "content": "\n\n".join(parts)},
     ]
-    return Prompt(told, fits.left_out)
+    return Prompt(messages, left_out)
 
 
 def _sections(sections: Sections, query: str, left_out: Mapping[str, int]) -> Iterator[str]:
@@ -149,3 +167,94 @@ def _data(text: str) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def fitted(
+    sections: Sections, budgets: Mapping[str, int], phase: str
+) -> tuple[Sections, Mapping[str, int]]:
+    """The sections as a prompt may hold them, and what is left out of them, by budget.
+
+    Raises PromptTooLargeError for what is over its budget and cannot be shortened.
+    """
+    left_out: dict[str, int] = {}
+    if budget := budgets.get(_HISTORY):
+        kept = _newest(sections.history, budget)
+        left_out[_HISTORY] = len(sections.history) - len(kept)
+        sections = replace(sections, history=kept)
+    if sections.evidence is not None:
+        sections = replace(sections, coordinator=())  # for which it stands
+    if budget := budgets.get(PASSAGES):
+        distinct = _distinct(sections.coordinator)
+        found = _best(distinct, budget)
+        left_out[PASSAGES] = _passages(distinct) - _passages(found)
+        sections = replace(sections, coordinator=found)
+    for name, budget in budgets.items():
+        if name not in _SHORTENED and (tokens := _tokens(getattr(sections, name))) > budget:
+            raise PromptTooLargeError(
+                f"section {name} takes about {tokens:,} tokens and may take {budget:,}",
+                hint=f"raise budgets.{name} in the recipe of {phase}, or let less get into it"
+                " (fewer tools allowed, a smaller file or page asked for)",
+            )
+    return sections, {name: count for name, count in left_out.items() if count}
+
+
+def _newest(history: tuple[PriorTurn, ...], budget: int) -> tuple[PriorTurn, ...]:
+    """At least the last turn, whatever it takes: the question may lean on it."""
+    kept: list[PriorTurn] = []
+    for turn in reversed(history):
+        budget -= _tokens(turn)
+        if kept and budget < 0:
+            break
+        kept.append(turn)
+    return tuple(reversed(kept))
+
+
+def _best(results: tuple[ToolResult, ...], budget: int) -> tuple[ToolResult, ...]:
+    """The best of each search, then the second best of each, and so on; the best one always."""
+    kept: list[list[Claim]] = [[] for _ in results]
+    for rank, (place, claim) in enumerate(_by_rank(results)):
+        budget -= estimate_tokens(claim.claim) + estimate_tokens(claim.source)
+        if rank and budget < 0:
+            break
+        kept[place].append(claim)
+    return tuple(
+        result.model_copy(update={"claims": own})
+        for result, own in zip(results, kept, strict=True)
+        if own or not result.claims
+    )
+
+
+def _distinct(results: tuple[ToolResult, ...]) -> tuple[ToolResult, ...]:
+    """Each passage where it was found first. A result with claims is told by them alone."""
+    seen: set[tuple[str, str]] = set()
+    found: list[ToolResult] = []
+    for result in results:
+        new = [c for c in result.claims if (c.source, c.claim) not in seen]
+        seen.update((claim.source, claim.claim) for claim in new)
+        if new:
+            found.append(result.model_copy(update={"claims": new, "result": None}))
+        elif not result.claims:
+            found.append(result)
+    return tuple(found)
+
+
+def _by_rank(results: tuple[ToolResult, ...]) -> Iterator[tuple[int, Claim]]:
+    most = max((len(result.claims) for result in results), default=0)
+    for rank in range(most):
+        for place, result in enumerate(results):
+            if rank < len(result.claims):
+                yield place, result.claims[rank]
+
+
+def _passages(results: tuple[ToolResult, ...]) -> int:
+    return sum(len(result.claims) for result in results)
+
+
+def _tokens(value: Any) -> int:
+    return estimate_tokens(to_json(value).decode()) if value else 0
+
+
+def estimate_tokens(text: str) -> int:
+    """UTF-8 bytes by four, since no tokenizer is known: about right for English, and
+    never far too low for other scripts."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)

@@ -1,22 +1,21 @@
-"""A server's refusal (any status but 2xx) as the httpx.HTTPStatusError that says why.
+"""httpx's errors about a model server: which server was asked, why it refused, what to do.
 
-The message carries the server's own words, bounded and without the key; the attached response
-keeps the few headers that a policy or a person needs (Retry-After, the request id).
+"All connection attempts failed" helps nobody who has two servers. An error keeps its type, so that
+whoever sorts errors by type need not know this module. A refusal (any status but 2xx) carries the
+server's own words, bounded and without the key; the attached response keeps the few headers that a
+policy or a person needs (Retry-After, the request id).
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
-from unified_flow.servers.transport import hinted
+Error = TypeVar("Error", bound=httpx.HTTPError)
 
-_READ_BYTES = 64 * 1024
-_READ_S = 2.0
 _SHOWN = 300
 _KEPT_HEADERS = ("retry-after", "content-type", "x-request-id")
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|hf|xai|key)[-_][\w*.-]{6,}|(?<=[Bb]earer )[\w*.~+/=-]{6,}")
@@ -48,10 +47,25 @@ _MODEL_MISSING = re.compile(
 )
 
 
-async def status_error(
-    response: httpx.Response, endpoint: str, secret: str | None, larger_context: str
+def transport_error(
+    error: httpx.TransportError, asked: str, request: httpx.Request
+) -> httpx.TransportError:
+    """The same kind of error with what was asked in its message, and a hint."""
+    said = str(error) or type(error).__name__
+    same = type(error)(f"{said} ({asked})", request=request)
+    return hinted(same, _hint(error))
+
+
+def timeout_error(asked: str, timeout_s: float, request: httpx.Request) -> httpx.TransportError:
+    error = httpx.ReadTimeout(f"no complete reply in {timeout_s:g} s ({asked})", request=request)
+    return hinted(error, _hint(error))
+
+
+def status_error(
+    response: httpx.Response, body: bytes, endpoint: str, secret: str | None, larger_context: str
 ) -> httpx.HTTPStatusError:
-    said = _redacted(_said(await _beginning(response)), secret)[:_SHOWN]
+    """`body` is the beginning of what the server sent with its refusal."""
+    said = _redacted(_said(body), secret)[:_SHOWN]
     reason = f"{response.status_code} {response.reason_phrase}".strip()
     message = f"{reason} from the model server {endpoint}" + (f": {said}" if said else "")
     if response.is_redirect:
@@ -62,20 +76,6 @@ async def status_error(
     )
     error = httpx.HTTPStatusError(message, request=response.request, response=bounded)
     return hinted(error, status_hint(response.status_code, said, larger_context))
-
-
-async def _beginning(response: httpx.Response) -> bytes:
-    """What comes of the body in a moment: the status is known, only its reason is wanted."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(_READ_S):
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) >= _READ_BYTES:
-                    break
-    except (TimeoutError, httpx.TransportError):
-        pass  # half a reason, or none, is no reason to hide the status
-    return bytes(body[:_READ_BYTES])
 
 
 def status_hint(status: int, said: str = "", larger_context: str = LARGER_CONTEXT) -> str | None:
@@ -94,10 +94,6 @@ def status_hint(status: int, said: str = "", larger_context: str = LARGER_CONTEX
 def is_too_long(status: int, said: str) -> bool:
     """True if the prompt, with room for the answer, does not fit what the model can hold."""
     return status in (400, 413, 422, 500) and _TOO_LONG.search(said) is not None
-
-
-def without_key(request: httpx.Request) -> None:
-    request.headers.pop("Authorization", None)
 
 
 def _said(body: bytes) -> str:
@@ -122,3 +118,20 @@ def _redacted(text: str, secret: str | None) -> str:
     text = text.replace(secret, "[redacted]")
     # Servers like to echo the beginning or the end of a key that they refuse.
     return _WORD.sub(lambda m: "[redacted]" if m[0].strip("*.…") in secret else m[0], text)
+
+
+def hinted(error: Error, hint: str | None) -> Error:
+    """Whoever shows an error shows its `hint`; httpx's classes have no such attribute."""
+    vars(error)["hint"] = hint
+    return error
+
+
+def _hint(error: httpx.TransportError) -> str:
+    match error:
+        case httpx.TimeoutException():
+            return "Is the server busy or still loading? Else raise the model's timeout_s."
+        case httpx.ConnectError():
+            return "Start the model server, or mend the base URL: unified-flow doctor tries it."
+        case httpx.ProxyError():
+            return "Mend the proxy in HTTP_PROXY or HTTPS_PROXY, or except the host in NO_PROXY."
+    return "The connection broke off: the model server's own log says why."

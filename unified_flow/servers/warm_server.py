@@ -15,9 +15,9 @@ from pathlib import Path
 
 from interventions.home import open_private
 from unified_flow.errors import ConfigError
-from unified_flow.servers.llama.server import Address
+from unified_flow.servers.llama_server import Address
 
-NOTE = "local_model.json"
+_NOTE = "local_model.json"
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def serving(state: Path, path: Path, start: Callable[[], Address]) -> Iterator[A
     Raises ConfigError if another one is served, before it starts anything: two would need twice
     the memory.
     """
-    descriptor = open_private(state / NOTE, os.O_RDWR)
+    descriptor = open_private(state / _NOTE, os.O_RDWR)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,7 +50,7 @@ def serving(state: Path, path: Path, start: Callable[[], Address]) -> Iterator[A
 def warm_address(state: Path, path: Path) -> Address | None:
     """The server that is kept warm for this very file, if there is one."""
     try:
-        with (state / NOTE).open("rb") as file:
+        with (state / _NOTE).open("rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:

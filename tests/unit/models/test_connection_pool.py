@@ -6,12 +6,13 @@ import ssl
 import httpx
 import pytest
 
-from tests.servers.model_server import ModelServer, refused_url
+from tests.servers.model_server import Connection, ModelServer, refused_url
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.models import Model
 from unified_flow.models.openai.model import OpenAIModel
-from unified_flow.servers import client
-from unified_flow.servers.client import is_loopback
+from unified_flow.servers.connection_pool import POOLS, is_loopback, new_client, trusted_context
+
+PORTS: set[int] = set()
 
 
 def ask(url: str) -> None:
@@ -46,9 +47,9 @@ def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
 
 def test_a_plain_address_never_loads_certificates(model_server: ModelServer) -> None:
     model_server.script = {"reflection": PROCEED}
-    client.trusted_context.cache_clear()
+    trusted_context.cache_clear()
     ask(model_server.url)
-    assert client.trusted_context.cache_info().misses == 0
+    assert trusted_context.cache_info().misses == 0
 
 
 def test_https_is_verified_and_one_context_serves_the_process(model_server: ModelServer) -> None:
@@ -58,10 +59,10 @@ def test_https_is_verified_and_one_context_serves_the_process(model_server: Mode
         with pytest.raises(httpx.ConnectError, match="SSL"):
             ask(url)
     assert model_server.requests == []
-    context = client.trusted_context()
+    context = trusted_context()
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
-    assert client.trusted_context.cache_info().misses == 1
+    assert trusted_context.cache_info().misses == 1
 
 
 def test_many_calls_at_once_share_the_client(model_server: ModelServer) -> None:
@@ -71,8 +72,56 @@ def test_many_calls_at_once_share_the_client(model_server: ModelServer) -> None:
         models = [OpenAIModel(str(n), model_server.url, "m") for n in range(4)]
         replies = await asyncio.gather(*(model.complete(call()) for model in models * 8))
         assert len({reply.text for reply in replies}) == 1
-        assert len({id(model._connected()) for model in models}) == 1
+        assert len({id(model.server.connected()) for model in models}) == 1
         await asyncio.gather(*(model.aclose() for model in models))
 
     asyncio.run(run())
     assert len(model_server.requests) == 32
+
+
+def noted(connection: Connection) -> None:
+    PORTS.add(connection.handler.client_address[1])
+    connection.json(200, {"data": []})
+
+
+def connections(calls: int, *, at_once: bool) -> int:
+    """How many connections that many calls take."""
+    PORTS.clear()
+
+    async def run(url: str) -> None:
+        async with new_client(url) as client:
+
+            async def call() -> None:
+                (await client.get(f"{url}/models")).raise_for_status()
+
+            if at_once:
+                await asyncio.gather(*(call() for _ in range(calls)))
+            else:
+                for _ in range(calls):
+                    await call()
+
+    with ModelServer() as server:
+        server.models_behaviour = noted
+        asyncio.run(run(server.url))
+    return len(PORTS)
+
+
+def test_calls_one_after_another_share_one_connection() -> None:
+    assert connections(10, at_once=False) == 1
+
+
+def test_more_calls_than_all_pools_take_are_answered() -> None:
+    assert connections(POOLS + 20, at_once=True) > 1
+
+
+def test_a_call_that_fails_gives_its_place_back() -> None:
+    async def run() -> None:
+        async with new_client("http://127.0.0.1:1/v1") as client:
+            for _ in range(20):
+                try:
+                    await client.get("http://127.0.0.1:1/v1/models")
+                except httpx.ConnectError:
+                    continue
+            assert client._transport._calls == [0]  # type: ignore[attr-defined]
+
+    asyncio.run(run())
