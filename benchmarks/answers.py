@@ -22,13 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unified_flow.models.embedded.evidence import signs
-from unified_flow.models.embedded.passages import passages_of, read_passages
-from unified_flow.models.embedded.plan import plan
-from unified_flow.models.embedded.question import read_question
-from unified_flow.models.embedded.quotes import Found, quotes_for
-from unified_flow.models.embedded.ranking import measure, rank
-from unified_flow.models.embedded.weights import ENOUGH, SENTENCE
+from unified_flow.models.embedded.excerpts import excerpts_of, found_passages
+from unified_flow.models.embedded.parsed_question import parse_question
+from unified_flow.models.embedded.planning import plan
+from unified_flow.models.embedded.quotes import QuoteSelection, quotes_for
+from unified_flow.models.embedded.sentence_ranking import (
+    ENOUGH,
+    SENTENCE,
+    answerability_features,
+    measure,
+    rank,
+)
 from unified_flow.retrieval.index import Index
 from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import ToolResult
@@ -88,7 +92,7 @@ def search(index: Index, question: str) -> list[Passage]:
         passages = index.search(request.args["query"], request.args["limit"])
         found = {"query": "", "passages": [p.model_dump(mode="json") for p in passages]}
         results.append(ToolResult(tool=request.tool, success=True, result=found))
-    return passages_of(results)
+    return found_passages(results)
 
 
 def share(values: Iterable[object]) -> float:
@@ -102,7 +106,7 @@ def holds(question: Question, text: str) -> bool:
 def report(dataset: dict[str, Any], layout: str, folder: Path) -> None:
     asked = questions(dataset)
     index = index_of(dataset, folder / "all", layout)
-    found: list[Found] = []
+    found: list[QuoteSelection] = []
     times = []
     for question in asked:
         started = time.perf_counter()
@@ -150,13 +154,15 @@ def fit(dataset: dict[str, Any], folder: Path) -> None:
             without = index_of(dataset, folder / f"fit-{layout}-{number}", layout, title)
             for question in (q for q in asked if q.article == title):
                 for there, where in ((True, index), (False, without)):
-                    reads = read_passages(search(where, question.text), "en")
-                    own = read_question(question.text, "en")
+                    reads = excerpts_of(search(where, question.text), "en")
+                    own = parse_question(question.text, "en")
                     ranked = rank(own, reads)
                     if not ranked:
                         continue
-                    sign_names = list(signs(own, ranked[0]))
-                    evidence.append((number, there, list(signs(own, ranked[0]).values())))
+                    sign_names = list(answerability_features(own, ranked[0]))
+                    evidence.append(
+                        (number, there, list(answerability_features(own, ranked[0]).values()))
+                    )
                     if there:
                         measured = measure(own, reads)
                         gold = np.array([holds(question, s.text) for _, s, _ in measured], float)

@@ -33,10 +33,9 @@ from unified_flow.evaluation.datasets import Question, draw, read_dataset
 from unified_flow.evaluation.scores import contained
 from unified_flow.lib.text import sentences
 from unified_flow.models import ModelCall
-from unified_flow.models.embedded.analyze import analyze
-from unified_flow.models.embedded.passages import passages_of
-from unified_flow.models.embedded.plan import plan
-from unified_flow.models.embedded.reflect import reflect
+from unified_flow.models.embedded.analysis import analyze, reflect
+from unified_flow.models.embedded.excerpts import found_passages
+from unified_flow.models.embedded.planning import plan
 from unified_flow.models.reply import parse_reply
 from unified_flow.phases.grounding.citing import cited
 from unified_flow.turns.results import (
@@ -98,7 +97,7 @@ class Bench:
 
     async def finds(self, requests: Sequence[ToolRequest], question: Question) -> bool:
         try:
-            found = passages_of(await self.search(requests))
+            found = found_passages(await self.search(requests))
         except Exception:  # noqa: BLE001 - a plan that cannot be carried out is a wrong one
             return False
         return any(contained(each.text, question.answers) for each in found[:5])
@@ -147,9 +146,9 @@ class Bench:
                 coordinator=found,
             )  # fmt: skip
             yield Case("planner", text, Plan, read, lambda said: said.decision == "COMPLETE")
-            own = _gold_sentence(passages_of(found), question)
+            own = _gold_sentence(found_passages(found), question)
             other = questions[(place + 1) % len(questions)]
-            strange = passages_of(await self.search([_search(other.text)]))
+            strange = found_passages(await self.search([_search(other.text)]))
             for sentence, good in ((own, True), (_gold_sentence(strange, other), False)):
                 if sentence:
                     draft = cited(Draft(response=sentence), text, read)

@@ -79,7 +79,7 @@ class ModelRegistry:
 
     def _make(self, name: str) -> Model:
         if name == EMBEDDED:
-            from unified_flow.models.embedded import EmbeddedModel
+            from unified_flow.models.embedded.model import EmbeddedModel
 
             return EmbeddedModel()
         if (path := self._settings.local_path(name)) is not None:

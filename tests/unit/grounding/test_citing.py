@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from unified_flow.models.embedded.extract import extract
+from unified_flow.models.embedded.extraction import extract
 from unified_flow.phases.grounding.citing import REMOVED, cited, supporting
 from unified_flow.phases.grounding.weighing import weighed
 from unified_flow.turns.results import (

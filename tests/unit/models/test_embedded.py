@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from unified_flow.errors import ConfigError
 from unified_flow.models import ModelCall
-from unified_flow.models.embedded import EmbeddedModel
+from unified_flow.models.embedded.model import EmbeddedModel
 from unified_flow.retrieval.index import Index
 from unified_flow.tools.builtin.doc_search import doc_search
 from unified_flow.tools.builtin.file_glob import file_glob

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from unified_flow.models.embedded.analyze import analyze
-from unified_flow.models.embedded.condense import condense
-from unified_flow.models.embedded.extract import extract
-from unified_flow.models.embedded.plan import plan, questions_in
-from unified_flow.models.embedded.verify import verify
+from unified_flow.models.embedded.analysis import analyze
+from unified_flow.models.embedded.extraction import extract
+from unified_flow.models.embedded.model import condense
+from unified_flow.models.embedded.planning import plan, questions_in
+from unified_flow.models.embedded.verification import verify
 from unified_flow.turns.results import (
     Checks,
     Citation,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from unified_flow.models.embedded.requests import (
+from unified_flow.models.embedded.intents import (
     asked_of_pages,
     asks_of_the_asker,
     asks_what_is_remembered,
     pages_to_read,
-    to_remember,
 )
+from unified_flow.tools.builtin.remember import to_remember
 
 
 @pytest.mark.parametrize(

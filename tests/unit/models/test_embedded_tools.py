@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.models.test_embedded import Desk, ask
 from unified_flow.models.embedded.arithmetic import arithmetic
-from unified_flow.models.embedded.tool_calls import call_language, tool_call
+from unified_flow.models.embedded.intents import call_language, tool_call
 from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.functions import from_function
 from unified_flow.tools.toolbox import Toolbox

@@ -59,9 +59,8 @@ _SAMPLE = 2_000  # characters; more does not change the guess
 @cache
 def stop_words(language: str) -> frozenset[str]:
     """Words that carry no subject matter; empty for a language without a list."""
-    lexicon = lexicon_of(language)
-    if lexicon.language == language and lexicon.stop_words:
-        return lexicon.stop_words
+    if own := lexicon_of(language).stop_words:
+        return own
     if not stopwordsiso.has_lang(language):
         return frozenset()
     listed = {word.casefold() for word in stopwordsiso.stopwords(language)}

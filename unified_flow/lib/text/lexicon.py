@@ -238,8 +238,10 @@ def languages() -> tuple[str, ...]:
 
 @cache
 def lexicon_of(language: str) -> Lexicon:
-    known = language if language in languages() else _DEFAULT
-    return read_lexicon(_FOLDER / f"{known}.toml")
+    if language in languages():
+        return read_lexicon(_FOLDER / f"{language}.toml")
+    own = {"language": language, "stop_words": frozenset(), "distinct_pronouns": False}
+    return lexicon_of(_DEFAULT).model_copy(update=own)
 
 
 @cache

@@ -110,7 +110,7 @@ def terms_of_word(word: str, language: str) -> tuple[str, ...]:
     return _memory(language)[word]
 
 
-def normalised(text: str) -> str:
+def compatible_form(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFKC", text)
 
 
@@ -122,7 +122,7 @@ def terms(text: str, language: str | None = None) -> list[str]:
     document: the guess made for None needs running text.
     """
     memory = _memory(language or language_of(text))
-    return [term for word in words(normalised(text)) for term in memory[word]]
+    return [term for word in words(compatible_form(text)) for term in memory[word]]
 
 
 def query_terms(text: str, languages: Iterable[str]) -> list[str]:

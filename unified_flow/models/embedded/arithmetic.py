@@ -4,65 +4,46 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cache
 
 from unified_flow.lib.text.lexicon import any_language, lexicons
 from unified_flow.tools.builtin.calculate import MAX_CHARS, NAMES
 
 _NUMBER = r"\d+(?:[.,\u00a0\u202f]\d+)*"
 _FUNCTION = r"(?:sqrt|round|abs|log10|log2|log|exp|sin|cos|tan|factorial|floor|ceil|min|max)\("
+_END = r"\s*[=?.!]*\s*$"
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "\u00a0": " "})  # noqa: RUF001
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _DECIMAL = re.compile(r"(?<=\d),(?=\d)")
-# 1999-2001, 24/7, 802.11-2016: a span, a saying, a name, unless one is told to calculate it.
+# 1999-2001, 24/7, 802.11-2016: a span, a saying, a name, without the command to calculate it.
 _SPAN = re.compile(r"[\d.]+(?:[-/][\d.]+)+")
-
-
-@cache
-def _percentage() -> re.Pattern[str]:
-    every = any_language()
-    return re.compile(
-        rf"{_opening()}(?P<share>{_NUMBER})\s*(?:%|{every.percent})\s+{every.of}\s+(?P<whole>{_NUMBER})\s*[=?.!]*\s*$",
-        re.IGNORECASE,
-    )
-
-
-@cache
-def _calculation() -> re.Pattern[str]:
-    return re.compile(
-        rf"{_opening()}(?P<expression>(?:[-(\d.]|{_FUNCTION})[^?=]*?)\s*[=?.!]*\s*$", re.IGNORECASE
-    )
-
-
-@cache
-def _signs() -> list[tuple[re.Pattern[str], str]]:
-    return [
-        (re.compile(rf"\b(?:{words})\b", re.IGNORECASE), sign)
-        for lexicon in lexicons()
-        for sign, words in lexicon.signs.items()
-    ]
-
-
-def _opening() -> str:
-    every = any_language()
-    return (
-        rf"^\W{{0,3}}(?:(?:{every.please}\s+)?"
-        rf"(?:{every.result_of}|(?P<told>{every.calculate}))[\s:]+)?"
-    )
 
 
 def arithmetic(query: str) -> str | None:
     """The expression, as the tool `calculate` reads it; None for a question in words."""
-    if (percent := _percentage().match(query)) is not None:
+    every = any_language()
+    opening = (
+        rf"^\W{{0,3}}(?:(?:{every.please}\s+)?"
+        rf"(?:{every.result_of}|(?P<command>{every.calculate}))[\s:]+)?"
+    )
+    percent = re.match(
+        rf"{opening}(?P<share>{_NUMBER})\s*(?:%|{every.percent})\s+{every.of}\s+"
+        rf"(?P<whole>{_NUMBER}){_END}",
+        query,
+        re.IGNORECASE,
+    )
+    if percent is not None:
         return f"{_plain(percent['whole'])} * {_plain(percent['share'])} / 100"
-    match = _calculation().match(query)
+    match = re.match(
+        rf"{opening}(?P<expression>(?:[-(\d.]|{_FUNCTION})[^?=]*?){_END}", query, re.IGNORECASE
+    )
     if match is None:
         return None
     expression = match["expression"]
-    for word, sign in _signs():
-        expression = word.sub(sign, expression)
+    for lexicon in lexicons():
+        for sign, names in lexicon.signs.items():
+            expression = re.sub(rf"\b(?:{names})\b", sign, expression, flags=re.IGNORECASE)
     expression = _plain(expression.translate(_SIGNS).replace("^", "**")).strip()
-    if _SPAN.fullmatch(expression) and match["told"] is None:
+    if _SPAN.fullmatch(expression) and match["command"] is None:
         return None
     return expression if _is_arithmetic(expression) else None
 

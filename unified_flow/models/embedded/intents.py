@@ -1,14 +1,18 @@
-"""What is asked of something other than the documents' text: a greeting, the session, a file."""
+"""What a question wants besides text of the documents: small talk, a file, a tool, a web page."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cache
+import shlex
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from unified_flow.lib.text import language_of
 from unified_flow.lib.text.lexicon import any_language, lexicon_of, lexicons
+from unified_flow.tools.builtin.internet_research import MAX_URLS
+from unified_flow.tools.given import from_json, from_pairs
+from unified_flow.turns.results import ToolRequest
+from unified_flow.turns.sections import ToolDescription
 
 Talk = Literal["greeting", "thanks", "recall"]
 
@@ -21,29 +25,8 @@ _PATH = rf"(?P<path>(?:[\w.~-]+/)*[\w-][\w.-]*\.(?:{_SUFFIXES}))\b(?!\.\w)"
 _QUOTED = r"(?:`(?P<code>[^`]+)`|\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|“(?P<typeset>[^”]+)”)"
 _FILE_PATH = re.compile(_PATH)
 _QUOTED_TEXT = re.compile(_QUOTED)
-
-
-@cache
-def _lines() -> re.Pattern[str]:
-    every = any_language()
-    return re.compile(
-        rf"\b{every.line}\s+(?P<first>\d+)(?:\s*(?:[-–]|{every.up_to})\s*(?P<last>\d+))?",  # noqa: RUF001
-        re.IGNORECASE,
-    )
-
-
-@cache
-def _glob() -> re.Pattern[str]:
-    return re.compile(
-        r"(?<![\w`])(?P<glob>[\w./-]*\*[\w./*-]*)"
-        rf"|(?<![\w/])(?P<suffix>\.[A-Za-z]\w{{0,7}})\s+{any_language().files}\b"
-    )
-
-
-@dataclass(frozen=True)
-class FileIntent:
-    tool: Literal["file.read", "file.grep", "file.glob"]
-    args: dict[str, Any]
+_URL = re.compile(r"\bhttps?://[^\s<>\"'`“”)\]]+", re.IGNORECASE)
+_ENDS = ".,;:!?"
 
 
 def talk_of(query: str) -> Talk | None:
@@ -63,32 +46,126 @@ def talk_language(query: str) -> str:
     return language_of(query)
 
 
-def file_intent(query: str) -> FileIntent | None:
+def file_request(query: str, goal_id: str = "g1") -> ToolRequest | None:
     """Only for a question that plainly names a file, a pattern or a quoted text to find."""
-    if (listing := _listing(query)) is not None:
+    if (listing := _listing(query, goal_id)) is not None:
         return listing
     path = _FILE_PATH.search(query)
-    lines = _lines().search(query)
+    every = any_language()
+    lines = re.search(
+        rf"\b{every.line}\s+(?P<first>\d+)(?:\s*(?:[-–]|{every.up_to})\s*(?P<last>\d+))?",  # noqa: RUF001
+        query,
+        re.IGNORECASE,
+    )
     if path and (lines or any(each.show_file.search(query[: path.start()]) for each in lexicons())):
         args: dict[str, Any] = {"path": path.group("path").strip(".")}
         if lines:
             args["start_line"] = max(1, int(lines.group("first")))
             last = int(lines.group("last") or lines.group("first"))
             args["end_line"] = max(args["start_line"], last)
-        return FileIntent("file.read", args)
+        return ToolRequest(tool="file.read", args=args, goal_id=goal_id)
     quoted = _QUOTED_TEXT.search(query)
     wanted = any(each.find_text.search(query) for each in lexicons())
     if quoted and wanted and any(each.occurs.search(query) for each in lexicons()):
         text = next(group for group in quoted.groups() if group)
-        return FileIntent("file.grep", {"pattern": re.escape(text)})
+        return ToolRequest(tool="file.grep", args={"pattern": re.escape(text)}, goal_id=goal_id)
     return None
 
 
-def _listing(query: str) -> FileIntent | None:
+def _listing(query: str, goal_id: str) -> ToolRequest | None:
     if any(each.all_files.match(query) for each in lexicons()):
-        return FileIntent("file.glob", {"pattern": "**"})
+        return ToolRequest(tool="file.glob", args={"pattern": "**"}, goal_id=goal_id)
     listed = any(each.list_files.search(query) for each in lexicons())
-    match = _glob().search(query) if listed else None
+    glob = (
+        r"(?<![\w`])(?P<glob>[\w./-]*\*[\w./*-]*)"
+        rf"|(?<![\w/])(?P<suffix>\.[A-Za-z]\w{{0,7}})\s+{any_language().files}\b"
+    )
+    match = re.search(glob, query) if listed else None
     if match is None:
         return None
-    return FileIntent("file.glob", {"pattern": match.group("glob") or f"*{match.group('suffix')}"})
+    return ToolRequest(
+        tool="file.glob",
+        args={"pattern": match.group("glob") or f"*{match.group('suffix')}"},
+        goal_id=goal_id,
+    )
+
+
+def _called(query: str) -> re.Match[str] | None:
+    every = any_language()
+    return re.match(
+        rf"^\W{{0,3}}(?:{every.please}\s+)?(?P<verb>{every.call})\s+(?:{every.the_tool}\s+)?"
+        rf"(?P<tool>[\w-]+(?:\.[\w-]+)*)(?:\s+(?:{every.arguments}\s+)?(?P<rest>\S.*?))?[\s.!?]*$",
+        query,
+        re.IGNORECASE | re.DOTALL,
+    )
+
+
+def tool_call(query: str, tools: Iterable[ToolDescription]) -> ToolRequest | None:
+    """Only for a tool that there is, by its whole name, with arguments that can be read."""
+    match = _called(query)
+    if match is None:
+        return None
+    tool = next((each for each in tools if each.name == match["tool"]), None)
+    if tool is None:
+        return None
+    try:
+        args = _arguments(match["rest"] or "", tool)
+    except ValueError:
+        return None
+    return ToolRequest(tool=tool.name, args=args, goal_id="g1")
+
+
+def call_language(query: str) -> str | None:
+    """Of a question that names a tool: its one word tells, and the tool's name and arguments would
+    mislead. None for any other question."""
+    match = _called(query)
+    if match is None or "." not in match["tool"]:
+        return None
+    return next(
+        each.language
+        for each in lexicons()
+        if each.call and re.fullmatch(each.call, match["verb"], re.IGNORECASE)
+    )
+
+
+def _arguments(rest: str, tool: ToolDescription) -> dict[str, Any]:
+    if rest.startswith("{"):
+        return from_json(rest)
+    return from_pairs(shlex.split(rest), tool.parameters)
+
+
+def pages_to_read(question: str) -> tuple[list[str], str] | None:
+    """(addresses, what is asked of them), only if it asks to read what it names."""
+    urls = [url.rstrip(_ENDS) for url in _URL.findall(question)]
+    rest = " ".join(_URL.sub(" ", question).split())
+    if not urls or not any(each.read_page.search(rest) for each in lexicons()):
+        return None
+    every = any_language()
+    # What is left of "According to URL, …", "Read URL and …", "What does URL say about …".
+    left_over = (
+        rf"^\W*(?:{every.please}\s+)?"
+        rf"(?:{every.page}\b[\s,:;.]*(?:{every.conjunction}\s+)?"
+        rf"|(?P<what>{every.what})\s+(?:{every.do}\s+)?{every.says}\s+{every.about})"
+    )
+    asked = re.sub(left_over, lambda match: match["what"] or "", rest, flags=re.IGNORECASE).strip()
+    return list(dict.fromkeys(urls))[:MAX_URLS], asked
+
+
+def asks_of_the_asker(question: str) -> bool:
+    """Whether it is about the person who asks; "how do I …" is about the thing."""
+    if not any(each.asker.search(question) for each in lexicons()):
+        return False
+    how = (each.asks["manner"] for each in lexicons() if "manner" in each.asks)
+    opening = re.search(r"\w", question)
+    return not (opening and any(pattern.match(question, opening.start()) for pattern in how))
+
+
+def asks_what_is_remembered(question: str) -> bool:
+    """Whether it asks for all that is known of the person who asks."""
+    return any(each.memories.match(question) for each in lexicons())
+
+
+def asked_of_pages(question: str) -> str:
+    """The question as it is put to the pages that it names, else as it is."""
+    found = pages_to_read(question)
+    return found[1] if found is not None and found[1] else question

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from pydantic import BaseModel
 
 from unified_flow.errors import ConfigError
+from unified_flow.lib.text import language_of, sentences, terms
 from unified_flow.models import ModelCall, ModelReply
-from unified_flow.models.embedded.analyze import analyze
-from unified_flow.models.embedded.condense import condense
-from unified_flow.models.embedded.extract import extract
-from unified_flow.models.embedded.plan import plan
-from unified_flow.models.embedded.reflect import reflect
-from unified_flow.models.embedded.verify import verify
+from unified_flow.models.embedded.analysis import analyze, reflect
+from unified_flow.models.embedded.extraction import extract
+from unified_flow.models.embedded.planning import plan
+from unified_flow.models.embedded.verification import verify
 from unified_flow.turns.results import (
     Draft,
     GatheredContext,
@@ -23,6 +22,47 @@ from unified_flow.turns.results import (
     Verdict,
 )
 from unified_flow.turns.sections import Sections
+
+_SENTENCES = 2
+_CHARACTERS = 400
+
+
+def condense(query: str, sections: Sections) -> GatheredContext:
+    gathered = sections.context_gatherer or GatheredContext()
+    analysis = sections.query_analyzer
+    asked = analysis.resolved_query if analysis is not None else query
+    return gathered.model_copy(
+        update={
+            "prior_turns": [
+                turn.model_copy(
+                    update={
+                        "question": turn.question[:_CHARACTERS],
+                        "answer": shortened(turn.answer, asked),
+                    }
+                )
+                for turn in gathered.prior_turns
+            ],
+            "memories": [
+                memory.model_copy(update={"text": shortened(memory.text, asked)})
+                for memory in gathered.memories
+            ],
+            "reasoning": "shortened to the sentences that bear on the question",
+        }
+    )
+
+
+def shortened(text: str, question: str) -> str:
+    """The sentences that share most with the question, in their order and as they stand."""
+    if len(text) <= _CHARACTERS:
+        return text
+    language = language_of(text)
+    wanted = set(terms(question, language))
+    spans = sentences(text)
+    shared = [len(wanted & set(terms(text[start:end], language))) for start, end in spans]
+    best = sorted(range(len(spans)), key=lambda place: -shared[place])[:_SENTENCES]
+    kept = " ".join(text[slice(*spans[place])] for place in sorted(best))
+    return kept[:_CHARACTERS] or text[:_CHARACTERS]
+
 
 _ANSWERS: dict[type[BaseModel], Callable[[str, Sections], BaseModel]] = {
     QueryAnalysis: analyze,

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unified_flow.lib.text import language_of
-from unified_flow.models.embedded.evidence import answerable, is_enough
-from unified_flow.models.embedded.passages import Read, Sentence, read_passages
-from unified_flow.models.embedded.question import read_question
-from unified_flow.models.embedded.ranking import Candidate, rank
+from unified_flow.models.embedded.excerpts import Excerpt, Sentence, excerpts_of
+from unified_flow.models.embedded.parsed_question import parse_question
+from unified_flow.models.embedded.sentence_ranking import (
+    ENOUGH,
+    RankedSentence,
+    answerability,
+    rank,
+)
 from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import Citation
 
@@ -19,7 +23,7 @@ _LEAST = 0.003  # probability of a further quote
 
 
 @dataclass(frozen=True)
-class Found:
+class QuoteSelection:
     """`confidence` is the probability that the passages answer the question at all; `sentence`
     is the one that the first quote was chosen for, without what was carried before it."""
 
@@ -33,20 +37,20 @@ def quotes_for(
     passages: Sequence[Passage],
     most: int = MOST,
     refused: frozenset[str] = frozenset(),
-) -> Found:
+) -> QuoteSelection:
     """No quotes if the passages do not hold the answer. `refused` names quotes not to give."""
     if not passages:
-        return Found([], 0.0)
+        return QuoteSelection([], 0.0)
     # One language for all: a question is stemmed once, and a table has no words to tell by.
     language = language_of(" ".join(passage.text[:1_000] for passage in passages[:3]))
-    reads = read_passages(passages, language)
-    asked = read_question(question, language)
-    candidates = rank(asked, reads)
+    excerpts = excerpts_of(passages, language)
+    asked = parse_question(question, language)
+    candidates = rank(asked, excerpts)
     if not candidates:
-        return Found([], 0.0)
-    confidence = answerable(asked, candidates[0])
-    if not is_enough(confidence):
-        return Found([], confidence)
+        return QuoteSelection([], 0.0)
+    confidence = answerability(asked, candidates[0])
+    if confidence < ENOUGH:
+        return QuoteSelection([], confidence)
     quotes: list[Citation] = []
     sentence = ""
     for candidate in candidates:
@@ -59,36 +63,36 @@ def quotes_for(
             continue
         sentence = sentence or candidate.sentence.text
         quotes.append(quote)
-    return Found(quotes, confidence, sentence)
+    return QuoteSelection(quotes, confidence, sentence)
 
 
-def _citation(candidate: Candidate, confidence: float, given: Sequence[Citation]) -> Citation:
-    read, sentence = candidate.read, candidate.sentence
-    first = _carrying(read, sentence)
+def _citation(candidate: RankedSentence, confidence: float, given: Sequence[Citation]) -> Citation:
+    excerpt, sentence = candidate.excerpt, candidate.sentence
+    first = _carrying(excerpt, sentence)
     if any(first.text in citation.quote for citation in given):
         first = sentence
-    quote = read.passage.text[first.start : sentence.end]
+    quote = excerpt.passage.text[first.start : sentence.end]
     if len(quote) > LONGEST:
         first, quote = (
             sentence,
             sentence.text[:LONGEST].rpartition(" ")[0] or sentence.text[:LONGEST],
         )
     return Citation(
-        source=read.source(first),
+        source=excerpt.source(first),
         quote=quote,
         score=round(candidate.probability * confidence, 4),
     )
 
 
-def _carrying(read: Read, sentence: Sentence) -> Sentence:
+def _carrying(excerpt: Excerpt, sentence: Sentence) -> Sentence:
     """The sentence before one that opens with "He" or "This": without it nobody knows who."""
     if not sentence.continues:
         return sentence
-    before = read.sentences[sentence.number - 1]
-    apart = read.passage.text[before.end : sentence.start]
+    before = excerpt.sentences[sentence.number - 1]
+    apart = excerpt.passage.text[before.end : sentence.start]
     return before if not apart.strip() and "\n\n" not in apart else sentence
 
 
-def shown(quote: str) -> str:
+def one_line(quote: str) -> str:
     """On one line."""
     return " ".join(quote.split())

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 from unified_flow.lib.text import language_of, terms
 from unified_flow.lib.text.language import stop_words
 from unified_flow.lib.text.lexicon import Lexicon, any_language, lexicon_of
 from unified_flow.lib.text.words import UNSPACED
-from unified_flow.models.embedded.topics import names_of, topic_of
 from unified_flow.turns.results import PriorTurn
 
 _TOKEN = re.compile(r"\w+")
@@ -24,28 +22,9 @@ _ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+(.+?)\s*$", re.MULTILINE)
 _MOST_REFERENCES = 4
 _LONGEST_ITEM = 200  # characters
 _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent stands among them
-
-
-@cache
-def _linked() -> re.Pattern[str]:
-    """A phrase up to its last noun: "the reliability of" a publisher."""
-    return re.compile(rf".*\b{any_language().linked}", re.IGNORECASE)
-
-
-@cache
-def _choice() -> re.Pattern[str]:
-    item = r"[\w'’ -]{2,60}"  # noqa: RUF001
-    return re.compile(rf"({item}?(?:,\s*{item}?)*),?\s+{any_language().choice}\s+({item})")
-
-
-@cache
-def _copula() -> re.Pattern[str]:
-    return re.compile(rf"\b{any_language().copulas}\b", re.IGNORECASE)
-
-
-@cache
-def _between() -> re.Pattern[str]:
-    return re.compile(rf"\b{any_language().between}\b")
+_MARKED = re.compile(r"`([^`]+)`|\"([^\"]{2,60})\"|“([^”]{2,60})”|«\s*([^»]{2,60}?)\s*»")
+_NAME_OR_WORD = re.compile(r"[^\W_][\w'’./:+#-]*")  # noqa: RUF001 -- typeset apostrophes
+_LONGEST_WORDS = 8
 
 
 @dataclass(frozen=True)
@@ -57,26 +36,27 @@ class Resolution:
 
 
 def resolve(query: str, history: Sequence[PriorTurn]) -> Resolution:
-    language = language_of(query)
-    lexicon = lexicon_of(language)
+    lexicon = lexicon_of(language_of(query))
     return (
-        _asks_on(query, history, lexicon)
-        or _asks_instead(query, history, lexicon, language)
-        or _counts(query, history, lexicon)
-        or _points(query, history, lexicon, language)
+        _more_of_the_same(query, history, lexicon)
+        or _same_of_another(query, history, lexicon)
+        or _item_of_a_list(query, history, lexicon)
+        or _pronouns_resolved(query, history, lexicon)
         or Resolution("not_needed", query)
     )
 
 
-def _asks_on(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resolution | None:
+def _more_of_the_same(
+    query: str, history: Sequence[PriorTurn], lexicon: Lexicon
+) -> Resolution | None:
     """ "Why?", "tell me more": the earlier question once more, with this to it."""
     if not lexicon.more.match(query):
         return None
-    said = query.strip().rstrip("?？!. ")  # noqa: RUF001 -- Chinese question mark
+    wish = query.strip().rstrip("?？!. ")  # noqa: RUF001 -- Chinese question mark
     if not history:
-        return Resolution("failed", query, (said,))
+        return Resolution("failed", query, (wish,))
     earlier = _standing_alone(history)
-    return Resolution("resolved", f"{said}: {earlier}", (said,), earlier)
+    return Resolution("resolved", f"{wish}: {earlier}", (wish,), earlier)
 
 
 def _standing_alone(history: Sequence[PriorTurn]) -> str:
@@ -85,8 +65,8 @@ def _standing_alone(history: Sequence[PriorTurn]) -> str:
     return resolve(last.question, history[:-1]).query
 
 
-def _asks_instead(
-    query: str, history: Sequence[PriorTurn], lexicon: Lexicon, language: str
+def _same_of_another(
+    query: str, history: Sequence[PriorTurn], lexicon: Lexicon
 ) -> Resolution | None:
     """ "And what about X?": the earlier question about X."""
     match = lexicon.instead.match(query) if history else None
@@ -96,8 +76,8 @@ def _asks_instead(
     if {word.casefold() for word in _TOKEN.findall(topic)} & lexicon.pronouns:
         return None
     earlier = _standing_alone(history)
-    replaced = topic_of(earlier, lexicon, language)
-    if replaced and (joined := _linked().match(replaced)):
+    replaced = topic_of(earlier, lexicon)
+    if replaced and (joined := _phrase_before_last_noun(replaced)):
         # "the reliability of a publisher": what about a subscription's? And the durability?
         whole, part = replaced[: joined.end()], replaced[joined.end() :]
         of_whole = _opening(topic) == _opening(whole) != _opening(part)
@@ -106,12 +86,19 @@ def _asks_instead(
     return Resolution("resolved", asked, (query.strip(),), asked)
 
 
+def _phrase_before_last_noun(phrase: str) -> re.Match[str] | None:
+    """ "the reliability of" a publisher."""
+    return re.match(rf".*\b{any_language().linked}", phrase, re.IGNORECASE)
+
+
 def _opening(phrase: str) -> str:
     """Its first word, mostly an article."""
     return phrase.strip().partition(" ")[0].casefold()
 
 
-def _counts(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resolution | None:
+def _item_of_a_list(
+    query: str, history: Sequence[PriorTurn], lexicon: Lexicon
+) -> Resolution | None:
     """ "The second one": an item of what was listed last."""
     match = lexicon.ordinal_reference.search(query)
     if match is None:
@@ -133,21 +120,25 @@ def _listed(text: str) -> list[str]:
 
 def _alternatives(text: str) -> list[str]:
     """A, B and C of "which is better, A, B or C?"."""
-    match = _choice().search(text.rpartition(":")[2])
+    every = any_language()
+    item = r"[\w'’ -]{2,60}"  # noqa: RUF001
+    choice = rf"({item}?(?:,\s*{item}?)*),?\s+{every.choice}\s+({item})"
+    match = re.search(choice, text.rpartition(":")[2])
     if match is None:
         return []
-    listed = _between().split(match.group(1))[-1].split(",")
-    if len(listed) > 1 and _copula().search(listed[0]):
+    copula = re.compile(rf"\b{every.copulas}\b", re.IGNORECASE)
+    listed = re.split(rf"\b{every.between}\b", match.group(1))[-1].split(",")
+    if len(listed) > 1 and copula.search(listed[0]):
         listed = listed[1:]  # "Which is faster, A or B?"
-    first = _copula().split(listed[0])[-1]
+    first = copula.split(listed[0])[-1]
     return [part.strip(" ,") for part in [first, *listed[1:], match.group(2)] if part.strip(" ,")]
 
 
-def _points(
-    query: str, history: Sequence[PriorTurn], lexicon: Lexicon, language: str
+def _pronouns_resolved(
+    query: str, history: Sequence[PriorTurn], lexicon: Lexicon
 ) -> Resolution | None:
     """Pronouns and "that" without an antecedent in the question itself."""
-    spans = _pronouns(query, lexicon, language)[:_MOST_REFERENCES]
+    spans = _pronouns(query, lexicon)[:_MOST_REFERENCES]
     spans += [m.span("reference") for m in lexicon.demonstratives.finditer(query)]
     spans = sorted(spans)[:_MOST_REFERENCES]
     if not spans:
@@ -173,7 +164,7 @@ def _replaced(
     return Resolution("resolved", resolved, references, topic)
 
 
-def _pronouns(query: str, lexicon: Lexicon, language: str) -> list[tuple[int, int]]:
+def _pronouns(query: str, lexicon: Lexicon) -> list[tuple[int, int]]:
     if _UNSPACED.search(query):
         listed = "|".join(sorted(lexicon.pronouns, key=len, reverse=True))
         found = re.search(listed, query) if listed else None
@@ -181,46 +172,45 @@ def _pronouns(query: str, lexicon: Lexicon, language: str) -> list[tuple[int, in
         return [found.span()] if found and not terms(query[: found.start()]) else []
     expletive = [m.span() for m in lexicon.expletives.finditer(query)]
     tokens = list(_TOKEN.finditer(query))
-    content = [t for t in tokens if _is_content(t.group(), lexicon, language)]
-    distinct = lexicon.distinct_pronouns and lexicon.language == language
-    if not distinct and len(content) > _ENOUGH_OF_ITS_OWN:
+    content = [t for t in tokens if _is_content(t.group(), lexicon)]
+    if not lexicon.distinct_pronouns and len(content) > _ENOUGH_OF_ITS_OWN:
         return []  # articles and pronouns look alike: only a short question needs one
     found_spans = []
     for place, token in enumerate(tokens):
         if token.group().casefold() not in lexicon.pronouns:
             continue
         inside = any(start <= token.start() < end for start, end in expletive)
-        before = _without_what_it_belongs_to(tokens[:place], lexicon, language)
-        if not inside and not _has_antecedent(before, lexicon, language):
+        before = _without_what_it_belongs_to(tokens[:place], lexicon)
+        if not inside and not _has_antecedent(before, lexicon):
             found_spans.append(token.span())
     return found_spans
 
 
 def _without_what_it_belongs_to(
-    before: list[re.Match[str]], lexicon: Lexicon, language: str
+    before: list[re.Match[str]], lexicon: Lexicon
 ) -> list[re.Match[str]]:
     """ "The default of it": not the default, but what it is a default of."""
     if not before or before[-1].group().casefold() not in lexicon.belonging:
         return before
     end = len(before) - 1
-    while end and _is_content(before[end - 1].group(), lexicon, language):
+    while end and _is_content(before[end - 1].group(), lexicon):
         end -= 1
     return before[:end]
 
 
-def _is_content(word: str, lexicon: Lexicon, language: str) -> bool:
+def _is_content(word: str, lexicon: Lexicon) -> bool:
     plain = word.casefold()
     return not (
-        plain in stop_words(language) or plain in lexicon.verbs or plain in lexicon.pronouns
+        plain in stop_words(lexicon.language) or plain in lexicon.verbs or plain in lexicon.pronouns
     )
 
 
-def _has_antecedent(before: Sequence[re.Match[str]], lexicon: Lexicon, language: str) -> bool:
+def _has_antecedent(before: Sequence[re.Match[str]], lexicon: Lexicon) -> bool:
     """Whether a noun stands before the pronoun, as far as its surroundings tell."""
     content = 0
     for place, token in enumerate(before):
         word = token.group()
-        if not _is_content(word, lexicon, language):
+        if not _is_content(word, lexicon):
             continue
         content += 1
         previous = before[place - 1].group().casefold() if place else ""
@@ -238,13 +228,103 @@ def _topic(history: Sequence[PriorTurn], references: Sequence[str]) -> str | Non
     persons = any_language().persons
     wants_person = any(reference.casefold() in persons for reference in references)
     for turn in reversed(history):
-        language = language_of(turn.question)
-        lexicon = lexicon_of(language)
+        lexicon = lexicon_of(language_of(turn.question))
         if wants_person and (names := names_of(turn.question)):
             return max(names, key=len)
-        if _pronouns(turn.question, lexicon, language):
+        if _pronouns(turn.question, lexicon):
             continue
-        topic = topic_of(turn.question, lexicon, language)
+        topic = topic_of(turn.question, lexicon)
         if topic is not None:
             return topic
     return None
+
+
+def topic_of(question: str, lexicon: Lexicon) -> str | None:
+    """The phrase that names the subject, with its article; None if there is none."""
+    marked = _MARKED.search(question)
+    if marked:
+        return next(group for group in marked.groups() if group)
+    if _UNSPACED.search(question):
+        return _unspaced(question, lexicon)
+    text = re.sub(r"['’]", " ", question) if lexicon.elides else question  # noqa: RUF001
+    tokens = [m.group().rstrip("'’./:-") for m in _NAME_OR_WORD.finditer(text)]  # noqa: RUF001
+    return _determined(tokens, lexicon) or _named(tokens) or _bare(tokens, lexicon)
+
+
+def names_of(text: str) -> list[str]:
+    """Runs of capitalised words that do not open a sentence alone."""
+    runs = re.findall(r"(?:[A-ZÅÄÖÉÈ][\w'’-]*\s+)*[A-ZÅÄÖÉÈ][\w'’-]*", text)  # noqa: RUF001
+    opening = re.match(r"\W*(\w+)", text)
+    first = opening.group(1) if opening else ""
+    return [run for run in runs if run != first]
+
+
+def _names_something(word: str, lexicon: Lexicon) -> bool:
+    return _is_content(word, lexicon) and word.casefold() not in lexicon.shell
+
+
+def _determined(tokens: list[str], lexicon: Lexicon) -> str | None:
+    """From an article to the end of its phrase: "the default value of a parameter"."""
+    articles = lexicon.articles
+    linking = any_language().linking
+    for start, token in enumerate(tokens):
+        if token.casefold() not in articles:
+            continue
+        end = start + 1
+        while end < len(tokens) and end - start < _LONGEST_WORDS:
+            plain = tokens[end].casefold()
+            joins = plain in linking or (
+                plain in articles and tokens[end - 1].casefold() in linking
+            )
+            if not (joins or _names_something(tokens[end], lexicon)):
+                break
+            end += 1
+        while end > start + 1 and tokens[end - 1].casefold() in linking | articles:
+            end -= 1
+        if end > start + 1:
+            return " ".join(tokens[start:end])
+    return None
+
+
+def _named(tokens: list[str]) -> str | None:
+    run: list[str] = []
+    best: list[str] = []
+    for place, token in enumerate(tokens):
+        if place and (token[0].isupper() or (run and token[0].isdigit())):
+            run.append(token)
+            best = max(best, run, key=len)
+        else:
+            run = []
+    return " ".join(best) or None
+
+
+def _bare(tokens: list[str], lexicon: Lexicon) -> str | None:
+    """The first run of content words that is not the verb."""
+    runs: list[tuple[str, list[str]]] = []  # each after the word before it
+    before = ""
+    open_run = False
+    for token in tokens:
+        if _names_something(token, lexicon):
+            if not open_run:
+                runs.append((before, []))
+            runs[-1][1].append(token)
+            open_run = True
+        else:
+            before, open_run = token.casefold(), False
+    if not runs:
+        return None
+    after, run = runs[0]
+    if after in any_language().auxiliaries and len(run) > 1:
+        run = run[:-1]
+    elif after in any_language().inverting:
+        run = run[1:] or (runs[1][1] if len(runs) > 1 else run)
+    return " ".join(run)
+
+
+def _unspaced(question: str, lexicon: Lexicon) -> str | None:
+    rest = question
+    for _, looked_for in lexicon.kinds:
+        rest = looked_for.sub(" ", rest)
+    particles = "".join(any_language().particles)
+    pieces = re.split(rf"[{particles}？?。，,！!\s]+", rest)  # noqa: RUF001 -- Chinese marks
+    return max(pieces, key=len) or None

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from unified_flow.models.embedded.excerpts import matching_terms
 from unified_flow.models.embedded.intents import talk_of
-from unified_flow.models.embedded.matching import matching_terms
-from unified_flow.models.embedded.quotes import shown
-from unified_flow.models.embedded.statements import (
-    is_enough,
-    known_in,
+from unified_flow.models.embedded.quotes import one_line
+from unified_flow.models.embedded.verification import (
+    covers_most,
+    has_match,
+    is_verbatim,
     of_the_answer,
-    stands,
     statements,
 )
 from unified_flow.phases.grounding.sources import (
-    Candidate,
-    candidates,
+    CitableSentence,
+    citable_sentences,
     language_of_sources,
     texts_of,
 )
@@ -47,7 +47,7 @@ def cited(draft: Draft, query: str, sections: Sections) -> Draft:
     kept = [
         c for c, good in zip(draft.citations, _judged(draft, texts, reader), strict=True) if good
     ]
-    sources = candidates(sections, reader.language)
+    sources = citable_sentences(sections, reader.language)
     added: list[Citation] = []
     for part in parts:
         said = reader.said(part)
@@ -86,7 +86,7 @@ class _Reader:
         return terms - self._not_said or terms
 
     def share(self, said: frozenset[str], known: frozenset[str]) -> float:
-        return sum(known_in(term, known) for term in said) / len(said) if said else 1.0
+        return sum(has_match(term, known) for term in said) / len(said) if said else 1.0
 
     def of_question(self, known: frozenset[str]) -> float:
         return self.share(self._asked, known)
@@ -98,8 +98,8 @@ class _Reader:
         numbers = {term for term in said if term[0].isdigit()}
         several = [known for known in quotes if self.share(said, known) >= _SHARED]
         for known in [*quotes, frozenset[str]().union(*several)]:
-            have = sum(known_in(term, known) for term in said)
-            if numbers <= known and is_enough(have, len(said)):
+            have = sum(has_match(term, known) for term in said)
+            if numbers <= known and covers_most(have, len(said)):
                 return True
         return False
 
@@ -112,13 +112,13 @@ def _parts(draft: Draft, texts: list[str]) -> list[str]:
 
 def _judged(draft: Draft, texts: list[str], reader: _Reader) -> list[bool]:
     parts = [reader.said(part) for part in _parts(draft, texts)]
-    response = shown(draft.response)
+    response = one_line(draft.response)
     known = [reader.known(c.quote) for c in draft.citations]
     best = [_closest(own, parts, reader) for own in known]
     judged = []
     for number, citation in enumerate(draft.citations):
-        quote, place = shown(citation.quote), best[number]
-        if not stands(quote, texts):
+        quote, place = one_line(citation.quote), best[number]
+        if not is_verbatim(quote, texts):
             judged.append(False)
         elif quote in response or place is None:
             judged.append(True)
@@ -135,10 +135,12 @@ def _closest(known: frozenset[str], parts: Sequence[frozenset[str]], reader: _Re
     return shares.index(max(shares)) if shares else None
 
 
-def _found(said: frozenset[str], sources: Sequence[Candidate], reader: _Reader) -> list[Citation]:
+def _found(
+    said: frozenset[str], sources: Sequence[CitableSentence], reader: _Reader
+) -> list[Citation]:
     """As few quotes as support it, [] if no two do. Ties go to what has more of the question,
     then to the better passage."""
-    chosen: list[Candidate] = []
+    chosen: list[CitableSentence] = []
     known: frozenset[str] = frozenset()
     while len(chosen) < _TOGETHER:
         left = [
@@ -163,7 +165,7 @@ def _found(said: frozenset[str], sources: Sequence[Candidate], reader: _Reader) 
 
 
 def _worth(
-    said: frozenset[str], known: frozenset[str], reader: _Reader, each: Candidate
+    said: frozenset[str], known: frozenset[str], reader: _Reader, each: CitableSentence
 ) -> tuple[float, float]:
     return (
         round(reader.share(said, known | each.known), 3),

@@ -1,7 +1,7 @@
 """Where the passages state an answer: what rules tell better than a small model.
 
-The probability is that of the embedded model (models/embedded/evidence.py), fitted on questions
-with and without an answer; architecture/LLM-ROLES has the figures.
+The probability is that of the embedded model (models/embedded/sentence_ranking.py), fitted on
+questions with and without an answer; architecture/LLM-ROLES has the figures.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 
 from unified_flow.lib.text import language_of
+from unified_flow.models.embedded.excerpts import SEARCHES, found_passages
 from unified_flow.models.embedded.intents import talk_of
-from unified_flow.models.embedded.passages import SEARCHES, passages_of
-from unified_flow.models.embedded.plan import questions_in
-from unified_flow.models.embedded.question import read_question
-from unified_flow.models.embedded.quotes import quotes_for, shown
+from unified_flow.models.embedded.parsed_question import parse_question
+from unified_flow.models.embedded.planning import questions_in
+from unified_flow.models.embedded.quotes import one_line, quotes_for
 from unified_flow.turns.results import Draft, Evidence
 from unified_flow.turns.sections import Sections
 
@@ -44,7 +44,7 @@ def evidence_of(question: str, sections: Sections) -> Evidence | None:
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else question
     if talk_of(question) or len(questions_in(asked)) > 1:
         return None
-    passages = passages_of(results)
+    passages = found_passages(results)
     if not passages:
         return Evidence(likely=0.0)
     if language_of(asked) != language_of(" ".join(each.text[:1_000] for each in passages[:3])):
@@ -56,7 +56,7 @@ def evidence_of(question: str, sections: Sections) -> Evidence | None:
 
 def _asks_for_one_fact(question: str) -> bool:
     """Why and how want more than a sentence, and so does whatever is no question."""
-    read = read_question(question)
+    read = parse_question(question)
     asks = any(pattern.match(question.lstrip()) for _, pattern in read.lexicon.kinds)
     return (asks or question.rstrip().endswith("?")) and read.kind not in _NEEDS_PASSAGES
 
@@ -72,8 +72,8 @@ def is_hopeless(evidence: Evidence, *, small: bool) -> bool:
 def rests_on_it(draft: Draft, evidence: Evidence) -> bool:
     """Whether a draft's citations are among the sentences that could well state the answer."""
     least = _NEAR * evidence.sentences[0].score
-    near = [shown(each.quote) for each in evidence.sentences if each.score >= least]
-    cited = [shown(citation.quote) for citation in draft.citations]
+    near = [one_line(each.quote) for each in evidence.sentences if each.score >= least]
+    cited = [one_line(citation.quote) for citation in draft.citations]
     return not cited or any(own in each or each in own for own in cited for each in near)
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unified_flow.lib.text import language_of
-from unified_flow.models.embedded.matching import matching_terms
-from unified_flow.models.embedded.passages import SEARCHES, passages_of, read_passages
-from unified_flow.models.embedded.quotes import LONGEST, shown
-from unified_flow.models.embedded.statements import source_texts
+from unified_flow.models.embedded.excerpts import (
+    SEARCHES,
+    excerpts_of,
+    found_passages,
+    matching_terms,
+)
+from unified_flow.models.embedded.quotes import LONGEST, one_line
+from unified_flow.models.embedded.verification import source_texts
 from unified_flow.turns.sections import Sections
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CitableSentence:
     """A sentence of a source that could be cited; `known` are its terms and its heading's."""
 
     source: str
@@ -25,20 +29,20 @@ def texts_of(sections: Sections) -> list[str]:
     """Every text that the draft may rest on, each on one line."""
     texts = source_texts(sections.coordinator)
     texts += [text for _, text in _remembered(sections)]
-    return [shown(text) for text in dict.fromkeys(texts)]
+    return [one_line(text) for text in dict.fromkeys(texts)]
 
 
 def language_of_sources(sections: Sections, texts: list[str]) -> str:
-    passages = passages_of(sections.coordinator)
+    passages = found_passages(sections.coordinator)
     return language_of(" ".join([p.text[:1_000] for p in passages[:3]] or texts[:3]))
 
 
-def candidates(sections: Sections, language: str) -> list[Candidate]:
+def citable_sentences(sections: Sections, language: str) -> list[CitableSentence]:
     """Best passage first, each with its sentences in order."""
     found = [
-        Candidate(read.source(each), each.text[:LONGEST], each.known | read.heading)
-        for read in read_passages(passages_of(sections.coordinator), language)
-        for each in read.sentences
+        CitableSentence(excerpt.source(each), each.text[:LONGEST], each.terms | excerpt.heading)
+        for excerpt in excerpts_of(found_passages(sections.coordinator), language)
+        for each in excerpt.sentences
     ]
     said = [
         (claim.source, claim.claim)
@@ -48,7 +52,7 @@ def candidates(sections: Sections, language: str) -> list[Candidate]:
     ]
     for source, text in [*said, *_remembered(sections)]:
         if quote := text.strip()[:LONGEST]:
-            found.append(Candidate(source, quote, frozenset(matching_terms(quote, language))))
+            found.append(CitableSentence(source, quote, frozenset(matching_terms(quote, language))))
     return found
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unified_flow.models.embedded.intents import talk_of
-from unified_flow.models.embedded.quotes import shown
-from unified_flow.models.embedded.statements import faults
+from unified_flow.models.embedded.quotes import one_line
+from unified_flow.models.embedded.verification import faults
 from unified_flow.phases.grounding.citing import REMOVED
 from unified_flow.phases.grounding.evidence import rests_on_it
 from unified_flow.phases.grounding.sources import texts_of
@@ -29,7 +29,7 @@ def weighed(
         return verdict
     found = faults(draft, texts, query, sections.coordinator)
     issues = found.issues
-    likeliest = shown(evidence.sentences[0].quote) if evidence and evidence.sentences else ""
+    likeliest = one_line(evidence.sentences[0].quote) if evidence and evidence.sentences else ""
     if evidence and likeliest and sections.validation is None:
         elsewhere = evidence.one_fact and not rests_on_it(draft, evidence)
         if elsewhere or found.uncited:

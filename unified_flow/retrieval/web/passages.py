@@ -16,7 +16,7 @@ from unified_flow.turns.passage import Passage
 _SAMPLE = 20_000  # characters that tell a page's language
 
 
-def passages_of(pages: Sequence[Page], question: str | None, limit: int) -> list[Passage]:
+def best_passages(pages: Sequence[Page], question: str | None, limit: int) -> list[Passage]:
     """The best of all pages together, best first, as the index ranks its own.
 
     Without a question, or if nothing shares a term with it, the pages' beginnings in turn.

@@ -10,7 +10,7 @@ from pydantic import Field
 from unified_flow.config import tool_names
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.web import FetchPolicy, Page
-from unified_flow.retrieval.web.passages import passages_of
+from unified_flow.retrieval.web.passages import best_passages
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
 
 NAME = tool_names.INTERNET_RESEARCH
@@ -36,7 +36,7 @@ def internet_research(policy: FetchPolicy) -> Tool:
 
         # One after another: after a failure nobody else is asked, and the first one is told.
         pages = [await fetch(url, policy) for url in dict.fromkeys(args.urls)]
-        found = await in_daemon_thread(partial(passages_of, pages, args.question, PASSAGES))
+        found = await in_daemon_thread(partial(best_passages, pages, args.question, PASSAGES))
         return ToolOutput(
             result={
                 "query": args.question,

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unified_flow.config.tool_names import MEMORY_QUERY
+from unified_flow.config.tool_names import CALCULATE, INTERNET_RESEARCH, MEMORY_QUERY
 from unified_flow.lib.text import language_of
 from unified_flow.lib.text.lexicon import Phrases, phrases_of
-from unified_flow.models.embedded.intents import talk_language, talk_of
-from unified_flow.models.embedded.passages import SEARCHES, passages_of
-from unified_flow.models.embedded.plan import questions_in
-from unified_flow.models.embedded.quotes import LONGEST, MOST, Found, quotes_for, shown
-from unified_flow.models.embedded.requests import (
-    RESEARCH,
+from unified_flow.models.embedded.excerpts import SEARCHES, found_passages
+from unified_flow.models.embedded.intents import (
     asked_of_pages,
     asks_what_is_remembered,
+    call_language,
+    talk_language,
+    talk_of,
 )
-from unified_flow.models.embedded.tool_calls import call_language
-from unified_flow.tools.builtin.calculate import NAME as CALCULATE
+from unified_flow.models.embedded.planning import questions_in
+from unified_flow.models.embedded.quotes import LONGEST, MOST, QuoteSelection, one_line, quotes_for
 from unified_flow.turns.passage import source_of
 from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
@@ -100,18 +99,18 @@ def _recalled(sections: Sections, phrases: Phrases) -> Draft:
 def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     """One question's quotes best first; of a compound one, each part's by turns."""
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
-    if any(result.tool == RESEARCH for result in sections.coordinator):
+    if any(result.tool == INTERNET_RESEARCH for result in sections.coordinator):
         asked = asked_of_pages(asked)
     parts = questions_in(asked)
     refused = _refused(sections)
-    found: list[tuple[str, Found]] = []
+    found: list[tuple[str, QuoteSelection]] = []
     for number, part in enumerate(parts, 1):
         own = [r for r in sections.coordinator if r.goal_id in (f"g{number}", "")]
         if not any(r.tool in SEARCHES for r in own):
             continue  # answered from a file
         results = own if len(parts) > 1 else sections.coordinator
         most = max(1, MOST // len(parts))
-        found.append((part, quotes_for(part, passages_of(results), most, refused)))
+        found.append((part, quotes_for(part, found_passages(results), most, refused)))
     citations = sorted(
         {c.quote: c for _, each in found for c in each.quotes}.values(), key=lambda c: -c.score
     )
@@ -123,7 +122,7 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
 
 
 def _numbered(citations: Sequence[Citation]) -> list[str]:
-    return [f"{n}. “{shown(c.quote)}” ({c.source})" for n, c in enumerate(citations, 1)]
+    return [f"{n}. “{one_line(c.quote)}” ({c.source})" for n, c in enumerate(citations, 1)]
 
 
 def _refused(sections: Sections) -> frozenset[str]:
@@ -131,8 +130,8 @@ def _refused(sections: Sections) -> frozenset[str]:
     verdict, draft = sections.validation, sections.synthesis
     if verdict is None or verdict.decision != "REVISE" or draft is None:
         return frozenset()
-    said = shown(" ".join([*verdict.issues, *verdict.hints]))
-    return frozenset(c.quote for c in draft.citations if shown(c.quote) in said)
+    said = one_line(" ".join([*verdict.issues, *verdict.hints]))
+    return frozenset(c.quote for c in draft.citations if one_line(c.quote) in said)
 
 
 def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
@@ -147,10 +146,10 @@ def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
             return _grepped(found, phrases)
         case "file.glob", dict(found):
             return _globbed(found, phrases)
-    return _told(result, phrases)
+    return _claimed(result, phrases)
 
 
-def _told(result: ToolResult, phrases: Phrases) -> Draft | None:
+def _claimed(result: ToolResult, phrases: Phrases) -> Draft | None:
     """What any other tool claims, as it says it; a calculation speaks for itself."""
     citations = [
         Citation(source=claim.source, quote=claim.claim.strip()[:LONGEST], score=claim.confidence)

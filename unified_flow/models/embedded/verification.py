@@ -1,20 +1,32 @@
-"""Whether what a draft says stands in the sources: statements, quotes, names and numbers."""
+"""Phase 6: does every statement stand in the sources, and is the question addressed?"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from unified_flow.lib.text import language_of, sentences
+from unified_flow.config.tool_names import DOC_SEARCH
+from unified_flow.lib.text import language_of, sentences, terms, words
 from unified_flow.lib.text.lexicon import any_language, lexicons
-from unified_flow.models.embedded.matching import closest, matching_terms
-from unified_flow.models.embedded.passages import SEARCHES
-from unified_flow.models.embedded.quotes import shown
+from unified_flow.models.embedded.excerpts import (
+    SEARCHES,
+    best_kinship,
+    excerpts_of,
+    found_passages,
+    matching_terms,
+    sentences_of,
+)
+from unified_flow.models.embedded.intents import talk_of
+from unified_flow.models.embedded.parsed_question import parse_question
+from unified_flow.models.embedded.quotes import one_line
 from unified_flow.turns.passage import path_of
-from unified_flow.turns.results import Draft, ToolResult
+from unified_flow.turns.results import Checks, Draft, ToolResult, Verdict
+from unified_flow.turns.sections import Sections
 
+_ADDRESSED = 0.3  # share of the question's terms that answer and sources have
+_LEFTOVERS = re.compile(r"^\s*[{\[]\s*\"|```json|<\|\w+\|>|\{\{\w+\}\}")
 KEEP_TO_SOURCES = "keep to what the sources say and leave out what the issues name"
 _SUPPORTED = 0.6  # share of a statement's terms that its sources have
 _FEW = 3  # terms, of which one may be the writer's own word
@@ -27,6 +39,107 @@ _WORD = re.compile(r"\d+(?:[.,]\d+)*\w*|\w+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _READ = 4_000  # characters of the sources, to tell their language
 _CHECKED = re.compile(r"\b(?:[A-ZÅÄÖ][\w-]*|\d[\d.,]*\w*)\b")
+
+
+def verify(query: str, sections: Sections) -> Verdict:
+    draft = sections.synthesis
+    if draft is None:
+        return _verdict("REVISE", ["there is no draft"], ["write an answer"])
+    texts = [one_line(text) for text in dict.fromkeys(source_texts(sections.coordinator))]
+    formatted = _is_coherent(draft)
+    if talk_of(query) or draft.abstained:
+        issues = (
+            []
+            if formatted and not (draft.abstained and draft.citations)
+            else ["an abstention with citations"]
+        )
+        if issues:
+            return _verdict("REVISE", issues, ["cite nothing when abstaining"], coherent=False)
+        return _verdict("APPROVE", confidence=0.9)
+    found = faults(draft, texts, query, sections.coordinator)
+    addressed = _is_addressed(query, draft, sections)
+    issues = found.issues
+    if not formatted:
+        issues.append("leftovers of a format in the response")
+    checks = Checks(
+        claims_supported=not (found.misquoted or found.unsupported or found.uncited),
+        no_hallucinations=not found.invented,
+        query_addressed=addressed,
+        coherent_format=formatted,
+    )
+    if found.are_serious or not formatted:
+        return Verdict(
+            decision="REVISE", confidence=0.8, checks=checks, issues=issues, hints=found.hints
+        )
+    if not addressed:
+        missing = " ".join(word for word in words(query) if terms(word, language_of(query)))
+        return Verdict(
+            decision="RETRY", confidence=0.7, checks=checks,
+            issues=["the answer has little to do with the question"], hints=[missing],
+        )  # fmt: skip
+    top = max((citation.score for citation in draft.citations), default=0.0)
+    return Verdict(
+        decision="APPROVE", confidence=round(0.5 + top / 2, 4), checks=checks, issues=issues
+    )
+
+
+def _verdict(
+    decision: str,
+    issues: Iterable[str] = (),
+    hints: Iterable[str] = (),
+    *,
+    confidence: float = 0.8,
+    coherent: bool = True,
+) -> Verdict:
+    good = decision == "APPROVE"
+    return Verdict.model_validate(
+        {
+            "decision": decision,
+            "confidence": confidence,
+            "checks": {
+                "claims_supported": True,
+                "no_hallucinations": True,
+                "query_addressed": good,
+                "coherent_format": coherent,
+            },
+            "issues": list(issues),
+            "hints": list(hints),
+        }
+    )
+
+
+def _is_addressed(query: str, draft: Draft, sections: Sections) -> bool:
+    """The question's terms in the answer, or in the passages that it was taken from."""
+    if any(result.tool != DOC_SEARCH for result in sections.coordinator):
+        return True
+    asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
+    cited = {path_of(citation.source) for citation in draft.citations}
+    found = found_passages(sections.coordinator)
+    passages = [each for each in found if each.path in cited or not cited]
+    language = language_of(" ".join(p.text[:1_000] for p in passages[:3]) or draft.response)
+    question = parse_question(asked, language)
+    known = frozenset(matching_terms(draft.response, language)).union(
+        *(excerpt.heading for excerpt in excerpts_of(passages, language)),
+        *(s.terms for p in passages for s in sentences_of(p.text, language)),
+    )
+    if not question.core:
+        return True
+    return sum(has_match(term, known) for term in question.core) >= _ADDRESSED * len(question.core)
+
+
+def _is_coherent(draft: Draft) -> bool:
+    return (
+        bool(draft.response.strip())
+        and not _LEFTOVERS.search(draft.response)
+        and not _is_json(draft.response)
+    )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -45,7 +158,7 @@ class Faults:
 
     @property
     def issues(self) -> list[str]:
-        found = [f"not in the sources: {shown(quote)}" for quote in self.misquoted]
+        found = [f"not in the sources: {one_line(quote)}" for quote in self.misquoted]
         found += [f"not supported by the sources: {statement}" for statement in self.unsupported]
         found += [f"stands in no source: {name}" for name in self.invented]
         return [*found, "no citation"] if self.uncited else found
@@ -69,18 +182,11 @@ def faults(draft: Draft, texts: list[str], query: str, results: Iterable[ToolRes
     told = searched and same
     found = invented(draft, texts, query)
     return Faults(
-        misquoted=[c.quote for c in draft.citations if not stands(shown(c.quote), texts)],
+        misquoted=[c.quote for c in draft.citations if not is_verbatim(one_line(c.quote), texts)],
         unsupported=_unsupported(draft, texts, query, language) if told else [],
         invented=found if same else [word for word in found if word[0].isdigit()],
         uncited=told and not draft.citations and bool(statements(draft, texts)),
     )
-
-
-@cache
-def _closing() -> re.Pattern[str]:
-    """ "Let me know", to the end of its sentence."""
-    every = any_language()
-    return re.compile(rf"(?:{every.please}\s+)?{every.closing}\b[^.!?]*[.!?]?", re.IGNORECASE)
 
 
 def of_the_answer() -> str:
@@ -111,7 +217,7 @@ def source_texts(results: Iterable[ToolResult]) -> list[str]:
     return found
 
 
-def stands(quote: str, texts: Iterable[str]) -> bool:
+def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
     return bool(quote) and any(quote in text for text in texts)
 
 
@@ -119,13 +225,16 @@ def statements(draft: Draft, texts: list[str]) -> list[str]:
     """What the response says besides quotes, sources and the model's own set phrases."""
     rest = draft.response
     for match in _QUOTED.finditer(draft.response):
-        if stands(shown(match.group(1)), texts):
+        if is_verbatim(one_line(match.group(1)), texts):
             rest = rest.replace(match.group(), " ")
     for citation in draft.citations:
         rest = rest.replace(citation.quote, " ")
         if path_of(citation.source) in texts:  # also one with spaces or parentheses in it
             rest = rest.replace(citation.source, " ")
-    rest = _closing().sub(" ", _MARK.sub("", _SOURCE.sub(" ", rest)))
+    every = any_language()
+    courtesy = rf"(?:{every.please}\s+)?{every.closing}\b[^.!?]*[.!?]?"  # "Let me know …"
+    rest = _MARK.sub("", _SOURCE.sub(" ", rest))
+    rest = re.sub(courtesy, " ", rest, flags=re.IGNORECASE)
     own = tuple(
         beginning
         for each in lexicons()
@@ -142,11 +251,11 @@ def statements(draft: Draft, texts: list[str]) -> list[str]:
 
 def _unsupported(draft: Draft, texts: list[str], query: str, language: str) -> list[str]:
     """Statements that no two sources have between them."""
-    own = [s for s in statements(draft, texts) if not stands(shown(s), texts)]
+    own = [s for s in statements(draft, texts) if not is_verbatim(one_line(s), texts)]
     known = [frozenset(matching_terms(text, language)) for text in texts]
     asked = frozenset(matching_terms(f"{query} {of_the_answer()}", language))
     return [
-        shown(statement)
+        one_line(statement)
         for statement in own
         if not _stands_on_two(set(matching_terms(statement, language)), asked, known)
     ]
@@ -162,19 +271,19 @@ def _stands_on_two(terms: set[str], asked: frozenset[str], known: Sequence[froze
     left = set(said)
     for _ in range(2):
         best = max(
-            known, key=lambda each: sum(known_in(t, each) for t in left), default=frozenset()
+            known, key=lambda each: sum(has_match(t, each) for t in left), default=frozenset()
         )
-        left -= {term for term in left if known_in(term, best)}
-    return is_enough(len(said) - len(left), len(said))
+        left -= {term for term in left if has_match(term, best)}
+    return covers_most(len(said) - len(left), len(said))
 
 
-def is_enough(found: int, of: int) -> bool:
+def covers_most(found: int, of: int) -> bool:
     """Of a statement's terms: most, and of a few all but one, for there are synonyms."""
     return found >= (of - 1 if 1 < of <= _FEW else _SUPPORTED * of)
 
 
-def known_in(term: str, known: frozenset[str]) -> bool:
-    return term in known or closest(term, known) > 0
+def has_match(term: str, known: frozenset[str]) -> bool:
+    return term in known or best_kinship(term, known) > 0
 
 
 def invented(draft: Draft, texts: list[str], query: str) -> list[str]:

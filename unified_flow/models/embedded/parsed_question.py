@@ -9,7 +9,7 @@ from functools import lru_cache
 from unified_flow.lib.text import language_of, words
 from unified_flow.lib.text.language import stop_words
 from unified_flow.lib.text.lexicon import AnswerKind, Lexicon, lexicon_of
-from unified_flow.models.embedded.matching import matching_terms
+from unified_flow.models.embedded.excerpts import matching_terms
 
 # A name, a number or a term in code: what a question means exactly.
 _NAMES = re.compile(r"(?<!^)\b[A-Z][\w'’-]*|\b\w*[A-Z0-9_]\w*[A-Z0-9_]\w*|\b\d[\d,.]*\b|`[^`]+`")  # noqa: RUF001
@@ -17,7 +17,7 @@ _FOCUS_WORDS = 3
 
 
 @dataclass(frozen=True)
-class Question:
+class ParsedQuestion:
     """`terms` in order, without repeats. `focus` is the thing asked for ("which *port*"), whose
     words an answer need not repeat; `core` is what the question says about it."""
 
@@ -38,7 +38,7 @@ class Question:
 
 
 @lru_cache(maxsize=64)
-def read_question(text: str, language: str | None = None) -> Question:
+def parse_question(text: str, language: str | None = None) -> ParsedQuestion:
     """`language` is that of the documents where they differ: terms are stemmed in it."""
     asked_in = language_of(text)
     lexicon = lexicon_of(asked_in)
@@ -48,7 +48,7 @@ def read_question(text: str, language: str | None = None) -> Question:
     focus = {t for word in focus_words for t in matching_terms(word, language)}
     shell = {t for word in lexicon.shell for t in matching_terms(word, language)}
     plain = [word.casefold() for word in words(text)]
-    return Question(
+    return ParsedQuestion(
         text=text,
         language=language,
         kind=kind,

@@ -1,4 +1,4 @@
-"""The passages that searches found, as sentences with their places in the files."""
+"""What searches found, as sentences with their places in the files and terms to compare."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
+from unified_flow.config.tool_names import DOC_SEARCH, INTERNET_RESEARCH
 from unified_flow.lib.text import sentences, words
-from unified_flow.lib.text.lexicon import lexicon_of
-from unified_flow.models.embedded.matching import matching_terms
+from unified_flow.lib.text.lexicon import any_language, lexicon_of
+from unified_flow.lib.text.terms import compatible_form, terms_of_word
 from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import ToolResult
 
-SEARCH = "doc.search"
-SEARCHES = frozenset({SEARCH, "internet.research"})
+SEARCHES = frozenset({DOC_SEARCH, INTERNET_RESEARCH})
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>)]+")
+_SHORTEST = 4  # letters of a stem that may be akin to another
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +29,13 @@ class Sentence:
     start: int
     end: int
     number: int
-    terms: tuple[str, ...]
-    known: frozenset[str]  # the terms as a set
+    terms: frozenset[str]
     words: tuple[str, ...]  # casefolded
     continues: bool  # opens with a pronoun or the like, and so needs the sentence before it
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
+class Excerpt:
     """A passage with its sentences. Headings are no sentences of it."""
 
     passage: Passage
@@ -49,7 +49,7 @@ class Read:
 
 
 @lru_cache(maxsize=1_024)
-def analysed(text: str, language: str) -> tuple[Sentence, ...]:
+def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:
     """Kept because a turn reads its passages three times, and questions share passages."""
     continuing = lexicon_of(language).continues
     found: list[Sentence] = []
@@ -57,18 +57,16 @@ def analysed(text: str, language: str) -> tuple[Sentence, ...]:
         sentence = text[start:end]
         if _is_markup(sentence):
             continue
-        # The words of an address are not said by the sentence.
-        said = _ADDRESS.sub(" ", sentence)
-        terms = matching_terms(said, language)
+        # The words of an address are no words of the sentence.
+        prose = _ADDRESS.sub(" ", sentence)
         found.append(
             Sentence(
                 text=sentence,
                 start=start,
                 end=end,
                 number=len(found),
-                terms=tuple(terms),
-                known=frozenset(terms),
-                words=tuple(word.casefold() for word in words(said)),
+                terms=frozenset(matching_terms(prose, language)),
+                words=tuple(word.casefold() for word in words(prose)),
                 continues=bool(found and continuing.match(sentence)),
             )
         )
@@ -80,7 +78,7 @@ def _is_markup(sentence: str) -> bool:
     return sentence.startswith(("#", ".. "))
 
 
-def passages_of(results: Iterable[ToolResult]) -> list[Passage]:
+def found_passages(results: Iterable[ToolResult]) -> list[Passage]:
     """Every passage of every search, each once, in the order of its best place."""
     places: dict[tuple[str, int, str], tuple[int, Passage]] = {}
     for result in results:
@@ -97,13 +95,53 @@ def passages_of(results: Iterable[ToolResult]) -> list[Passage]:
     return [passage for _, passage in sorted(places.values(), key=lambda pair: pair[0])]
 
 
-def read_passages(passages: Iterable[Passage], language: str) -> list[Read]:
+def excerpts_of(passages: Iterable[Passage], language: str) -> list[Excerpt]:
     return [
-        Read(
+        Excerpt(
             passage=passage,
-            sentences=analysed(passage.text, language),
+            sentences=sentences_of(passage.text, language),
             heading=frozenset(matching_terms(passage.heading, language)),
             language=language,
         )
         for passage in passages
     ]
+
+
+def matching_terms(text: str, language: str) -> list[str]:
+    """Terms in order, with numerals as digits: "third" and "3rd", "five" and "5" agree."""
+    numerals = lexicon_of(language).numerals
+    found: list[str] = []
+    for word in words(compatible_form(text)):
+        plain = word.lower()
+        if plain in numerals:
+            found.append(numerals[plain])
+        elif plain[0].isdigit() and (number := _ordinal(plain)):
+            found.append(number)
+        else:
+            found += terms_of_word(word, language)
+    return found
+
+
+def _ordinal(word: str) -> str | None:
+    """The digits of "3rd", and of "1990s"."""
+    endings = tuple(any_language().ordinal_endings)
+    digits = word.rstrip("".join(endings))
+    return digits if word.endswith(endings) and digits.isdigit() else None
+
+
+@lru_cache(maxsize=100_000)
+def kinship(one: str, other: str) -> float:
+    """0..1: the share of a common beginning, for derivations that stemming keeps apart."""
+    if len(one) < _SHORTEST or len(other) < _SHORTEST or one[:2] != other[:2]:
+        return 0.0
+    shared = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        shared += 1
+    share = shared / max(len(one), len(other))
+    return share if shared >= _SHORTEST and share >= 0.5 else 0.0
+
+
+def best_kinship(term: str, others: frozenset[str]) -> float:
+    return max((kinship(term, other) for other in others), default=0.0)

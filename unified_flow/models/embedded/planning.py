@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
-from unified_flow.config.tool_names import MEMORY_QUERY
+from unified_flow.config.tool_names import (
+    CALCULATE,
+    DOC_SEARCH,
+    INTERNET_RESEARCH,
+    MEMORY_CREATE,
+    MEMORY_QUERY,
+)
 from unified_flow.lib.text import language_of, terms, words
 from unified_flow.lib.text.lexicon import any_language, lexicon_of
 from unified_flow.models.embedded.arithmetic import arithmetic
-from unified_flow.models.embedded.intents import file_intent, talk_of
-from unified_flow.models.embedded.passages import SEARCH
-from unified_flow.models.embedded.requests import (
-    REMEMBER,
-    RESEARCH,
+from unified_flow.models.embedded.intents import (
     asks_of_the_asker,
     asks_what_is_remembered,
+    file_request,
     pages_to_read,
-    to_remember,
+    talk_of,
+    tool_call,
 )
-from unified_flow.models.embedded.tool_calls import tool_call
-from unified_flow.tools.builtin.calculate import NAME as CALCULATE
 from unified_flow.tools.builtin.memory_tools import ALL
+from unified_flow.tools.builtin.remember import to_remember
 from unified_flow.turns.results import Goal, Plan, ToolRequest, ToolResult
 from unified_flow.turns.sections import Sections
 
@@ -32,15 +34,6 @@ _BEARS = 0.5  # the share of the question's terms that a memory holds
 _BROAD_LIMIT = 24
 _MOST_GOALS = 3
 _MOST_CHARACTERS = 2_000
-
-
-@cache
-def _courtesy() -> re.Pattern[str]:
-    """ "Could you please tell me", at the beginning."""
-    every = any_language()
-    return re.compile(
-        rf"^\W*{every.salutation}?\W*{every.tell_me}\b[\s,:]*(?=\w+\s+\w+)", re.IGNORECASE
-    )
 
 
 def plan(query: str, sections: Sections) -> Plan:
@@ -55,7 +48,7 @@ def plan(query: str, sections: Sections) -> Plan:
     if call is None and _is_remembered(asked, sections) and MEMORY_QUERY in tools:
         requests.insert(0, ToolRequest(tool=MEMORY_QUERY, args={"query": asked}, goal_id="g1"))
     verdict = sections.validation
-    if verdict is not None and verdict.decision == "RETRY" and SEARCH in tools:
+    if verdict is not None and verdict.decision == "RETRY" and DOC_SEARCH in tools:
         requests += _broader(asked, verdict.hints)
     missing = [request for request in requests if not _is_done(request, sections.coordinator)]
     if missing:
@@ -93,21 +86,24 @@ def questions_in(text: str) -> list[str]:
 
 def search_query(question: str) -> str:
     """The question without "could you please tell me", which no document says."""
-    asked = lexicon_of(language_of(question)).unsaid.sub(" ", _courtesy().sub("", question)).strip()
-    return (asked or question)[:_MOST_CHARACTERS]
+    every = any_language()
+    courtesy = rf"^\W*{every.salutation}?\W*{every.tell_me}\b[\s,:]*(?=\w+\s+\w+)"
+    bare = re.sub(courtesy, "", question, flags=re.IGNORECASE)
+    query = lexicon_of(language_of(question)).unsaid.sub(" ", bare).strip()
+    return (query or question)[:_MOST_CHARACTERS]
 
 
 def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:
     if CALCULATE in tools and (expression := arithmetic(goal.description)) is not None:
         args: dict[str, Any] = {"expression": expression}
         return ToolRequest(tool=CALCULATE, args=args, goal_id=goal.id)
-    intent = file_intent(goal.description)
-    if intent is not None and intent.tool in tools:
-        return ToolRequest(tool=intent.tool, args=intent.args, goal_id=goal.id)
-    if SEARCH not in tools:
+    request = file_request(goal.description, goal.id)
+    if request is not None and request.tool in tools:
+        return request
+    if DOC_SEARCH not in tools:
         return None
     args = {"query": search_query(goal.description), "limit": _LIMIT}
-    return ToolRequest(tool=SEARCH, args=args, goal_id=goal.id)
+    return ToolRequest(tool=DOC_SEARCH, args=args, goal_id=goal.id)
 
 
 def _is_remembered(asked: str, sections: Sections) -> bool:
@@ -119,16 +115,16 @@ def _is_remembered(asked: str, sections: Sections) -> bool:
 
 
 def _in_plain_words(query: str, tools: set[str]) -> ToolRequest | None:
-    if REMEMBER in tools and (text := to_remember(query)) is not None:
-        return ToolRequest(tool=REMEMBER, args={"text": text}, goal_id="g1")
+    if MEMORY_CREATE in tools and (text := to_remember(query)) is not None:
+        return ToolRequest(tool=MEMORY_CREATE, args={"text": text}, goal_id="g1")
     if MEMORY_QUERY in tools and asks_what_is_remembered(query):
         return ToolRequest(tool=MEMORY_QUERY, args={"query": ALL}, goal_id="g1")
-    if RESEARCH in tools and (found := pages_to_read(query)) is not None:
+    if INTERNET_RESEARCH in tools and (found := pages_to_read(query)) is not None:
         urls, question = found
         args: dict[str, object] = {"urls": urls}
         if question:
             args["question"] = search_query(question)
-        return ToolRequest(tool=RESEARCH, args=args, goal_id="g1")
+        return ToolRequest(tool=INTERNET_RESEARCH, args=args, goal_id="g1")
     return None
 
 
@@ -144,7 +140,9 @@ def _broader(question: str, hints: Sequence[str]) -> list[ToolRequest]:
     query = " ".join(dict.fromkeys(kept))[:_MOST_CHARACTERS]
     if not query:
         return []
-    return [ToolRequest(tool=SEARCH, args={"query": query, "limit": _BROAD_LIMIT}, goal_id="g1")]
+    return [
+        ToolRequest(tool=DOC_SEARCH, args={"query": query, "limit": _BROAD_LIMIT}, goal_id="g1")
+    ]
 
 
 def _is_done(request: ToolRequest, results: Sequence[ToolResult]) -> bool:
@@ -152,7 +150,7 @@ def _is_done(request: ToolRequest, results: Sequence[ToolResult]) -> bool:
     for result in results:
         if result.tool != request.tool:
             continue
-        if request.tool != SEARCH:
+        if request.tool != DOC_SEARCH:
             if result.goal_id == request.goal_id:
                 return True
         elif (

@@ -1,0 +1,140 @@
+"""Phases 0 and 1: what is asked, and whether that is clear enough to go on."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from unified_flow.lib.text import language_of, terms, words
+from unified_flow.lib.text.lexicon import any_language, lexicon_of, phrases_of
+from unified_flow.models.embedded.arithmetic import arithmetic
+from unified_flow.models.embedded.intents import file_request, talk_of, tool_call
+from unified_flow.models.embedded.references import Resolution, resolve
+from unified_flow.turns.results import PriorTurn, QueryAnalysis, ReferenceResolution, Reflection
+from unified_flow.turns.sections import Sections
+
+# What is written as something's own name: code, a path, quoted words, an identifier.
+_SPECIFIC = re.compile(
+    r"`([^`]+)`|\"([^\"]+)\"|“([^”]+)”|\b(\w+(?:::\w+)+|\w+_\w+|[\w-]+(?:/[\w.-]+)+|[\w-]+\.(?:md|rst|txt|py|html?|json|ya?ml|toml))\b"
+)
+_NAME = re.compile(r"(?<!^)(?<![?.!]\s)\b[A-ZÅÄÖÉÈ][\w-]*\b")
+_RUN = 4  # neighbouring keys
+_SAME = re.compile(r"(\w)\1{3,}")
+
+
+def analyze(query: str, sections: Sections) -> QueryAnalysis:
+    talk = talk_of(query)
+    if talk == "recall":
+        return _recall(query, sections.history)
+    resolution = Resolution("not_needed", query) if talk else resolve(query, sections.history)
+    specific = _SPECIFIC.search(resolution.query)
+    reference = next((group for group in specific.groups() if group), None) if specific else None
+    return QueryAnalysis(
+        resolved_query=resolution.query,
+        reference_resolution=ReferenceResolution(
+            status=resolution.status,
+            original_references=list(resolution.references),
+            resolved_to=resolution.stands_for,
+        ),
+        query_type=_type(resolution, reference, sections.history),
+        content_reference=reference,
+        reasoning=_reasoning(resolution, sections.history),
+    )
+
+
+def _recall(query: str, history: tuple[PriorTurn, ...]) -> QueryAnalysis:
+    """Later phases see the gathered turns only, so what was asked is resolved here."""
+    lexicon = lexicon_of(language_of(query))
+    first = lexicon.first_recalled.search(query)
+    asked = [turn.question for turn in (history[:1] if first else history)]
+    return QueryAnalysis(
+        resolved_query=query,
+        reference_resolution=ReferenceResolution(
+            status="resolved" if asked else "not_needed",
+            resolved_to="\n".join(asked) or None,
+        ),
+        query_type="followup" if asked else "general_question",
+        reasoning="it asks about this session, not about the documents",
+    )
+
+
+def _type(
+    resolution: Resolution, reference: str | None, history: tuple[PriorTurn, ...]
+) -> Literal["specific_content", "general_question", "followup", "new_topic"]:
+    if resolution.status == "resolved" or (resolution.status == "failed" and history):
+        return "followup"
+    if file_request(resolution.query) or reference or _NAME.search(resolution.query):
+        return "specific_content"
+    if history:
+        before = {term for turn in history for term in terms(f"{turn.question} {turn.answer}")}
+        if before.isdisjoint(terms(resolution.query)):
+            return "new_topic"
+    return "general_question"
+
+
+def _reasoning(resolution: Resolution, history: tuple[PriorTurn, ...]) -> str:
+    named = ", ".join(f"“{reference}”" for reference in resolution.references)
+    if resolution.status == "resolved":
+        return f"{named} stands for “{resolution.stands_for}” of an earlier turn"
+    if resolution.status == "failed":
+        turns = len(history)
+        return f"nothing in the {turns} earlier turns tells what {named} refers to"
+    return "the question stands alone"
+
+
+def reflect(query: str, sections: Sections) -> Reflection:
+    language = language_of(query)
+    phrases = phrases_of(language)
+    if talk_of(query):
+        return Reflection(decision="PROCEED", confidence=0.95, reasoning="nothing to look up")
+    analysis = sections.query_analyzer
+    if analysis is not None and analysis.reference_resolution.status == "failed":
+        references = analysis.reference_resolution.original_references
+        # "Why?" refers to nothing that could be named: all of the question is missing.
+        bare = references == [query.strip().rstrip("?？!. ")]  # noqa: RUF001
+        question = phrases.unclear_reference.format(reference=", ".join(references))
+        return _clarify(
+            phrases.no_content if bare else question,
+            "a reference to an earlier turn could not be resolved",
+        )
+    asked = analysis.resolved_query if analysis is not None else query
+    if file_request(asked) or arithmetic(asked) or tool_call(asked, sections.tools):
+        return Reflection(decision="PROCEED", confidence=0.95, reasoning="it names what to do")
+    content = [word for word in _content(asked) if word]
+    if not content:
+        return _clarify(phrases.no_content, "no word of the question says what it is about")
+    if all(_is_gibberish(word) for word in content):
+        return _clarify(phrases.gibberish, "none of its words is one")
+    return Reflection(
+        decision="PROCEED", confidence=0.9, reasoning=f"it asks about {', '.join(content[:6])}"
+    )
+
+
+def _content(text: str) -> list[str]:
+    """The words that say something, also those that only a question about words would hold."""
+    language = language_of(text)
+    lexicon = lexicon_of(language)
+    return [
+        word
+        for word in words(text)
+        if any(character.isalnum() for character in word)
+        and word.casefold() not in lexicon.verbs
+        and terms(word, language)
+    ]
+
+
+def _is_gibberish(word: str) -> bool:
+    """Keys struck in a row or over and over. A strange word is no gibberish: it is looked up."""
+    plain = word.casefold()
+    if _SAME.search(plain) and len(set(plain)) <= 2:
+        return True
+    runs = (plain[i : i + _RUN] for i in range(len(plain) - _RUN + 1))
+    rows = any_language().keyboard
+    struck = sum(any(run in row or run in row[::-1] for row in rows) for run in runs)
+    return struck > 0 and struck * 2 >= len(plain) - _RUN + 1
+
+
+def _clarify(question: str, reasoning: str) -> Reflection:
+    return Reflection(
+        decision="CLARIFY", confidence=0.9, reasoning=reasoning, clarification_question=question
+    )

@@ -1,0 +1,312 @@
+"""Sentences in the order in which they answer a question, and whether any of them does.
+
+Nothing here knows a subject: features are the question's words, where they stand, and what an
+answer of the kind asked for looks like, mostly 0..1 each.
+
+SENTENCE: conditional logit over the sentences of the eight best passages (one choice for each
+question; L2 penalty 0.0005). ANSWERABLE: logistic regression, questions asked with and without
+the article that answers them. Both fitted on SQuAD-form questions, cross-validated by article:
+`python benchmarks/answers.py DATASET --fit` fits them again on any such set and prints both
+tables and what they reach on articles that they were not fitted on. There, before anything is
+refused, the best sentence held the answer to 0.788 of the questions and one of the best three
+to 0.938; of the questions without their article 0.872 were refused, of the others 0.025.
+
+The one number set by hand is `defines`: such questions are too few in the set to fit it, and it
+is given the weight of the evidence for numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from functools import lru_cache
+
+from unified_flow.lib.text import words
+from unified_flow.models.embedded.excerpts import (
+    Excerpt,
+    Sentence,
+    best_kinship,
+    kinship,
+    matching_terms,
+)
+from unified_flow.models.embedded.parsed_question import ParsedQuestion
+
+SENTENCE: dict[str, float] = {
+    "count": 2.25,
+    "core": 1.42,
+    "local": 1.84,
+    "only_here": 1.33,
+    "words": 3.62,
+    "operators": 1.07,
+    "focus": 1.11,
+    "before": 1.81,
+    "before_continued": 1.35,
+    "after": 1.21,
+    "after_continued": 1.14,
+    "earlier": 1.23,
+    "heading": 0.23,
+    "passage": 2.12,
+    "passage_log": 3.03,
+    "new_terms": -0.65,
+    "restates": 0.53,
+    "aside": 0.51,
+    "time": 1.17,
+    "number": 2.27,
+    "unit": 2.31,
+    "person": 1.16,
+    "person_pronoun": -1.64,
+    "place": 0.98,
+    "reason": 1.05,
+    "defines": 2.3,
+    "named": 0.85,
+}
+ANSWERABLE: dict[str, float] = {
+    "bias": -10.43,
+    "passage": 19.94,
+    "nearby": 2.93,
+    "names": 2.4,
+    "kind": 2.02,
+}
+
+# Below this probability an answer is not given. Chosen so that an unanswerable question is refused
+# seven times in eight, and an answerable one three times in a hundred.
+ENOUGH = 0.2
+_TOLD_BY_FORM = ("time", "number")  # kinds of answers
+_KIN_COUNTS = 0.8  # of a match
+_KIN_NEARBY = 0.7
+_FEW_NEW_TERMS = 3  # a sentence that adds less only repeats the question
+_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w’'-]+")  # noqa: RUF001 -- typeset apostrophes
+_QUOTATION = re.compile(r"[\"“”«»(「]")
+_ENTRY = re.compile(r"\W*(?::|—|–)\s")  # noqa: RUF001 -- dashes
+_BRACKETED = re.compile(r"\((\w+)\)")
+
+
+@dataclass(frozen=True, eq=False)
+class RankedSentence:
+    """`probability` is that of this sentence to answer, provided that one of them does."""
+
+    excerpt: Excerpt
+    sentence: Sentence
+    probability: float
+
+
+def rank(
+    question: ParsedQuestion, excerpts: Sequence[Excerpt], weights: Mapping[str, float] = SENTENCE
+) -> list[RankedSentence]:
+    """Best first; a tie keeps the order of the passages."""
+    measured = measure(question, excerpts)
+    values = [
+        sum(weights[name] * value for name, value in found.items()) for _, _, found in measured
+    ]
+    top = max(values, default=0.0)
+    odds = [math.exp(value - top) for value in values]
+    total = sum(odds)
+    ranked = [
+        RankedSentence(excerpt, sentence, each / total)
+        for (excerpt, sentence, _), each in zip(measured, odds, strict=True)
+    ]
+    return sorted(ranked, key=lambda each: -each.probability)
+
+
+def measure(
+    question: ParsedQuestion, excerpts: Sequence[Excerpt]
+) -> list[tuple[Excerpt, Sentence, dict[str, float]]]:
+    context = question_context(question, excerpts)
+    return [
+        (excerpt, sentence, features(context, around, sentence))
+        for excerpt in excerpts
+        for around in (passage_context(context, excerpt),)
+        for sentence in excerpt.sentences
+        # A lone word of the question ("* Services") names what is asked about and says nothing.
+        if len(sentence.terms) > 1 or not sentence.terms <= context.asked
+    ]
+
+
+class TermWeights(dict[str, float]):
+    """Terms to what they weigh; `share` is 0..1."""
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        super().__init__(weights)
+        self.total = math.fsum(weights.values())  # whatever the order
+
+    def share(self, terms: Iterable[str]) -> float:
+        return math.fsum([self[t] for t in terms if t in self]) / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionContext:
+    """What all sentences of one search are measured against."""
+
+    question: ParsedQuestion
+    asked: frozenset[str]  # the question's terms
+    weights: TermWeights  # of those: rarer ones weigh more
+    core: TermWeights  # of what the question says about the thing asked for
+    kin: Mapping[str, frozenset[str]]  # the question's terms to derivations of them
+    words: frozenset[str]
+    best_score: float
+
+
+def question_context(question: ParsedQuestion, excerpts: Sequence[Excerpt]) -> QuestionContext:
+    """The weights come from the sentences that were found: they have to be told apart."""
+    sentences = [sentence for excerpt in excerpts for sentence in excerpt.sentences]
+    vocabulary = Counter(term for sentence in sentences for term in sentence.terms)
+    size = len(sentences)
+    weights = {
+        t: math.log(1 + (size - vocabulary[t] + 0.5) / (vocabulary[t] + 0.5))
+        for t in question.terms
+    }
+    return QuestionContext(
+        question=question,
+        asked=frozenset(question.terms),
+        weights=TermWeights(weights),
+        core=TermWeights({t: weights[t] for t in question.terms if t in question.core}),
+        kin={
+            t: frozenset(other for other in vocabulary if other != t and kinship(t, other))
+            for t in question.terms
+        },
+        words=frozenset(word.casefold() for word in words(question.text)),
+        best_score=max([excerpt.passage.score for excerpt in excerpts] + [1e-6]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PassageContext:
+    """What a passage says as a whole, for the measure of its sentences."""
+
+    excerpt: Excerpt
+    frequency: Mapping[str, int]  # sentences of this passage that have the question's term
+    local: TermWeights  # a term in few sentences of the passage tells them apart
+    asked: tuple[frozenset[str], ...]  # of each sentence, the question's terms in it
+    earlier: tuple[frozenset[str], ...]  # of each sentence, those in any before it
+
+
+def passage_context(context: QuestionContext, excerpt: Excerpt) -> PassageContext:
+    asked = tuple(sentence.terms & context.asked for sentence in excerpt.sentences)
+    earlier = [frozenset[str]()]
+    for each in asked:
+        earlier.append(earlier[-1] | each)
+    frequency = Counter(term for each in asked for term in each)
+    local = {t: context.weights[t] * math.log(1 + len(asked) / n) for t, n in frequency.items()}
+    return PassageContext(excerpt, frequency, TermWeights(local), asked, tuple(earlier))
+
+
+def _part(found: Sized, of: Sized) -> float:
+    return len(found) / len(of) if of else 0.0
+
+
+@lru_cache(maxsize=4_096)
+def _names(text: str, language: str) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(matching_terms(m.group(), language)) for m in _NAME.finditer(text))
+
+
+def features(
+    context: QuestionContext, around: PassageContext, sentence: Sentence
+) -> dict[str, float]:
+    question, excerpt, number = context.question, around.excerpt, sentence.number
+    weights, core = context.weights, context.core
+    matched = around.asked[number]
+    missing = [t for t in question.terms if t not in matched]
+    derived = [t for t in missing if not context.kin[t].isdisjoint(sentence.terms)]
+    last = number + 1 == len(excerpt.sentences)
+    before = around.asked[number - 1].intersection(missing) if number else frozenset[str]()
+    after = frozenset[str]() if last else around.asked[number + 1].intersection(missing)
+    carried = before if sentence.continues else ()
+    continued = () if last or not excerpt.sentences[number + 1].continues else after
+    new_terms = len(sentence.terms) - len(matched)
+    score = excerpt.passage.score / context.best_score
+    return {
+        "count": _part(matched, question.terms) + _KIN_COUNTS * _part(derived, question.terms),
+        "core": core.share(matched),
+        "local": around.local.share(matched),
+        "only_here": core.share([t for t in matched if around.frequency[t] == 1]),
+        "words": _part(context.words.intersection(sentence.words), context.words),
+        "operators": _part(question.operators.intersection(sentence.words), question.operators),
+        "focus": _part(question.focus & sentence.terms, question.focus),
+        "before": weights.share(before),
+        "before_continued": core.share(carried),
+        "after": weights.share(after),
+        "after_continued": core.share(continued),
+        "earlier": core.share(around.earlier[number].intersection(missing)),
+        "heading": weights.share(excerpt.heading.intersection(missing)),
+        "passage": score,
+        "passage_log": math.log(max(score, 1e-3)),
+        "new_terms": math.log(1 + new_terms),
+        "restates": float(new_terms < _FEW_NEW_TERMS),
+        "aside": float(_QUOTATION.search(sentence.text) is not None),
+        **_kind_features(question, sentence, excerpt.language),
+    }
+
+
+def _kind_features(question: ParsedQuestion, sentence: Sentence, language: str) -> dict[str, float]:
+    """Whether the sentence holds what the kind of question asks for."""
+    lexicon, kind, text = question.lexicon, question.kind, sentence.text
+    looked_for = lexicon.answers.get(kind)
+    found = looked_for is not None and looked_for.search(text) is not None
+    named = question.asks_for_name and lexicon.naming_sentence.search(text) is not None
+    someone = kind == "person" and any(
+        not name <= set(question.terms) for name in _names(text, language)
+    )
+    return {
+        "time": float(kind == "time" and found),
+        "number": float(kind == "number" and found),
+        "unit": float(question.unit is not None and question.unit.search(text) is not None),
+        "person": float(someone),
+        "person_pronoun": float(kind == "person" and sentence.continues),
+        "place": float(kind == "place" and found),
+        "reason": float(kind == "reason" and found),
+        "defines": float(kind == "definition" and _defines(question, sentence, language)),
+        "named": float(named),
+    }
+
+
+def _defines(question: ParsedQuestion, sentence: Sentence, language: str) -> bool:
+    """ "A node is …", "Node: …", or "Quality of Service (QoS)": of this and nothing wider."""
+    saying = question.lexicon.answers.get("definition")
+    for looked_for in (saying, _ENTRY):
+        match = looked_for.search(sentence.text) if looked_for else None
+        if match and question.core == set(matching_terms(sentence.text[: match.start()], language)):
+            return True
+    bracketed = {word.casefold() for word in _BRACKETED.findall(sentence.text)}
+    return not bracketed.isdisjoint(question.core)
+
+
+def answerability_features(question: ParsedQuestion, best: RankedSentence) -> dict[str, float]:
+    """0..1 each.
+
+    `passage`: how much of the question the passage answers by BM25, where a word that no
+    document has counts against it (retrieval's score). `nearby`: the question's statements in
+    the sentence, its neighbours and its heading. `names`: its names and numbers in the passage.
+    `kind`: whether the sentence or a neighbour holds a time or a number where one is asked for.
+    """
+    excerpt, number = best.excerpt, best.sentence.number
+    neighbours = excerpt.sentences[max(0, number - 1) : number + 2]
+    near = excerpt.heading.union(*(s.terms for s in neighbours))
+    whole = excerpt.heading.union(*(s.terms for s in excerpt.sentences))
+    looked_for = (
+        question.lexicon.answers.get(question.kind) if question.kind in _TOLD_BY_FORM else None
+    )
+    names = question.names & frozenset(question.terms)
+    return {
+        "passage": excerpt.passage.score,
+        "nearby": sum(_presence(term, near) for term in question.core) / max(1, len(question.core)),
+        "names": sum(_presence(term, whole) for term in names) / len(names) if names else 1.0,
+        "kind": float(looked_for is None or any(looked_for.search(s.text) for s in neighbours)),
+    }
+
+
+def _presence(term: str, known: frozenset[str]) -> float:
+    if term in known:
+        return 1.0
+    return _KIN_NEARBY if best_kinship(term, known) else 0.0
+
+
+def answerability(
+    question: ParsedQuestion, best: RankedSentence, weights: Mapping[str, float] = ANSWERABLE
+) -> float:
+    """The probability that the passages hold an answer."""
+    found = answerability_features(question, best)
+    value = weights["bias"] + sum(weights[name] * found[name] for name in found)
+    return 1 / (1 + math.exp(-value))
