@@ -21,9 +21,9 @@ from pathlib import Path
 from floor import measure
 from turn import NOTHING, beginning, overhead
 
+from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.events import PhaseCompleted, PhaseStarted, TurnCompleted
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.turn_folders import TurnFolders
 
 PHASES = 8
 PEERS = ("langgraph", "burr", "dbos")

@@ -29,7 +29,7 @@ from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.services import Services
 from unified_flow.errors import ModelError
 from unified_flow.evaluation.corpus import corpus_of
-from unified_flow.evaluation.datasets import Question, draw, read_dataset
+from unified_flow.evaluation.datasets import DatasetQuestion, draw, read_dataset
 from unified_flow.evaluation.scores import contained
 from unified_flow.lib.text import sentences
 from unified_flow.models import ModelCall
@@ -95,7 +95,7 @@ class Bench:
             )  # fmt: skip
         return tuple(results)
 
-    async def finds(self, requests: Sequence[ToolRequest], question: Question) -> bool:
+    async def finds(self, requests: Sequence[ToolRequest], question: DatasetQuestion) -> bool:
         try:
             found = found_passages(await self.search(requests))
         except Exception:  # noqa: BLE001 - a plan that cannot be carried out is a wrong one
@@ -121,7 +121,7 @@ class Bench:
             tally.asked += 1
             tally.seconds += perf_counter() - started
 
-    async def cases(self, questions: Sequence[Question]) -> AsyncIterator[Case]:
+    async def cases(self, questions: Sequence[DatasetQuestion]) -> AsyncIterator[Case]:
         tools = self.services.toolbox.describe(personal=False)
         for text in UNCLEAR:
             unclear = Sections(query_analyzer=analyze(text, Sections()))
@@ -155,10 +155,10 @@ class Bench:
                     judged = Sections(query_analyzer=known, coordinator=found, synthesis=draft)
                     yield Case("validation", text, Verdict, judged, _judges(good))
 
-    def _rewritten(self, question: Question) -> Callable[[Any], Any]:
+    def _rewritten(self, question: DatasetQuestion) -> Callable[[Any], Any]:
         return lambda said: self.finds([_search(said.resolved_query)], question)
 
-    def _executes(self, question: Question) -> Callable[[Any], Any]:
+    def _executes(self, question: DatasetQuestion) -> Callable[[Any], Any]:
         return lambda said: self.finds(said.tool_requests, question)
 
 
@@ -170,7 +170,7 @@ def _judges(good: bool) -> Callable[[Any], bool]:
     return lambda said: (said.decision == "APPROVE") is good
 
 
-def _gold_sentence(passages: Sequence[Any], question: Question) -> str | None:
+def _gold_sentence(passages: Sequence[Any], question: DatasetQuestion) -> str | None:
     for passage in passages:
         for start, end in sentences(passage.text):
             if contained(passage.text[start:end], question.answers):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from interventions.home import state_folder
-from unified_flow.evaluation.datasets import Question
+from unified_flow.evaluation.datasets import DatasetQuestion
 from unified_flow.evaluation.plain import ask_plainly
 from unified_flow.evaluation.scores import contained
 from unified_flow.evaluation.statistics import interval
@@ -92,7 +92,9 @@ async def in_the_flow(flow: UnifiedFlow, case: Case) -> Told:
 
 
 async def plainly(flow: UnifiedFlow, case: Case) -> Told:
-    found = await ask_plainly(flow, Question(case.question, case.question, (case.answer,)), None)
+    found = await ask_plainly(
+        flow, DatasetQuestion(case.question, case.question, (case.answer,)), None
+    )
     said = found.response or ""
     return Told(WORD in said.upper(), contained(said, [case.answer]), found.status == "failed")
 

@@ -14,8 +14,9 @@ from time import perf_counter
 
 from turn import NOTHING, beginning
 
-from unified_flow.resume.once import flow_of, load
-from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.prepared_turn import flow_for, load_turn
+from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.events import AnyEvent, ModelCalled, PhaseCompleted, PhaseStarted
 from unified_flow.turns.ledger import Ledger
 from unified_flow.wiring import wire
@@ -56,7 +57,9 @@ async def resumed(home: Path, turn_id: int) -> float:
             begun.append(perf_counter())
 
     started = perf_counter()
-    await resume_turn(flow_of(load(home, turn_id), home), turn_id, Resumption(), observer=watch)
+    await resume_turn(
+        flow_for(load_turn(home, turn_id), home), turn_id, ResumeRequest(), observer=watch
+    )
     return (begun[0] - started) * 1000
 
 

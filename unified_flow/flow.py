@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from interventions.secrets.redaction import redact_text
-from unified_flow.engine import environment
+from unified_flow.engine.environment import recorded_environment
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.engine.failure_report import report_unhandled
 from unified_flow.engine.loop import log_request, run_turn
@@ -25,8 +25,8 @@ from unified_flow.errors import NoTurnError, QueueFullError, RetrievalError, wir
 from unified_flow.errors.safe_messages import safe_message
 from unified_flow.lib.threads import FewThreads
 from unified_flow.phases.errors import PhaseError
-from unified_flow.turns.events import HistoryRead, TurnStarted
-from unified_flow.turns.inputs import (
+from unified_flow.turns.events import HistoryRead, TurnStarted, this_process
+from unified_flow.turns.input_checks import (
     checked_channel,
     checked_id,
     checked_question,
@@ -34,13 +34,29 @@ from unified_flow.turns.inputs import (
     new_request_id,
 )
 from unified_flow.turns.ledger import Ledger, Observer
-from unified_flow.turns.public_text import shown
+from unified_flow.turns.passage import public_text
 from unified_flow.turns.results import PriorTurn
-from unified_flow.turns.runner import this_process
-from unified_flow.turns.sessions.deliveries import Deliveries, answered_before
+from unified_flow.turns.sessions.deliveries import Deliveries, turn_that_answered
 from unified_flow.turns.turn import Turn
 
+if TYPE_CHECKING:
+    from unified_flow.config.settings import SettingsOverrides
+    from unified_flow.models import Model
+    from unified_flow.tools import Tool
+    from unified_flow.tools.permission.gate import Asker
+
 logging.getLogger("unified_flow").addHandler(logging.NullHandler())
+
+
+class ProcessOptions(TypedDict, total=False):
+    """Keywords of `UnifiedFlow.process`, which documents them."""
+
+    user_id: str
+    channel: str | None
+    observer: Observer | None
+    persist: bool
+    history: Sequence[PriorTurn] | None
+    log: LogRequest | None
 
 
 class UnifiedFlow:
@@ -49,7 +65,7 @@ class UnifiedFlow:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._refreshing = FewThreads(1, "refresh")
-        self._unkept = EphemeralTurns(services.folders, services.queue)
+        self._ephemeral = EphemeralTurns(services.folders, services.queue, services.reporting)
         self._deliveries = Deliveries()
 
     @classmethod
@@ -58,17 +74,34 @@ class UnifiedFlow:
         home: Path | str | None = None,
         *,
         docs: Sequence[Path | str] | None = None,
-        model: str | None = None,
-        policy: str | None = None,
-        **settings: Any,
+        tools: Sequence[Tool] | None = None,
+        tool_modules: Sequence[str] | None = None,
+        allow_tools: Sequence[str] | None = None,
+        asker: Asker | None = None,
+        extra_models: dict[str, Model] | None = None,
+        **overrides: Unpack[SettingsOverrides],
     ) -> Self:
-        """A flow over `home` (see `interventions.home.find_home`); None means: as configured.
+        """A flow over `home` (see `interventions.home.find_home`), configured by its
+        `unified_flow.toml`; `overrides` go before what stands there.
 
-        `settings` are those of `unified_flow.toml`. Raises ConfigError or InputError.
+        `tool_modules` adds your own tools and `tools` replaces all of them, `allow_tools` grants
+        tools, `asker` asks a person about the others, `extra_models` adds models by name.
+        Raises ConfigError or InputError.
         """
         from unified_flow.wiring import wire
 
-        return cls(wire(home, docs=docs, model=model, policy=policy, **settings))
+        return cls(
+            wire(
+                home,
+                docs=docs,
+                tools=tools,
+                tool_modules=tool_modules,
+                allow_tools=allow_tools,
+                asker=asker,
+                extra_models=extra_models,
+                **overrides,
+            )
+        )
 
     async def process(
         self,
@@ -86,22 +119,22 @@ class UnifiedFlow:
         """The turn, answered or with a question back (`status`).
 
         Raises InputError for what cannot be asked, ConfigError or QueueFullError if no turn can
-        be begun, and the phase's PhaseError once a failure is recorded and the turn has halted.
+        begin, and the phase's PhaseError once a failure is recorded and the turn has halted.
         A turn that a guardrail or the policy `silent` has silenced is returned, without a response
         (`should_respond`, `error_message`).
         `observer` sees every journal event as it happens. Without `persist` nothing is kept but
-        the line of the query log: no message, and the turn itself only for as long as it takes,
-        or, if it fails, until its intervention is closed. `history` is what was said before, oldest
-        first, where the caller knows better than the session store. `log` is given the request's
-        line in place of the query log, to which the caller then adds it.
-        A message of a session that is delivered again, with the `request_id` it had, is answered
-        by the turn that has answered it, or that is just about to.
+        the line of the query log: no message, and the turn itself only until it ends, or, if it
+        fails, until its intervention is closed. `history` is the conversation so far, oldest
+        first, where the caller knows better than the session store. `log` takes the request's
+        line instead of the query log, for a caller that adds to it.
+        A message that is delivered again, with its `request_id`, gets the answer of the turn that
+        answered it, or is about to.
         """
-        run = TurnRun.begin(self.services.policy.bounds, log)
+        run = TurnRun.begin(self.services.policy.bounds)
         question = checked_question(message)
         checked_id(session_id, "session_id")
         user_id = checked_user(user_id)
-        delivered = request_id is not None and persist
+        may_be_repeated = request_id is not None and persist
         request_id = checked_id(request_id or new_request_id(), "request_id")
         channel = checked_channel(channel)
         asked = {
@@ -110,48 +143,40 @@ class UnifiedFlow:
             "user_id": user_id,
             "question": question,
         }
-        begin = partial(self._process, run, observer, asked, channel, persist, history)
-        if not delivered:
-            return await begin()
-        async with self._deliveries.one_by_one(*asked.values()):
-            return self._answered(run, **asked) or await begin()
 
-    async def _process(
-        self,
-        run: TurnRun,
-        observer: Observer | None,
-        asked: dict[str, str],
-        channel: str | None,
-        persist: bool,
-        history: Sequence[PriorTurn] | None,
-    ) -> Turn:
-        await self._refresh_documents(run)
-        ledger = self._begin(observer, run, **asked, channel=channel, persist=persist)
-        with self._kept_if_needed(ledger, run):
-            if history is not None:
-                ledger.insist(HistoryRead(phase="query_analyzer", turns=list(history)))
-            try:
-                return await run_turn(ledger, run, self.services)
-            except PhaseError as exc:
-                if exc.answer != "silence":
-                    raise
-                return ledger.turn
+        async def answer() -> Turn:
+            await self._refresh_documents(run)
+            started = self._begin(observer, run, channel=channel, persist=persist, **asked)
+            with self._removed_unless_needed(started) as ledger:
+                if history is not None:
+                    ledger.insist(HistoryRead(phase="query_analyzer", turns=list(history)))
+                try:
+                    return await run_turn(ledger, run, self.services, log)
+                except PhaseError as exc:
+                    if exc.answer != "silence":
+                        raise
+                    return ledger.turn
+
+        if not may_be_repeated:
+            return await answer()
+        async with self._deliveries.one_by_one(*asked.values()):
+            return self._answered_before(asked, log) or await answer()
 
     async def resume(self, ledger: Ledger, log: LogRequest | None = None) -> Turn:
-        """A turn on disk that was taken up, and whose ledger says that it goes on, to its end.
+        """Run an opened turn, whose journal says that it is resumed, to its end.
 
-        `resuming.run.resume_turn` does all of it as a person expects, and is what most callers
-        want. Raises the phase's PhaseError once a failure is recorded.
+        Most callers want `resume.resumption.resume_turn`, which does all that belongs to it.
+        Raises the phase's PhaseError once a failure is recorded.
         """
-        run = TurnRun.begin(self.services.policy.bounds, log)
-        with self._kept_if_needed(ledger, run):
-            return await run_turn(ledger, run, self.services)
+        run = TurnRun.begin(self.services.policy.bounds)
+        with self._removed_unless_needed(ledger):
+            return await run_turn(ledger, run, self.services, log)
 
-    def _answered(self, run: TurnRun, **message: str) -> Turn | None:
-        """The turn that has answered this very message, for a message that is delivered again."""
-        turn = answered_before(self.services.sessions, self.services.folders, **message)
+    def _answered_before(self, asked: Mapping[str, str], log: LogRequest | None) -> Turn | None:
+        """The turn that answered this very message, if it was delivered before."""
+        turn = turn_that_answered(self.services.sessions, self.services.folders, **asked)
         if turn is not None:
-            log_request(turn, None, run, self.services)
+            log_request(turn, None, self.services, log)
         return turn
 
     async def _refresh_documents(self, run: TurnRun) -> None:
@@ -159,9 +184,8 @@ class UnifiedFlow:
         documents = self.services.documents
         if documents is None or documents.fresh:
             return
-        # An index that is broken, or that does not answer in time, is met again in doc.search,
-        # where it becomes an intervention.
-        deadline = asyncio.timeout_at(run.searched_at)
+        # doc.search meets a broken or slow index again, and there it becomes an intervention.
+        deadline = asyncio.timeout_at(run.search_ends_at)
         try:
             async with deadline:
                 await self._refreshing.run(documents.ensure_fresh)
@@ -172,22 +196,30 @@ class UnifiedFlow:
                 raise
 
     @contextmanager
-    def _kept_if_needed(self, ledger: Ledger, run: TurnRun) -> Iterator[None]:
-        """The turn's folder goes with the turn, unless it is to be kept or waits for a person."""
+    def _removed_unless_needed(self, ledger: Ledger) -> Iterator[Ledger]:
+        """At its end a turn that is not kept goes, unless it waits for a person."""
         try:
             with ledger:
                 try:
-                    yield
-                finally:  # before the journal is anybody's
+                    yield ledger
+                finally:  # while nobody else can open the journal
                     if ledger.turn.waits and not ledger.turn.persist:
-                        self._unkept.failed(ledger.turn.turn_id, run.reporting)
+                        self._ephemeral.failed(ledger.turn.turn_id)
         finally:
             if not ledger.turn.persist:
                 if not ledger.turn.waits:
                     shutil.rmtree(ledger.folder, ignore_errors=True)
-                self._unkept.look_now_and_then()
+                self._ephemeral.remove_closed_soon()
 
-    def _begin(self, observer: Observer | None, run: TurnRun, **asked: Any) -> Ledger:
+    def _begin(
+        self,
+        observer: Observer | None,
+        run: TurnRun,
+        *,
+        channel: str | None,
+        persist: bool,
+        **asked: Any,
+    ) -> Ledger:
         """A turn folder of its own, with the first line in its journal; or nothing at all."""
         if self.services.refuse_when_full and self.services.queue.is_full():
             raise QueueFullError(
@@ -203,7 +235,9 @@ class UnifiedFlow:
                 config_digest=self.services.config_digest,
                 runner=this_process(),
                 asked_with=self.services.asked_with,
-                environment=environment.at_start(self.services, partial(run.recipe, self.services)),
+                environment=recorded_environment(self.services, partial(run.recipe, self.services)),
+                channel=channel,
+                persist=persist,
                 **asked,
             )
             try:
@@ -218,7 +252,12 @@ class UnifiedFlow:
             ) from exc
 
     async def process_request(
-        self, session_id: str, message: str, **options: Any
+        self,
+        session_id: str,
+        message: str,
+        *,
+        request_id: str | None = None,
+        **options: Unpack[ProcessOptions],
     ) -> dict[str, Any]:
         """The same as `process`, but as a dict, for a failed turn too.
 
@@ -226,12 +265,12 @@ class UnifiedFlow:
         and "partial" where a failed turn had results (error-handling-architecture.md,
         "Top-Level Error Handler"). Cancellation goes through.
         """
-        request_id = options.pop("request_id", None) or new_request_id()
+        request_id = request_id or new_request_id()
         try:
             turn = await self.process(session_id, message, request_id=request_id, **options)
         except Exception as exc:  # noqa: BLE001 - the document's last line: nothing else may pass
             return await _failed(exc, session_id, request_id, self.services)
-        answer = _answer(shown(turn.response or ""), request_id, turn_id=turn.turn_id)
+        answer = _answer(public_text(turn.response or ""), request_id, turn_id=turn.turn_id)
         if not turn.should_respond:
             return answer | {
                 "should_respond": False,
@@ -249,7 +288,7 @@ class UnifiedFlow:
 
     async def aclose(self) -> None:
         """Close the models' connections and the stores."""
-        await self._unkept.aclose()
+        await self._ephemeral.aclose()
         await self.services.aclose()
 
     async def __aenter__(self) -> Self:
@@ -270,14 +309,15 @@ async def _failed(
     outcome = outcome_of(error, services.policy)
     intervention_id = await report_unhandled(error, outcome, session_id, request_id, services)
     if outcome.silenced:
-        said = f"ERROR: {redact_text(str(error))}"
-        return _answer("", request_id, error) | {"should_respond": False, "error_message": said}
+        message = f"ERROR: {redact_text(str(error))}"
+        return _answer("", request_id, error) | {"should_respond": False, "error_message": message}
     if isinstance(error, PhaseError):
         return _answer(error.user_safe_message, request_id, error, turn_id=error.turn_id)
     if outcome.answer == "refused":
         return _answer(redact_text(str(error)), request_id, error)
-    told = intervention_id is not None
-    text = safe_message("UNEXPECTED", notified=told, language=services.settings.language)
+    text = safe_message(
+        "UNEXPECTED", notified=intervention_id is not None, language=services.settings.language
+    )
     answer = _answer(text, request_id, error)
     if outcome.unreported:
         answer |= {"phase": "unknown", "intervention_id": intervention_id}

@@ -7,14 +7,14 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from interventions import InterventionQueue
 from interventions.home import find_home, state_folder
 from interventions.settings import queue_at, queue_settings
 from unified_flow.config.document_roots import Root, absolute, folders_of, resolved
 from unified_flow.config.paths import located_module
-from unified_flow.config.settings import EMBEDDED, Settings, load
+from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.querylog import QueryLog
 from unified_flow.guardrails.checks import Guardrails
@@ -40,12 +40,12 @@ from unified_flow.tools.loading import installed_tools, named_tools
 from unified_flow.tools.permission.gate import Asker, Gate
 from unified_flow.tools.permission.grants import grants_of
 from unified_flow.tools.toolbox import Toolbox, ToolServer
+from unified_flow.turns.archive import TurnFolders
+from unified_flow.turns.events import this_process
 from unified_flow.turns.memory import MemoryStore
-from unified_flow.turns.runner import this_process
 from unified_flow.turns.sessions import SessionStore
-from unified_flow.turns.turn_folders import TurnFolders
 
-GIVEN = (
+RESUMED_WITH = (
     "model",
     "base_url",
     "api_key_env",
@@ -73,21 +73,21 @@ def wire(
     asker: Asker | None = None,
     retriever: Retriever | None = None,
     pause: Callable[[float], Awaitable[None]] | None = None,
-    **flags: Any,
+    **overrides: Unpack[SettingsOverrides],
 ) -> Services:
-    """The services of a flow over `home`. A flag that is None means: as configured.
+    """The services of a flow over `home`. An override that is None means: as configured.
 
-    `extra_models` adds models of one's own by name, `tools` replaces the tools, `tool_modules`
+    `extra_models` adds your own models by name, `tools` replaces the tools, `tool_modules`
     adds to them, `allow_tools` adds to the setting `tools.allow`, `asker` asks a person whether a
     tool may run, `retriever` stands in for the document index, `pause` for asyncio.sleep between
-    tries. Raises ConfigError, and InputError for documents that are not there.
+    attempts. Raises ConfigError, and InputError for documents that are not there.
     """
     root = find_home(home)
     named = [absolute(each) for each in docs] if docs else None
-    settings = load(root, docs=named, **flags)
+    settings = load(root, docs=named, **overrides)
     settings.check_models(present={EMBEDDED, *(extra_models or {})})
     private = [state_folder(root), root / "logs"]
-    roots = roots_of(settings, named, chosen=flags.get("collection"))
+    roots = roots_of(settings, named, chosen=overrides.get("collection"))
     documents = documents_of(root, settings, roots)
     sessions = SessionStore.of(root)
     queue = queue_at(root)
@@ -120,7 +120,7 @@ def wire(
         policy=POLICIES[settings.policy](settings),
         guardrails=_guardrails(root, settings, sessions, memory, queue),
         pause=asyncio.sleep if pause is None else pause,
-        asked_with=_asked_with(docs, given_modules, allow_tools, flags),
+        asked_with=_asked_with(docs, given_modules, allow_tools, dict(overrides)),
     )
 
 
@@ -128,11 +128,11 @@ def _asked_with(
     docs: Sequence[Path | str] | None,
     tool_modules: list[str],
     allow_tools: Sequence[str] | None,
-    flags: dict[str, Any],
+    overrides: dict[str, Any],
 ) -> dict[str, Any]:
     """What a resumed turn is given again, JSON-able. No address with a password in it,
     or with a key in its query, is kept."""
-    given = {key: flags[key] for key in GIVEN if flags.get(key) is not None}
+    given = {key: overrides[key] for key in RESUMED_WITH if overrides.get(key) is not None}
     if any(mark in given.get("base_url", "") for mark in "@?"):
         del given["base_url"]
     for key in ("api_key_file", "recipes"):

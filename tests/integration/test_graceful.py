@@ -23,7 +23,8 @@ from unified_flow.engine.telemetry.tracing import trace
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases.errors import LoopLimitError, PhaseError
-from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.passage import Passage
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
@@ -154,7 +155,7 @@ def test_a_degraded_turn_is_resumed_and_its_intervention_closed(
 
     async def run() -> Any:
         async with flow_at(home, docs, model_server) as flow:
-            return await resume_turn(flow, error.turn_id, Resumption(note="it is up again"))
+            return await resume_turn(flow, error.turn_id, ResumeRequest(note="it is up again"))
 
     resumed = asyncio.run(run())
     assert (resumed.turn.status, resumed.closed) == ("answered", error.intervention_id)
@@ -190,10 +191,10 @@ def test_a_failure_that_is_not_to_be_kept_stays_until_its_intervention_is_closed
     assert isinstance(error, PhaseError)
     queue = InterventionQueue(home)
     kept = wire(home).folders
-    assert EphemeralTurns(kept, queue).remove_closed() == 0
+    assert EphemeralTurns(kept, queue, set()).remove_closed() == 0
     assert folders(home) == ["turn_000001"]
     queue.resolve(str(error.intervention_id), "the server is up again")
-    assert EphemeralTurns(kept, queue).remove_closed() == 1
+    assert EphemeralTurns(kept, queue, set()).remove_closed() == 1
     assert folders(home) == []
 
 
@@ -206,7 +207,9 @@ def test_a_service_looks_by_itself_what_is_still_needed(
     async def run() -> None:
         async with flow_at(home, docs, model_server) as flow:
             services = flow.services
-            flow._unkept = EphemeralTurns(services.folders, services.queue, lambda: clock[0])
+            flow._ephemeral = EphemeralTurns(
+                services.folders, services.queue, services.reporting, lambda: clock[0]
+            )
             with pytest.raises(PhaseError) as raised:
                 await flow.process("s", QUESTION, persist=False)
             services.queue.dismiss(str(raised.value.intervention_id), "known")
@@ -341,11 +344,11 @@ def test_a_turn_whose_failure_is_still_being_told_is_not_removed(
                 with pytest.raises(PhaseError) as raised:
                     await flow.process("s", QUESTION, persist=False)
                 assert raised.value.admission == "pending"
-                assert flow._unkept.remove_closed() == 0
+                assert flow._ephemeral.remove_closed() == 0
                 assert folders(home) == ["turn_000001"]
             while not open_entries(home):
                 await asyncio.sleep(0.005)
-            assert flow._unkept.remove_closed() == 0
+            assert flow._ephemeral.remove_closed() == 0
 
     asyncio.run(run())
     (entry,) = open_entries(home)

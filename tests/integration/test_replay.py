@@ -33,9 +33,10 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import PhaseError
+from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.replay.recording import Recording, record
 from unified_flow.resume.replay.replay import replay
-from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.journal import read
 from unified_flow.turns.results import ToolRequest
 
@@ -111,7 +112,7 @@ def test_without_network(
 def test_a_turn_that_was_resumed_replays_as_it_ended(home: Path, docs: Path) -> None:
     ran(home, docs, synthesis=RuntimeError("down"))
     flow = scripted_flow(home, docs, planner=[SEARCH, COMPLETE])
-    asyncio.run(resume_turn(flow, 1, Resumption(from_phase="coordinator")))
+    asyncio.run(resume_turn(flow, 1, ResumeRequest(from_phase="coordinator")))
     recording = recording_of(home)
     assert recording.failed is None
     replayed = replay(recording)
@@ -119,24 +120,24 @@ def test_a_turn_that_was_resumed_replays_as_it_ended(home: Path, docs: Path) -> 
     assert [visit.phase for visit in replayed.visits].count("save") == 1
 
 
-RESUMED: dict[str, list[Resumption]] = {
+RESUMED: dict[str, list[ResumeRequest]] = {
     "edited where it failed": [
-        Resumption(edited={"question": "What is a named bus?"}, edited_for="synthesis"),
+        ResumeRequest(edited={"question": "What is a named bus?"}, edited_for="synthesis"),
     ],
     "another plan": [
-        Resumption(
+        ResumeRequest(
             from_phase="coordinator",
             edited={"planner": TWO_SEARCHES.model_dump()},
             edited_for="coordinator",
         ),
     ],
     "edited, then gone back before it": [
-        Resumption(edited={"question": "Why?"}, edited_for="synthesis"),
-        Resumption(from_phase="planner"),
+        ResumeRequest(edited={"question": "Why?"}, edited_for="synthesis"),
+        ResumeRequest(from_phase="planner"),
     ],
     "edited twice": [
-        Resumption(edited={"question": "Why?"}, edited_for="synthesis"),
-        Resumption(from_phase="synthesis", edited={"question": "How?"}, edited_for="synthesis"),
+        ResumeRequest(edited={"question": "Why?"}, edited_for="synthesis"),
+        ResumeRequest(from_phase="synthesis", edited={"question": "How?"}, edited_for="synthesis"),
     ],
 }
 
@@ -163,7 +164,7 @@ def test_a_limit_reached_again_after_a_resumption_is_reached_in_the_replay(
     home: Path, docs: Path
 ) -> None:
     ran(home, docs, planner=SEARCH)
-    asyncio.run(resume_turn(scripted_flow(home, docs, planner=SEARCH), 1, Resumption()))
+    asyncio.run(resume_turn(scripted_flow(home, docs, planner=SEARCH), 1, ResumeRequest()))
     recording = recording_of(home)
     planned = [v for v in recording.visits if v.phase == "planner" and v.completed]
     assert len(planned) == 10
@@ -195,9 +196,9 @@ def test_what_the_session_knew_is_in_the_journal(home: Path, docs: Path) -> None
     third = scripted_flow(home, docs, query_analyzer=RuntimeError("down"))
     with suppress(PhaseError):
         asyncio.run(third.process("s", QUESTION))
-    asyncio.run(resume_turn(scripted_flow(home, docs, planner=COMPLETE), 2, Resumption()))
+    asyncio.run(resume_turn(scripted_flow(home, docs, planner=COMPLETE), 2, ResumeRequest()))
     flow = scripted_flow(home, docs)
-    asyncio.run(resume_turn(flow, 3, Resumption()))
+    asyncio.run(resume_turn(flow, 3, ResumeRequest()))
     model = flow.services.models.named("scripted")
     assert isinstance(model, ScriptedModel)
     told = model.calls[0].sections.history
@@ -207,7 +208,7 @@ def test_what_the_session_knew_is_in_the_journal(home: Path, docs: Path) -> None
     assert alone.same
     assert not alone.visits[0].asked_otherwise
     again = scripted_flow(home, docs)
-    asyncio.run(resume_turn(again, 3, Resumption(from_phase="query_analyzer")))
+    asyncio.run(resume_turn(again, 3, ResumeRequest(from_phase="query_analyzer")))
     model = again.services.models.named("scripted")
     assert isinstance(model, ScriptedModel)
     assert [prior.turn_id for prior in model.calls[0].sections.history] == [1, 2], "looked up anew"

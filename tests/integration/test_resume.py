@@ -33,12 +33,12 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
 from unified_flow.phases import errors as phase_errors
-from unified_flow.resume.resumption import Resumed, Resumption, resume_turn
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.resumption import Resumed, resume_turn
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.events import TurnResumed
+from unified_flow.turns.events import TurnResumed, this_process
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.results import Reflection
-from unified_flow.turns.runner import this_process
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
@@ -69,7 +69,7 @@ def ask(flow: UnifiedFlow) -> Turn | phase_errors.PhaseError:
 
 
 def resume(flow: UnifiedFlow, turn: int = 1, **wanted: Any) -> Resumed:
-    return asyncio.run(resume_turn(flow, turn, Resumption(**wanted)))
+    return asyncio.run(resume_turn(flow, turn, ResumeRequest(**wanted)))
 
 
 def asked(flow: UnifiedFlow) -> list[str]:
@@ -187,7 +187,7 @@ def test_nothing_left_to_do_is_said(home: Path, docs: Path) -> None:
     with pytest.raises(NotResumableError, match="nothing left to do"):
         resume(make(home, docs))
     with pytest.raises(NoSuchTurnError):
-        asyncio.run(resume_turn(make(home, docs), 7, Resumption()))
+        asyncio.run(resume_turn(make(home, docs), 7, ResumeRequest()))
     assert TurnArchive.of(home).folders.ids() == [1]
 
 
@@ -232,10 +232,10 @@ def test_two_people(home: Path, docs: Path) -> None:
             return await answer(call)
 
         model.complete = slow  # type: ignore[method-assign]
-        running = asyncio.create_task(resume_turn(first, 1, Resumption(by="ada")))
+        running = asyncio.create_task(resume_turn(first, 1, ResumeRequest(by="ada")))
         await started.wait()
         with pytest.raises(TurnBusyError, match=r"being resumed by ada on .*, process \d+ since 2"):
-            await resume_turn(second, 1, Resumption(by="ben"))
+            await resume_turn(second, 1, ResumeRequest(by="ben"))
         go_on.set()
         assert (await running).turn.status == "answered"
 
@@ -339,7 +339,7 @@ def test_an_entry_that_blocks_other_turns_stays_until_the_last_is_past(
     assert (last["turn_id"], last["turns"]) == (5, [6, 7])
 
     def take_up(turn_id: int) -> Resumed:
-        wanted = Resumption(note="mended")
+        wanted = ResumeRequest(note="mended")
         return asyncio.run(resume_turn(make(home, docs), turn_id, wanted))
 
     own = take_up(5)
@@ -379,9 +379,9 @@ def test_what_changed_since_is_told_before_anything_runs(home: Path, docs: Path)
     packaged = Path(unified_flow.__file__).parent / "phases/recipes" / "synthesis.md"
     (recipes / "synthesis.md").write_text(packaged.read_text() + "\nBe brief.\n")
     resumed = resume(make(home, docs, limits={"model_calls": 24}))
-    assert resumed.went_on.changed == ["configuration", "recipe synthesis"]
+    assert resumed.event.changed == ["configuration", "recipe synthesis"]
     (line,) = [line for line in journal_lines(home) if line["event"] == "turn_resumed"]
-    assert line["changed"] == resumed.went_on.changed
+    assert line["changed"] == resumed.event.changed
 
 
 def test_an_interrupted_turn_knows_what_it_ran_on(home: Path, docs: Path) -> None:
@@ -410,7 +410,7 @@ def test_an_interrupted_turn_knows_what_it_ran_on(home: Path, docs: Path) -> Non
     resumed = resume(make(home, docs))
     told = [line["changed"] for line in journal_lines(home) if line["event"] == "turn_resumed"]
     assert told[0] == [f"git commit {first} -> {second}", "recipe planner"]
-    assert told[1] == resumed.went_on.changed == [f"git commit {second} -> {third}"]
+    assert told[1] == resumed.event.changed == [f"git commit {second} -> {third}"]
 
 
 def test_a_retry_that_is_stopped_is_none(home: Path, docs: Path) -> None:
@@ -446,7 +446,7 @@ def test_the_end_is_no_phase_to_go_back_to(home: Path, docs: Path) -> None:
 
 def test_nothing_changed_is_said_too(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
-    assert resume(make(home, docs)).went_on.changed == []
+    assert resume(make(home, docs)).event.changed == []
 
 
 def test_revise_is_allowed_again_after_its_limit(home: Path, docs: Path) -> None:

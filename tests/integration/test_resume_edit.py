@@ -24,10 +24,9 @@ from tests.answers import (
 from tests.servers.model_server import ModelServer, status
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.phases.errors import PhaseError
-from unified_flow.resume.asking import asked
-from unified_flow.resume.edited_input import edits
-from unified_flow.resume.once import load
-from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.resume.human_input import ResumeRequest, ask_person, edits
+from unified_flow.resume.prepared_turn import load_turn
+from unified_flow.resume.resumption import resume_turn
 
 Ran = subprocess.CompletedProcess[str]
 
@@ -74,7 +73,7 @@ def editor(folder: Path, body: str) -> Path:
 def test_the_phase_reads_what_was_edited(
     home: Path, model_server: ModelServer, tmp_path: Path
 ) -> None:
-    asked = len(model_server.requests)
+    ask_person = len(model_server.requests)
     change = editor(
         tmp_path,
         "data['question'] = 'What is a named bus?'\n"
@@ -83,7 +82,7 @@ def test_the_phase_reads_what_was_edited(
     done = cli(home, "resume", "1", "--edit", editor=change)
     assert done.returncode == 0, done.stderr
     assert "edited: question, coordinator" in done.stderr
-    synthesis = model_server.requests[asked].text
+    synthesis = model_server.requests[ask_person].text
     assert "What is a named bus?" in synthesis
     assert "A claim put right by hand." in synthesis
     lines = journal_lines(home)
@@ -100,13 +99,13 @@ def test_the_phase_reads_what_was_edited(
 @pytest.mark.usefixtures("failed")
 def test_retry_edits_too(home: Path, model_server: ModelServer, tmp_path: Path) -> None:
     (entry,) = open_entries(home)
-    asked = len(model_server.requests)
+    ask_person = len(model_server.requests)
     change = editor(tmp_path, "data['question'] = 'What is a named bus?'")
     words = ("retry", entry["id"], "--edit", "--from", "planner", "-m", "put right")
     done = cli(home, *words, editor=change, module="interventions")
     assert done.returncode == 0, done.stderr
-    assert model_server.phases[asked] == "planner"
-    assert "What is a named bus?" in model_server.requests[asked].text
+    assert model_server.phases[ask_person] == "planner"
+    assert "What is a named bus?" in model_server.requests[ask_person].text
     assert open_entries(home)[0]["resolution"] == "put right"
     every = cli(home, "retry", entry["id"], "--all", "--edit", module="interventions")
     assert every.returncode == 2
@@ -128,7 +127,7 @@ WRONG = {
 def test_what_cannot_be_used_changes_nothing(
     what: str, home: Path, model_server: ModelServer, tmp_path: Path
 ) -> None:
-    before, asked = journal_lines(home), len(model_server.requests)
+    before, ask_person = journal_lines(home), len(model_server.requests)
     done = cli(home, "resume", "1", "--edit", editor=editor(tmp_path, WRONG[what]))
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
@@ -138,7 +137,7 @@ def test_what_cannot_be_used_changes_nothing(
         assert Path(kept).name == "synthesis.json"
         shutil.rmtree(Path(kept).parent)
     assert journal_lines(home) == before
-    assert len(model_server.requests) == asked
+    assert len(model_server.requests) == ask_person
 
 
 @pytest.mark.usefixtures("failed")
@@ -187,12 +186,12 @@ def test_what_was_edited_is_what_the_phase_would_have_read(home: Path, docs: Pat
         asyncio.run(broken.process("s", QUESTION))
 
     def edit(name: str, text: str) -> str:
-        other = Resumption(from_phase="planner", edited={"question": "What is a named bus?"})
+        other = ResumeRequest(from_phase="planner", edited={"question": "What is a named bus?"})
         asyncio.run(resume_turn(scripted_flow(home, docs, **down), 1, other))
         return text.replace(QUESTION, "What is a topic, briefly?")
 
     flow = scripted_flow(home, docs)
-    wanted = asked(Resumption(), load(home, 1), flow.services, ask=None, edit=edit)
+    wanted = ask_person(ResumeRequest(), load_turn(home, 1), flow.services, ask=None, edit=edit)
     before = started_phases(home)
     with pytest.raises(NotResumableError, match="is not what you saw"):
         asyncio.run(resume_turn(flow, 1, wanted))

@@ -27,7 +27,8 @@ from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall, ModelReply
 from unified_flow.phases.errors import PhaseError
-from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.resumption import resume_turn
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.events import PhaseCompleted, ToolCompleted
 from unified_flow.turns.folding import fold
@@ -161,7 +162,7 @@ def run(
         for _ in range(len(stops) + 1):
             after(folder)
             try:
-                wanted = Resumption(rerun_tools=True)
+                wanted = ResumeRequest(rerun_tools=True)
                 resumed = await _one(resume_turn(flow_in(home, world), 1, wanted))
             except NotResumableError:
                 break
@@ -275,7 +276,7 @@ def test_a_journal_that_ends_anywhere(script: Script, cut: float) -> None:
         journal.write_bytes(whole[: first + int(cut * (len(whole) - first))])
         kept = _completed(journal.parent)
         world = World(journal.parent, script, {})
-        wanted = Resumption(rerun_tools=True)
+        wanted = ResumeRequest(rerun_tools=True)
         try:
             asyncio.run(resume_turn(flow_in(home, world), 1, wanted))
         except NotResumableError:

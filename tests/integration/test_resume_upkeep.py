@@ -26,12 +26,12 @@ from tests.answers import QUESTION, open_entries, script, scripted_flow
 from tests.servers.model_server import ModelServer, status
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume import housekeeping
-from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.events import TurnResumed
+from unified_flow.turns.events import TurnResumed, this_process
 from unified_flow.turns.journal import NAME
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.runner import this_process
 
 DOWN = RuntimeError("down")
 REFUSE = """CREATE TRIGGER refuse BEFORE INSERT ON turns
@@ -73,8 +73,8 @@ def test_an_abandoned_turn_says_so_everywhere_and_is_closed_in_bulk(home: Path, 
 def test_an_older_failure_of_a_turn_that_is_answered_is_superseded(home: Path, docs: Path) -> None:
     ask(home, docs, synthesis=DOWN)
     back = scripted_flow(home, docs, reflection=RuntimeError("down too"))
-    asyncio.run(resume_turn(back, 1, Resumption(from_phase="reflection", note="n")))
-    asyncio.run(resume_turn(scripted_flow(home, docs), 1, Resumption(note="mended")))
+    asyncio.run(resume_turn(back, 1, ResumeRequest(from_phase="reflection", note="n")))
+    asyncio.run(resume_turn(scripted_flow(home, docs), 1, ResumeRequest(note="mended")))
     assert "answered, resumed" in cli(home, "unified_flow", "turns", "list").stdout
     old, new = open_entries(home)
     assert (old["phase"], old["resolved_at"]) == ("synthesis", None)
@@ -166,7 +166,7 @@ def test_what_was_taken_up_since_it_was_chosen_stays(home: Path, docs: Path) -> 
     chosen = housekeeping.prunable(archive, set(), now)
     assert chosen == [1, 2, 3]
     failing = scripted_flow(home, docs, synthesis=DOWN)
-    asyncio.run(resume_turn(failing, 1, Resumption(from_phase="synthesis")))
+    asyncio.run(resume_turn(failing, 1, ResumeRequest(from_phase="synthesis")))
     os.utime(archive.folders.path(1) / NAME, (1, 1))
     runner = Ledger(archive.folders.path(2))
     os.utime(archive.folders.path(2) / NAME, (1, 1))

@@ -19,9 +19,9 @@ from tests.answers import COMPLETE, NOTHING_CLAIMED, QUESTION, journal_lines, sc
 from tests.integration.test_at_most_once import cancelled
 from tests.servers.model_server import ModelServer
 from unified_flow.flow import UnifiedFlow
+from unified_flow.resume.flow_resumer import FlowResumer
 from unified_flow.resume.replay.recording import record
 from unified_flow.resume.replay.replay import replay
-from unified_flow.resume.resumer import FlowResumer
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.journal import read
 from unified_flow.turns.results import Plan, ToolRequest

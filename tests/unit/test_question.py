@@ -9,7 +9,7 @@ import pytest
 
 from tests.answers import open_entries, scripted_flow
 from unified_flow.errors import InputError
-from unified_flow.turns.inputs import checked_question
+from unified_flow.turns.input_checks import checked_question
 
 BAD = {
     "empty": "",

@@ -2,7 +2,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from unified_flow.turns.records import changed
+from unified_flow.turns.sections import changed
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from unified_flow.lib.sandbox import Bounds, UnusableError
+from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.retrieval.web import html_to_markdown, json_text
 
@@ -21,7 +21,7 @@ MIB = 1024 * 1024
 
 def test_what_takes_all_memory_is_not_read_and_the_next_one_is() -> None:
     numbers = b"[" + b"0.1," * 5_000_000 + b"1]"  # 20 MB, and eight times that once it is read
-    with Converter(Bounds(memory_bytes=200 * MIB)) as converter:
+    with Converter(SandboxLimits(memory_bytes=200 * MIB)) as converter:
         with pytest.raises(UnusableError, match="more than 200 MiB of memory"):
             converter.convert(JSON, numbers)
         assert converter.convert(JSON, b"[1]")[0].lines == ["[", " 1", "]"]
@@ -30,7 +30,7 @@ def test_what_takes_all_memory_is_not_read_and_the_next_one_is() -> None:
 def test_html_that_takes_all_memory() -> None:
     page = b"<p>" * 3_000_000
     with (
-        Converter(Bounds(memory_bytes=200 * MIB)) as converter,
+        Converter(SandboxLimits(memory_bytes=200 * MIB)) as converter,
         pytest.raises(UnusableError, match=r"memory|ended on it"),
     ):
         converter.convert(HTML, page)
@@ -50,7 +50,7 @@ def test_a_module_that_prints_does_not_disturb_the_answers(
         "    yield Part(('a',), [data.decode()])\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{tmp_path}")
-    with Converter(Bounds(timeout_s=5)) as converter:
+    with Converter(SandboxLimits(timeout_s=5)) as converter:
         assert converter.convert("loud", b"said")[0].lines == ["said"]
         for data, said in ((b"leave", "status 7"), (b"write", "broken: OSError|signal 25")):
             with pytest.raises(UnusableError, match=said):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from unified_flow.api.sources import Source, number_retrieved, sources_of
 from unified_flow.api.trace import Trace, trace_of
 from unified_flow.errors.safe_messages import MESSAGES, Language
-from unified_flow.turns.public_text import shown
+from unified_flow.turns.passage import public_text
 from unified_flow.turns.turn import Turn
 
 
@@ -87,7 +87,7 @@ def answer_of(
     heard = turn.should_respond
     sources = sources_of(turn) if heard else []
     found = number_retrieved(turn) if heard else 0
-    text = shown(turn.response or "")
+    text = public_text(turn.response or "")
     if heard and turn.policy == "graceful" and turn.abstained and not sources:
         text = MESSAGES[language]["graceful_nothing"]
     verdict = turn.sections.validation

@@ -12,7 +12,7 @@ from unified_flow.api.problems.problem import KIND_OF_CODE
 from unified_flow.engine.telemetry.request_line import HttpLine, RequestLine
 from unified_flow.errors.safe_messages import Language
 from unified_flow.lib.clock import elapsed_ms
-from unified_flow.turns.inputs import new_request_id
+from unified_flow.turns.input_checks import new_request_id
 
 PROBLEM_JSON = "application/problem+json"
 _WELL_FORMED = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.turns.cited_sources import searches, section_of
-from unified_flow.turns.passage import Passage, path_of
-from unified_flow.turns.public_text import shown
+from unified_flow.turns.passage import Passage, path_of, public_text, searches, section_of
 from unified_flow.turns.results import Citation
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.retrieved import QueryResult, query_result
@@ -31,7 +29,7 @@ def source_of_passage(passage: Passage) -> Source:
     return Source(
         chapter_id=passage.path,
         section_title=passage.heading,
-        excerpt=shown(passage.text),
+        excerpt=public_text(passage.text),
         relevance_score=passage.score,
     )
 
@@ -40,8 +38,10 @@ def retrievals_of(turn: Turn) -> list[QueryResult]:
     """What every search of the turn found."""
     results = []
     for query, passages, took_ms in searches(turn):
-        clean = [passage.model_copy(update={"text": shown(passage.text)}) for passage in passages]
-        results.append(query_result(shown(query), clean, took_ms))
+        clean = [
+            passage.model_copy(update={"text": public_text(passage.text)}) for passage in passages
+        ]
+        results.append(query_result(public_text(query), clean, took_ms))
     return results
 
 
@@ -54,6 +54,6 @@ def _source(citation: Citation, passages: list[Passage]) -> Source:
     return Source(
         chapter_id=path_of(citation.source),
         section_title=section_of(citation, passages),
-        excerpt=shown(citation.quote),
+        excerpt=public_text(citation.quote),
         relevance_score=citation.score,
     )

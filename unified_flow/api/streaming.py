@@ -23,7 +23,7 @@ from unified_flow.api.running import cancelled
 from unified_flow.api.trace import with_trace
 from unified_flow.errors import InputError
 from unified_flow.turns.events import Observed, PhaseCompleted, PhaseFailed, PhaseStarted
-from unified_flow.turns.inputs import checked_question
+from unified_flow.turns.input_checks import checked_question
 from unified_flow.turns.turn import Turn
 
 KEEP_ALIVE_S = 15.0

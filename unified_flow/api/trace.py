@@ -19,7 +19,7 @@ from unified_flow.errors.classification import ERROR_TYPES, classify
 from unified_flow.errors.safe_messages import MESSAGES, Language, safe_message
 from unified_flow.turns.events import Observed, now, stamp
 from unified_flow.turns.folding import apply
-from unified_flow.turns.public_text import shown
+from unified_flow.turns.passage import public_text
 from unified_flow.turns.sessions.messages import assistant_message, user_message
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.agents import AgentResponse, agent_responses
@@ -75,7 +75,7 @@ def with_trace(problem: Problem, turn: Turn, error: Exception, language: Languag
 
 
 def _shown(message: Message, text: str) -> Message:
-    return message.model_copy(update={"content": shown(text)[:MAX_CONTENT_CHARS]})
+    return message.model_copy(update={"content": public_text(text)[:MAX_CONTENT_CHARS]})
 
 
 def _error_of(turn: Turn, language: Language) -> ErrorContext | None:
@@ -107,7 +107,7 @@ def _outside_a_phase(error: Exception, turn: Turn, language: Language) -> ErrorC
         return error_context(error, meaning, text, request_id=turn.request_id)
     return ErrorContext(
         error_type=ErrorType.VALIDATION_ERROR,
-        original_error=shown(str(error)),
+        original_error=public_text(str(error)),
         user_safe_message=MESSAGES[language][error.reason].format(field=error.field),
         retry_able=False,
         log_details={"timestamp": stamp(now()), "request_id": turn.request_id},

@@ -12,7 +12,7 @@ from interventions.secrets.redaction import redact
 from interventions.timestamps import utc_now
 from unified_flow.engine.telemetry.request_line import PhaseLine
 from unified_flow.turns.events import stamp
-from unified_flow.turns.public_text import shown
+from unified_flow.turns.passage import public_text
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
 
@@ -86,7 +86,7 @@ class TurnView(BaseModel):
             "intervention_id": turn.failure.intervention_id if turn.failure else None,
             "sections": written(turn.sections),
         }
-        response = None if turn.response is None else shown(turn.response)
+        response = None if turn.response is None else public_text(turn.response)
         return cls.model_validate(redact(view) | {"response": response})
 
 

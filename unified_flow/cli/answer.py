@@ -12,7 +12,7 @@ from interventions.secrets.redaction import redact_text
 from interventions.view.plaintext import clean, one_line
 from unified_flow.cli.screen import on_terminal, wrapped
 from unified_flow.phases.errors import PhaseError
-from unified_flow.turns.public_text import shown
+from unified_flow.turns.passage import public_text
 from unified_flow.turns.turn import Turn
 
 
@@ -31,7 +31,7 @@ def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> Non
         show = f" (interventions show {short_id(waits)}{home_flag(home)})" if waits else ""
         note(f"no answer: {redact_text(turn.error_message or '')}{show}")
         return
-    response = shown(turn.response or "")
+    response = public_text(turn.response or "")
     if on_terminal():
         print()
     say(wrapped(clean(response)))
@@ -63,5 +63,5 @@ def show_sources(turn: Turn, response: str = "") -> None:
         return
     say("\nSources:")
     for citation in rest:
-        quote = shown(" ".join(citation.quote.split()))
+        quote = public_text(" ".join(citation.quote.split()))
         say(wrapped(clean(f"  {one_line(citation.source)}  “{quote}”")))

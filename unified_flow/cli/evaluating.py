@@ -13,10 +13,10 @@ from interventions.cli.screen import note, say
 from unified_flow.cli.evaluation_tables import comparison_table, summary_table
 from unified_flow.cli.progress import bar
 from unified_flow.cli.running import refresh_documents
-from unified_flow.evaluation.answers import Answer
+from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.cache import ReplyCache
 from unified_flow.evaluation.corpus import corpus_of
-from unified_flow.evaluation.datasets import Dataset, Question
+from unified_flow.evaluation.datasets import Dataset, DatasetQuestion
 from unified_flow.evaluation.evaluating import evaluate
 from unified_flow.evaluation.flows import Flows, evaluations
 from unified_flow.evaluation.plain import voice_of
@@ -40,7 +40,7 @@ class Wanted:
 
 async def run_once(
     dataset: Dataset,
-    questions: Sequence[Question],
+    questions: Sequence[DatasetQuestion],
     wanted: Wanted,
     home: Path | None,
     flags: dict[str, Any],
@@ -102,7 +102,7 @@ def _spec(dataset: Dataset, wanted: Wanted, flows: Flows) -> Spec:
     )
 
 
-def described(name: str, spec: Spec, answers: Mapping[str, Answer]) -> dict[str, Any]:
+def described(name: str, spec: Spec, answers: Mapping[str, EvaluatedAnswer]) -> dict[str, Any]:
     """A run as JSON."""
     return {"run": name, "spec": spec.model_dump(mode="json"), **summary(answers.values())}
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from interventions.view.plaintext import clean, one_line
-from unified_flow.evaluation.answers import Answer
+from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.measures import COST, MEANINGS, QUALITY
-from unified_flow.turns.public_text import shown
+from unified_flow.turns.passage import public_text
 
 
 def summary_table(found: dict[str, Any]) -> str:
@@ -54,7 +54,7 @@ def comparison_table(run_a: str, run_b: str, found: dict[str, Any]) -> str:
     return clean("\n".join(lines))
 
 
-def wrong_answers(answers: Iterable[Answer]) -> str:
+def wrong_answers(answers: Iterable[EvaluatedAnswer]) -> str:
     lines = []
     for answer in answers:
         if QUALITY["right"](answer):
@@ -64,6 +64,6 @@ def wrong_answers(answers: Iterable[Answer]) -> str:
         lines += [
             f"\n{answer.id}  {one_line(answer.question)}",
             f"  expected: {one_line(expected)}",
-            f"  {answer.status}: {one_line(shown(said))}",
+            f"  {answer.status}: {one_line(public_text(said))}",
         ]
     return clean("\n".join(lines))

@@ -24,7 +24,7 @@ from unified_flow.turns.events import (
     ToolStarted,
     TurnResumed,
 )
-from unified_flow.turns.public_text import shown
+from unified_flow.turns.passage import public_text
 
 MARK = {
     "completed": ("✓", "green"),
@@ -104,7 +104,7 @@ class LivePhases:
             case ToolStarted():
                 self._doing = event.tool
             case TextArrived():
-                self._text = shown(event.text)
+                self._text = public_text(event.text)
             case PhaseCompleted() | PhaseFailed():
                 done = "completed" if isinstance(event, PhaseCompleted) else "failed"
                 self._status[event.phase] = done

@@ -18,7 +18,7 @@ from unified_flow.cli.exits import exits
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from unified_flow.turns.memory import MemoryStore, Record
+    from unified_flow.turns.memory import MemoryRecord, MemoryStore
 
 app = typer.Typer(
     help="What is remembered of a user from turn to turn.\n\nTry:  unified-flow memory list",
@@ -106,6 +106,6 @@ def _store(home: Path | None) -> MemoryStore:
     return MemoryStore.of(find_home(home))
 
 
-def _row(record: Record) -> dict[str, object]:
+def _row(record: MemoryRecord) -> dict[str, object]:
     row = record.model_dump(mode="json")
     return {**row, "text": redact_text(record.text)}

@@ -9,7 +9,7 @@ from interventions.errors import QueueError
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.errors import UnifiedFlowError, wire_name
 from unified_flow.phases.errors import PhaseError
-from unified_flow.turns.public_text import shown, shown_citation
+from unified_flow.turns.passage import public_citation, public_text
 from unified_flow.turns.turn import Turn
 
 
@@ -17,12 +17,12 @@ def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
     """The object of `ask --json`; a failed turn adds what is known of the failure."""
     status = "failed" if error else turn.status
     outcome: dict[str, Any] = {
-        "response": None if error or turn.response is None else shown(turn.response),
+        "response": None if error or turn.response is None else public_text(turn.response),
         "status": status,
-        "clarification_question": shown(turn.response or "") if status == "clarify" else None,
+        "clarification_question": public_text(turn.response or "") if status == "clarify" else None,
         "citations": []
         if error
-        else [shown_citation(c).model_dump(mode="json") for c in turn.citations],
+        else [public_citation(c).model_dump(mode="json") for c in turn.citations],
         "abstained": turn.abstained and error is None,
         "error": error is not None,
         "session_id": turn.session_id,

@@ -54,15 +54,14 @@ def replay(
     with exits():
         from interventions.home import find_home
         from unified_flow.errors.turns import NotResumableError
-        from unified_flow.resume.naming import turn_named
-        from unified_flow.resume.once import load
+        from unified_flow.resume.prepared_turn import load_turn, turn_named
         from unified_flow.resume.replay.recording import recorded
         from unified_flow.resume.replay.replay import replay as play
         from unified_flow.turns.archive import TurnArchive
 
         place = find_home(home)
         turn_id, _ = turn_named(place, name)
-        turn = load(place, turn_id)
+        turn = load_turn(place, turn_id)
         recording = recorded(TurnArchive.of(place).folders.path(turn_id))
         if phase is not None and phase not in {visit.phase for visit in recording.visits}:
             raise NotResumableError(
@@ -85,10 +84,10 @@ def _services(turn: Turn, home: Path) -> Iterator[Services | None]:
     import asyncio
 
     from unified_flow.errors import ConfigError, InputError
-    from unified_flow.resume.once import flow_of
+    from unified_flow.resume.prepared_turn import flow_for
 
     try:
-        flow = flow_of(turn, home)
+        flow = flow_for(turn, home)
     except (ConfigError, InputError) as exc:
         note(f"not compared with what a model would be told today: {one_line(str(exc))}")
         yield None

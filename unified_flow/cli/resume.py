@@ -18,7 +18,7 @@ from unified_flow.cli.exits import exits, refused_as_json
 from unified_flow.cli.screen import on_terminal
 
 if TYPE_CHECKING:
-    from unified_flow.resume.once import Ready
+    from unified_flow.resume.prepared_turn import PreparedTurn
     from unified_flow.resume.resumption import Resumed
     from unified_flow.turns.events import Observed, TurnResumed
 
@@ -90,14 +90,13 @@ def resume(
         from interventions.home import find_home
         from unified_flow.cli.permission import terminal_asker
         from unified_flow.engine.telemetry.logs import logged
-        from unified_flow.resume.naming import turn_named
-        from unified_flow.resume.once import flow_of, make_ready
-        from unified_flow.resume.resumption import Resumption
+        from unified_flow.resume.human_input import ResumeRequest
+        from unified_flow.resume.prepared_turn import flow_for, prepare, turn_named
 
         place = find_home(home)
         turn_id, intervention_id = turn_named(place, name)
         pick = partial(
-            flow_of,
+            flow_for,
             home=place,
             docs=docs,
             tool_modules=tool_modules,
@@ -108,7 +107,7 @@ def resume(
             api_key_env=api_key_env,
             api_key_file=api_key_file,
         )
-        wanted = Resumption(
+        wanted = ResumeRequest(
             from_phase=from_phase,
             rerun_tools=rerun_tools,
             tools_done=tools_done,
@@ -119,7 +118,7 @@ def resume(
             via="cli",
         )
         editor = in_editor if edit else None
-        ready = make_ready(place, turn_id, wanted, pick=pick, ask=asker(), edit=editor)
+        ready = prepare(place, turn_id, wanted, pick_flow=pick, ask=asker(), edit=editor)
         try:
             with logged(place):
                 code = asyncio.run(_resume(ready, as_json, home))
@@ -129,14 +128,14 @@ def resume(
     raise typer.Exit(code)
 
 
-async def _resume(ready: Ready, as_json: bool, home: Path | None) -> Code:
+async def _resume(ready: PreparedTurn, as_json: bool, home: Path | None) -> Code:
     from contextlib import nullcontext
 
     from rich.console import Console
 
     from unified_flow.cli.live import LivePhases
     from unified_flow.cli.outcome import exit_code, of_turn
-    from unified_flow.resume.once import resume_once
+    from unified_flow.resume.prepared_turn import resume_prepared
     from unified_flow.turns.events import TurnResumed
 
     live = not as_json and on_terminal()
@@ -148,7 +147,7 @@ async def _resume(ready: Ready, as_json: bool, home: Path | None) -> Code:
             if view is not None:
                 view(event)
 
-        resumed = await resume_once(ready, observer=follow)
+        resumed = await resume_prepared(ready, observer=follow)
     if as_json:
         say(json.dumps(of_turn(resumed.turn, resumed.error) | _more(resumed), ensure_ascii=False))
     else:
@@ -167,8 +166,8 @@ def _announce(turn_id: int, event: TurnResumed) -> None:
 
 def _more(resumed: Resumed) -> dict[str, object]:
     return {
-        "resumed_at": resumed.went_on.phase,
-        "changed": resumed.went_on.changed,
+        "resumed_at": resumed.event.phase,
+        "changed": resumed.event.changed,
         "passed": resumed.passed,
         "resolved": resumed.closed,
         "difference": resumed.difference,

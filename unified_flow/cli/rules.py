@@ -44,7 +44,7 @@ def store_at(home: Path | None) -> GuardrailStore:
 
 def user_named(user: str) -> str:
     """The user as the flow knows them. Raises InputError."""
-    from unified_flow.turns.inputs import checked_user
+    from unified_flow.turns.input_checks import checked_user
 
     return checked_user(user)
 

@@ -52,7 +52,7 @@ def search(
         from unified_flow.cli.running import bring_up_to_date
         from unified_flow.errors import InputError
         from unified_flow.retrieval.documents import open_documents
-        from unified_flow.turns.inputs import checked_question
+        from unified_flow.turns.input_checks import checked_question
 
         question = checked_question(query)
         documents = open_documents(home, docs, collection)

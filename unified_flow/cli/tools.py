@@ -258,9 +258,9 @@ async def _called(
 
 
 def _say_output(output: ToolOutput) -> None:
-    from unified_flow.turns.public_text import shown
+    from unified_flow.turns.passage import public_text
 
     if isinstance(output.result, str):
-        say(clean(shown(output.result)))
+        say(clean(public_text(output.result)))
     else:
         say(clean(json.dumps(redact(output.result), ensure_ascii=False, indent=2)))

@@ -100,9 +100,9 @@ def show_turn(
             }
             say(json.dumps(redact(whole), ensure_ascii=False))
         else:
-            from unified_flow.turns.public_text import shown
+            from unified_flow.turns.passage import public_text
 
-            say(clean(shown(archive.page(found.turn_id))))
+            say(clean(public_text(archive.page(found.turn_id))))
 
 
 def _row(turn: Turn) -> dict[str, object]:

@@ -8,10 +8,10 @@ a setting names the variable or the file that holds one.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypedDict, Unpack, get_args
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from pydantic_settings import (
@@ -191,11 +191,44 @@ class Settings(BaseSettings):
         )
 
 
-def load(home: Path, **flags: Any) -> Settings:
-    """Settings of `home`. A flag that is None counts as not given. Raises ConfigError."""
+class SettingsOverrides(TypedDict, total=False):
+    """The fields of `Settings` as a program or a command gives them: None means not given, a table
+    is a mapping. `docs` and [tools] have parameters of their own."""
+
+    collection: str | None
+    collections: Mapping[str, Any] | None
+    model: str | None
+    base_url: str | None
+    api_key_env: str | None
+    api_key_file: Path | str | None
+    timeout_s: float | None
+    models: Mapping[str, Any] | None
+    roles: Mapping[str, Any] | None
+    mix: str | None
+    local: Mapping[str, Any] | None
+    policy: str | None
+    graceful: Mapping[str, Any] | None
+    language: str | None
+    roots: Sequence[Path | str] | None
+    recipes: Path | str | None
+    limits: Mapping[str, Any] | None
+    research: Mapping[str, Any] | None
+    vectors: Mapping[str, Any] | None
+    guardrails: Mapping[str, Any] | None
+    serve: Mapping[str, Any] | None
+    mcp: Mapping[str, Any] | None
+
+
+def load(
+    home: Path,
+    *,
+    docs: Sequence[Path | str] | None = None,
+    **overrides: Unpack[SettingsOverrides],
+) -> Settings:
+    """Settings of `home`. An override that is None counts as not given. Raises ConfigError."""
     where, file = read_file(home)
     _refuse_unknown_variables()
-    given = {key: value for key, value in flags.items() if value is not None}
+    given = {k: v for k, v in {"docs": docs, **overrides}.items() if v is not None}
     try:
         return Settings(**{"_file": with_absolute_paths(file, Settings, home), **given})
     except ValidationError as exc:

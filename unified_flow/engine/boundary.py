@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
-from unified_flow.engine.call_site import CallSite
 from unified_flow.engine.failure_report import pending_report, redacted_message, report_failure
 from unified_flow.engine.live_context import LivePhaseContext
 from unified_flow.engine.phase_table import BY_NAME
+from unified_flow.engine.prefetch import Prefetch, retrieved_passages
 from unified_flow.engine.routing import Step
 from unified_flow.engine.services import Services
-from unified_flow.engine.turn_run import TurnRun
+from unified_flow.engine.turn_run import CallSite, TurnRun
 from unified_flow.errors import LimitReachedError
 from unified_flow.errors.classification import classify
 from unified_flow.errors.kinds import kind_of
@@ -35,24 +35,36 @@ REPORT_TIMEOUT_S = 1.0
 
 
 async def run_phase(
-    step: Step, ledger: Ledger, services: Services, run: TurnRun | None = None
+    step: Step,
+    ledger: Ledger,
+    services: Services,
+    run: TurnRun | None = None,
+    prefetch: Prefetch | None = None,
 ) -> None:
     """Run one phase to its end and record its result.
 
     Raises the phase's own error, with the original as cause, once the failure is recorded. After
     several attempts that is the failure of the first.
     """
-    await _Visit(step, ledger, services, run or TurnRun()).run()
+    await _Visit(step, ledger, services, run or TurnRun(), prefetch).run()
 
 
 class _Visit:
     """One visit of a phase, in one attempt or more."""
 
-    def __init__(self, step: Step, ledger: Ledger, services: Services, run: TurnRun) -> None:
+    def __init__(
+        self,
+        step: Step,
+        ledger: Ledger,
+        services: Services,
+        run: TurnRun,
+        prefetch: Prefetch | None,
+    ) -> None:
         self._step = step
         self._ledger = ledger
         self._services = services
         self._run = run
+        self._prefetch = prefetch
         self._number = ledger.turn.visit_number(step.phase)
         self._attempt = 0
         self._model: str | None = None
@@ -74,7 +86,9 @@ class _Visit:
             if self._step.limit is not None:
                 raise self._step.limit
             result = BY_NAME[phase].run(self._ledger.turn, context)
-            output = await self._run.run(result, context.set_call_site)
+            if self._prefetch is not None:
+                result = self._prefetch.beside(result, context.set_call_site)
+            output = await self._run.within_time(result)
             took = elapsed_ms(started)
             self._ledger.record(
                 PhaseCompleted(phase=phase, visit=self._number, output=output, duration_ms=took)
@@ -99,7 +113,7 @@ class _Visit:
         ledger, services, phase = self._ledger, self._services, self._step.phase
         recipe = self._run.recipe(services, phase)
         context = LivePhaseContext(
-            phase, recipe, ledger, services, model=self._model, prefetch=self._run.prefetch
+            phase, recipe, ledger, services, model=self._model, prefetch=self._prefetch
         )
         ledger.record(
             PhaseStarted(
@@ -139,7 +153,9 @@ class _Visit:
             raise
         self._record(failure, report, action, took_ms)
         turn = self._ledger.turn
-        retrieved = await self._run.retrieved(turn) if action.answer == "degrade" else []
+        retrieved = (
+            await retrieved_passages(turn, self._prefetch) if action.answer == "degrade" else []
+        )
         limit = isinstance(failure.error, LimitReachedError)
         error = LoopLimitError if limit else BY_NAME[failure.phase].ERROR
         what = f"tool {failure.tool}" if failure.tool else failure.phase
@@ -161,9 +177,12 @@ class _Visit:
             return self._report
         ledger, services = self._ledger, self._services
         self._flush()
-        self._run.reporting = reporting = asyncio.create_task(
+        reporting = asyncio.create_task(
             asyncio.to_thread(report_failure, failure, context, ledger.turn, services)
         )
+        turn_id = ledger.turn.turn_id
+        services.reporting.add(turn_id)
+        reporting.add_done_callback(lambda _: services.reporting.discard(turn_id))
         # A policy with time-outs does not let the queue's lock delay the answer.
         bounded = services.policy.bounds.pipeline_s is not None
         try:

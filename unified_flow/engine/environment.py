@@ -16,7 +16,9 @@ SHOWN = 12
 DIGEST = 16
 
 
-def at_start(services: Services, recipe: Callable[[str], Recipe] | None = None) -> dict[str, Any]:
+def recorded_environment(
+    services: Services, recipe: Callable[[str], Recipe] | None = None
+) -> dict[str, Any]:
     """What a turn begins with, for the journal: a turn that is killed cannot say it later.
 
     `recipe` reads one as `services.recipe` does, for a caller that has a use for what it reads.
@@ -25,7 +27,7 @@ def at_start(services: Services, recipe: Callable[[str], Recipe] | None = None) 
     return passing_environment(services.home, phases)
 
 
-def then(turn: Turn) -> dict[str, Any]:
+def environment_then(turn: Turn) -> dict[str, Any]:
     """What is known of the environment in which the turn stopped.
 
     What was read last counts: by the phase that ran, or when it failed.
@@ -40,7 +42,7 @@ def then(turn: Turn) -> dict[str, Any]:
     return known
 
 
-def now(services: Services) -> dict[str, Any]:
+def environment_now(services: Services) -> dict[str, Any]:
     """The same of this process."""
     config = {"config_digest": services.config_digest}
     return environment(services.home, config | _of_phases(services, services.recipe))

@@ -16,7 +16,7 @@ from interventions.secrets.redaction import redact_text
 from unified_flow.engine.live_context import LivePhaseContext
 from unified_flow.engine.outcome import Outcome
 from unified_flow.engine.phase_table import BY_NAME
-from unified_flow.engine.resolution import Word, settle
+from unified_flow.engine.resolution import ResolutionRequest, resolve_passed
 from unified_flow.engine.services import Services
 from unified_flow.errors import LimitReachedError, PageError
 from unified_flow.errors.classification import classify
@@ -188,8 +188,10 @@ def _close_passed_intervention(failure: Failure, turn: Turn, services: Services)
         return
     try:
         archive = TurnArchive(services.folders)
-        word = Word(retry.note, retry.by, retry.via, frozenset({retry.intervention_id}))
-        settle(turn, services.queue, archive, word, outcome=f"failed in {failure.phase}")
+        word = ResolutionRequest(
+            retry.note, retry.by, retry.via, frozenset({retry.intervention_id})
+        )
+        resolve_passed(turn, services.queue, archive, word, outcome=f"failed in {failure.phase}")
     except QueueError as exc:
         logger.critical("%s could not be resolved: %s", retry.intervention_id, exc)
 

@@ -13,9 +13,9 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from unified_flow.config.settings import EMBEDDED
-from unified_flow.engine.call_site import CallSite
 from unified_flow.engine.prefetch import Prefetch
 from unified_flow.engine.services import Services
+from unified_flow.engine.turn_run import CallSite
 from unified_flow.errors import LimitReachedError
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.models import ModelCall, Stream

@@ -8,8 +8,10 @@ from time import perf_counter
 from typing import Literal
 
 from unified_flow.engine.boundary import run_phase
+from unified_flow.engine.prefetch import Prefetch
 from unified_flow.engine.routing import End, next_step
 from unified_flow.engine.services import Services
+from unified_flow.engine.telemetry.querylog import LogRequest
 from unified_flow.engine.telemetry.request_line import RequestLine
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.lib.clock import elapsed_ms
@@ -26,12 +28,14 @@ Ended = Literal["answered", "clarify", "silenced"]
 logger = logging.getLogger(__name__)
 
 
-async def run_turn(ledger: Ledger, run: TurnRun, services: Services) -> Turn:
+async def run_turn(
+    ledger: Ledger, run: TurnRun, services: Services, log: LogRequest | None = None
+) -> Turn:
     """The turn to its end, which is journalled and logged. Raises as `UnifiedFlow.process` does."""
     started = perf_counter()
     error: BaseException | None = None
     try:
-        status = await _walk(ledger, run, services)
+        status = await _run_phases(ledger, run, services)
         saved = status == "answered" and ledger.turn.persist
         _complete(ledger, status, saved=saved, started=started)
     except SaveError as exc:
@@ -40,7 +44,7 @@ async def run_turn(ledger: Ledger, run: TurnRun, services: Services) -> Turn:
         _complete(ledger, "answered", saved=False, started=started)
     except (asyncio.CancelledError, KeyboardInterrupt) as exc:
         error = exc
-        if ledger.turn.status != "failed":  # while that was told
+        if ledger.turn.status != "failed":  # cancelled while its failure was reported
             _close(ledger, TurnInterrupted(phase=ledger.turn.running, reason=type(exc).__name__))
         raise
     except BaseException as exc:
@@ -49,32 +53,35 @@ async def run_turn(ledger: Ledger, run: TurnRun, services: Services) -> Turn:
             await services.guardrails.failed(ledger.turn, exc)
         raise
     finally:
-        run.end()
-        log_request(ledger.turn, error, run, services)
+        log_request(ledger.turn, error, services, log)
     return ledger.turn
 
 
-async def _walk(ledger: Ledger, run: TurnRun, services: Services) -> Ended:
-    """Through the phases, between the guardrails; how it ended."""
+async def _run_phases(ledger: Ledger, run: TurnRun, services: Services) -> Ended:
+    """Phase after phase, between the guardrails; how the turn ended."""
     guardrails = services.guardrails
     if not await guardrails.admits(ledger, run.ends_at):
         return "silenced"
-    run.search_first(services, ledger.turn)
-    while True:
-        step = next_step(ledger.turn, services.settings.limits)
-        if step == End("answered"):
-            return "answered"
-        turn = ledger.turn
-        if isinstance(step, End):
-            reply = turn.clarification_question or ""
-            released = await guardrails.releases(ledger, reply, run.ends_at)
-            return "clarify" if released else "silenced"
-        # Nothing is said before this phase, so that hardly anything is to be taken back.
-        if step.phase == "save":
-            reply = turn.response or ""
-            if not await guardrails.releases(ledger, reply, run.ends_at):
-                return "silenced"
-        await run_phase(step, ledger, services, run)
+    prefetch = Prefetch.begin(services, ledger.turn, run)
+    try:
+        while True:
+            step = next_step(ledger.turn, services.settings.limits)
+            if step == End("answered"):
+                return "answered"
+            turn = ledger.turn
+            if isinstance(step, End):
+                reply = turn.clarification_question or ""
+                released = await guardrails.releases(ledger, reply, run.ends_at)
+                return "clarify" if released else "silenced"
+            # The reply is checked before it is saved, so that hardly anything is taken back.
+            if step.phase == "save":
+                reply = turn.response or ""
+                if not await guardrails.releases(ledger, reply, run.ends_at):
+                    return "silenced"
+            await run_phase(step, ledger, services, run, prefetch)
+    finally:
+        if prefetch is not None:
+            prefetch.end()
 
 
 def _complete(ledger: Ledger, status: Ended, *, saved: bool, started: float) -> None:
@@ -92,9 +99,11 @@ def _close(ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None:
         logger.critical("turn %s lacks its last line: %s", ledger.turn.turn_id, exc)
 
 
-def log_request(turn: Turn, error: BaseException | None, run: TurnRun, services: Services) -> None:
-    """The request's line, for the query log or for whoever makes more of it."""
-    write = run.log or services.query_log.append
+def log_request(
+    turn: Turn, error: BaseException | None, services: Services, log: LogRequest | None = None
+) -> None:
+    """Write the request's line to `log`, else to the query log."""
+    write = log or services.query_log.append
     try:
         write(RequestLine.of_turn(turn, error))
     except OSError as exc:

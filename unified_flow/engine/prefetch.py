@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from interventions.secrets.redaction import redact_text
-from unified_flow.engine.call_site import CallSite
 from unified_flow.engine.services import Services
+from unified_flow.engine.turn_run import CallSite, TurnRun
 from unified_flow.errors import ToolNotFoundError
 from unified_flow.lib.clock import elapsed_ms
+from unified_flow.phases import NAMES
 from unified_flow.tools import Tool, ToolOutput
 from unified_flow.tools.builtin.doc_search import NAME
 from unified_flow.tools.caller import Caller
@@ -29,6 +30,7 @@ from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+BEFORE_TOOLS = (None, *NAMES[: NAMES.index("coordinator") - 1])
 
 
 class Prefetch:
@@ -44,41 +46,48 @@ class Prefetch:
         self._joined = False
         self._took_ms = 0.0
         left_s = ends_at - asyncio.get_running_loop().time()
-        self._task = self._begin(max(0.0, round(left_s, 2)))
+        self._task = self._search(max(0.0, round(left_s, 2)))
 
     @classmethod
-    def of(cls, services: Services, turn: Turn, ends_at: float) -> Prefetch | None:
-        """None where nothing can be searched, or may be."""
+    def begin(cls, services: Services, turn: Turn, run: TurnRun) -> Prefetch | None:
+        """None if the policy wants no search beside the first phase, the turn has already
+        searched, or no search is allowed."""
+        if not run.bounds.searches_first or turn.completed not in BEFORE_TOOLS:
+            return None
         request = ToolRequest(tool=NAME, args={"query": turn.question})
         try:
             tool, args = services.toolbox.check(request)
         except ToolNotFoundError:
             return None
-        allowed = services.gate.decide(tool, turn.session_id).verdict == "allowed"
-        return cls(services, turn, tool, args, ends_at) if allowed else None
+        if services.gate.decide(tool, turn.session_id).verdict != "allowed":
+            return None
+        assert run.search_ends_at is not None
+        return cls(services, turn, tool, args, run.search_ends_at)
 
-    async def beside(self, phase: Coroutine[Any, Any, T], at: Callable[[CallSite], None]) -> T:
-        """What the phase returns, once the search is back too. The first of the two that fails
-        ends the other, and is raised; of two at once the search counts as the earlier. `at` is told
-        if it was the search."""
+    async def beside(
+        self, phase: Coroutine[Any, Any, T], set_call_site: Callable[[CallSite], None]
+    ) -> T:
+        """The phase's result, once the search has completed too. The first failure of the two
+        cancels the other and is raised; of two at once, the search's. `set_call_site` learns of
+        a failed search."""
         if self._joined:
             return await phase
         if self._failed:
-            self._task = self._begin(self._services.policy.bounds.search_s)
+            self._task = self._search(self._services.policy.bounds.search_s)
         running = asyncio.ensure_future(phase)
         try:
             await asyncio.wait({running, self._task}, return_when=asyncio.FIRST_EXCEPTION)
             if self._failed:
-                at(CallSite("retriever", tool=NAME, tool_args=self._args.model_dump()))
+                set_call_site(CallSite("retriever", tool=NAME, tool_args=self._args.model_dump()))
                 self._task.result()
             result = await running
             self._joined = True
             return result
         finally:
-            await _ended(running)
+            await _cancelled(running)
 
     async def passages(self) -> list[Passage]:
-        """What it has found, or finds in the time that it has left; [] if it fails."""
+        """What the search finds in the time that it has left; [] if it fails."""
         await asyncio.wait({self._task})
         if self._failed:
             logger.error("the search beside a phase that failed has failed too: %s", self._why)
@@ -86,13 +95,13 @@ class Prefetch:
         return passages_of(self._task.result().result)
 
     def answers(self, tool: Tool, args: BaseModel) -> tuple[ToolOutput, float] | None:
-        """What the same call has brought, and how long it took (ms); None for any other call."""
+        """The result of the same call, and its duration in ms; None for any other call."""
         same = self._joined and (tool.name, args) == (self._tool.name, self._args)
         return (self._task.result(), self._took_ms) if same else None
 
     def end(self) -> None:
         self._task.cancel()
-        self._task.add_done_callback(_seen)
+        self._task.add_done_callback(_retrieve_exception)
 
     @property
     def _failed(self) -> bool:
@@ -104,7 +113,7 @@ class Prefetch:
         error = self._task.exception()
         return f"{type(error).__name__}: {redact_text(str(error))}"
 
-    def _begin(self, within_s: float | None) -> asyncio.Task[ToolOutput]:
+    def _search(self, within_s: float | None) -> asyncio.Task[ToolOutput]:
         call = self._services.toolbox.call(self._tool, self._args, self._caller, within_s=within_s)
         return asyncio.create_task(self._timed(call))
 
@@ -121,14 +130,28 @@ def passages_of(result: Any) -> list[Passage]:
     return [Passage.model_validate(passage) for passage in found]
 
 
-async def _ended(task: asyncio.Future[Any]) -> None:
+async def _cancelled(task: asyncio.Future[Any]) -> None:
     if not task.done():
         task.cancel()
         await asyncio.wait({task})
-    _seen(task)
+    _retrieve_exception(task)
 
 
-def _seen(task: asyncio.Future[Any]) -> None:
-    """An error that nobody asks for is one that asyncio complains of."""
+def _retrieve_exception(task: asyncio.Future[Any]) -> None:
+    """asyncio warns of an exception that nobody retrieves."""
     if not task.cancelled():
         task.exception()
+
+
+async def retrieved_passages(turn: Turn, prefetch: Prefetch | None) -> list[Passage]:
+    """The passages found for the question, redacted, best first: by the turn's own searches, else
+    by the one beside its first phase."""
+    results = [*turn.sections.coordinator, *turn.tools_done.values()]
+    found = [passage for result in results for passage in passages_of(result.result)]
+    if not found and prefetch is not None:
+        found = await prefetch.passages()
+    once = {passage.chunk_id: passage for passage in found}
+    return [
+        passage.model_copy(update={"text": redact_text(passage.text)})
+        for passage in sorted(once.values(), key=lambda passage: -passage.score)
+    ]

@@ -23,7 +23,7 @@ Verdict = Literal["solved", "waits", "open"]
 
 
 @dataclass(frozen=True)
-class Word:
+class ResolutionRequest:
     """What the person who let the turn go on said: `note` None leaves the closing to others;
     `about` are the interventions that it was said of."""
 
@@ -33,7 +33,7 @@ class Word:
     about: frozenset[str]
 
 
-def own_intervention(
+def retried_intervention(
     turn: Turn, queue: InterventionQueue, named: str | None
 ) -> tuple[str, str] | None:
     """(id, phase) of the open intervention that is retried when the turn goes on; None if none is.
@@ -93,7 +93,9 @@ def _put_before_it_died(turn: Turn, queue: InterventionQueue) -> Entry | None:
     )
 
 
-def verdict(entry: Entry, turn: Turn, retried: Collection[str], *, others_wait: bool) -> Verdict:
+def entry_state(
+    entry: Entry, turn: Turn, retried: Collection[str], *, others_wait: bool
+) -> Verdict:
     """What becomes of an open entry of the turn that is among `retried`, or that counts it.
 
     Solved: the journal says that its phase has completed since the failure, nothing went back
@@ -115,7 +117,7 @@ def _counts(entry: Entry, turn: Turn) -> bool:
 
 
 @dataclass(frozen=True)
-class Settled:
+class Resolutions:
     """`solved` are the entries that were resolved, verified; `waiting` those whose phase the turn
     is past, each with a turn for whose sake it stays open."""
 
@@ -123,14 +125,14 @@ class Settled:
     waiting: dict[str, int]
 
 
-def settle(
+def resolve_passed(
     turn: Turn,
     queue: InterventionQueue,
     archive: TurnArchive,
-    word: Word,
+    word: ResolutionRequest,
     *,
     outcome: str,
-) -> Settled:
+) -> Resolutions:
     """Resolve, verified and with the person's note, whatever the turn has got past; `outcome` is
     how it ended.
 
@@ -141,18 +143,20 @@ def settle(
     for entry in queue.entries():
         if not is_open(entry) or not is_about(entry, turn.turn_id):
             continue
-        if verdict(entry, turn, word.about, others_wait=False) != "solved":
+        if entry_state(entry, turn, word.about, others_wait=False) != "solved":
             continue
-        other = waiting_too(entry, turn, archive)
-        if verdict(entry, turn, word.about, others_wait=other is not None) == "solved":
+        other = other_waiting_turn(entry, turn, archive)
+        if entry_state(entry, turn, word.about, others_wait=other is not None) == "solved":
             if word.note is not None and _resolved(entry, queue, word, outcome):
                 solved.append(entry["id"])
         elif other is not None:
             waiting[entry["id"]] = other
-    return Settled(tuple(solved), waiting)
+    return Resolutions(tuple(solved), waiting)
 
 
-def _resolved(entry: Entry, queue: InterventionQueue, word: Word, outcome: str) -> bool:
+def _resolved(
+    entry: Entry, queue: InterventionQueue, word: ResolutionRequest, outcome: str
+) -> bool:
     assert word.note is not None
     try:
         queue.resolve(entry["id"], word.note, by=word.by, via=word.via, verified=outcome)
@@ -161,13 +165,13 @@ def _resolved(entry: Entry, queue: InterventionQueue, word: Word, outcome: str) 
     return True
 
 
-def needed_by_others(turn: Turn, queue: InterventionQueue, archive: TurnArchive) -> set[str]:
+def awaited_by_others(turn: Turn, queue: InterventionQueue, archive: TurnArchive) -> set[str]:
     """The open entries of the turn for whose fix other turns wait still."""
     mine = (e for e in queue.entries() if is_open(e) and is_about(e, turn.turn_id))
-    return {entry["id"] for entry in mine if waiting_too(entry, turn, archive) is not None}
+    return {entry["id"] for entry in mine if other_waiting_turn(entry, turn, archive) is not None}
 
 
-def waiting_too(entry: Entry, turn: Turn, archive: TurnArchive) -> int | None:
+def other_waiting_turn(entry: Entry, turn: Turn, archive: TurnArchive) -> int | None:
     """A turn, other than this one, that waits for the same fix; the latest of them."""
     # From behind: `retry --all` takes them in order, so that mostly the first look tells.
     for turn_id in reversed(turns_of(entry)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,16 @@ from unified_flow.policies import Policy
 from unified_flow.retrieval.documents import Documents
 from unified_flow.tools.permission.gate import Gate
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions import SessionStore
-from unified_flow.turns.turn_folders import TurnFolders
 
 
 @dataclass(frozen=True)
 class Services:
     """`asked_with`: the settings that were given rather than configured (events.TurnStarted).
-    `pause` waits some seconds before a further try."""
+    `pause` waits some seconds before another attempt. `reporting` holds the turns whose failure is
+    on its way into the queue."""
 
     home: Path
     settings: Settings
@@ -48,6 +49,7 @@ class Services:
     asked_with: dict[str, Any]
     guardrails: Guardrails
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    reporting: set[int] = field(default_factory=set)
 
     @cached_property
     def recipes(self) -> Path:

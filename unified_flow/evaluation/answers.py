@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict
 from unified_flow.turns.results import Citation
 
 
-class Record(BaseModel):
+class AnswerRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Cost(Record):
+class Cost(AnswerRecord):
     """Of one phase in one turn; `calls` are those of language models. A reply from the cache
     counts with the time that it once took."""
 
@@ -25,7 +25,7 @@ class Cost(Record):
     completion_tokens: int = 0
 
 
-class Trouble(Record):
+class Trouble(AnswerRecord):
     """Why a question has no answer, and the intervention that says more."""
 
     error_type: str
@@ -34,7 +34,7 @@ class Trouble(Record):
     intervention_id: str | None = None
 
 
-class Answer(Record):
+class EvaluatedAnswer(AnswerRecord):
     """`supported`: for each citation, whether it supports its sentence. `retrieved` and
     `gold_cited`: whether a gold answer stands in a passage that was found, and in a quote."""
 

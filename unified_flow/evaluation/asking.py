@@ -8,9 +8,9 @@ from time import perf_counter
 
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.errors import InputError
-from unified_flow.evaluation.answers import Answer, Cost, Trouble
+from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble
 from unified_flow.evaluation.cache import Answered, ReplyCache
-from unified_flow.evaluation.datasets import Question
+from unified_flow.evaluation.datasets import DatasetQuestion
 from unified_flow.evaluation.scores import contained
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.clock import elapsed_ms
@@ -30,7 +30,9 @@ from unified_flow.turns.turn import Turn
 USER = "evaluation"
 
 
-async def ask(flow: UnifiedFlow, question: Question, cache: ReplyCache | None) -> Answer:
+async def ask(
+    flow: UnifiedFlow, question: DatasetQuestion, cache: ReplyCache | None
+) -> EvaluatedAnswer:
     """A failure is an intervention, as in any other turn, and an answer that says so.
 
     Nothing of the turn is kept but that. Raises what keeps a turn from beginning at all:
@@ -85,12 +87,12 @@ def silenced(turn: Turn) -> Trouble | None:
     )
 
 
-def _answer(question: Question, turn: Turn, trouble: Trouble | None) -> Answer:
+def _answer(question: DatasetQuestion, turn: Turn, trouble: Trouble | None) -> EvaluatedAnswer:
     texts = texts_of(turn.sections)
     draft = turn.sections.synthesis
     given = trouble is None and turn.status == "answered" and draft is not None
     citations = turn.citations if given else []
-    return Answer(
+    return EvaluatedAnswer(
         id=question.id,
         question=question.text,
         answers=list(question.answers),

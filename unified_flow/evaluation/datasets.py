@@ -17,7 +17,7 @@ WITHOUT = ":without"
 
 
 @dataclass(frozen=True)
-class Question:
+class DatasetQuestion:
     """`group` names the documents that hold the answer ("" if that is not known). `left_out`: it
     is asked without them, which makes it `unanswerable`."""
 
@@ -44,7 +44,7 @@ class Dataset:
 
     name: str
     digest: str
-    questions: tuple[Question, ...]
+    questions: tuple[DatasetQuestion, ...]
     groups: tuple[Group, ...] = ()
 
 
@@ -69,7 +69,9 @@ def read_dataset(path: Path) -> Dataset:
     return Dataset(path.stem, sha256(data).hexdigest(), tuple(questions), tuple(groups))
 
 
-def draw(dataset: Dataset, sample: int | None, seed: int, unanswerable: float) -> list[Question]:
+def draw(
+    dataset: Dataset, sample: int | None, seed: int, unanswerable: float
+) -> list[DatasetQuestion]:
     """`sample` questions (None: all), and as many more as `unanswerable` times that, asked without
     the documents that hold their answer. A larger sample of one seed holds the smaller ones.
 
@@ -93,7 +95,7 @@ def draw(dataset: Dataset, sample: int | None, seed: int, unanswerable: float) -
     return drawn + sorted(absent, key=lambda question: question.group)
 
 
-def _shuffled(questions: Iterable[Question], seed: int) -> list[Question]:
+def _shuffled(questions: Iterable[DatasetQuestion], seed: int) -> list[DatasetQuestion]:
     shuffled = list(questions)
     Random(seed).shuffle(shuffled)
     return shuffled
@@ -127,7 +129,7 @@ class _Squad(BaseModel):
     data: list[_Article]
 
 
-def _squad(text: str, path: Path) -> tuple[list[Question], list[Group]]:
+def _squad(text: str, path: Path) -> tuple[list[DatasetQuestion], list[Group]]:
     try:
         articles = _Squad.model_validate_json(text).data
     except ValidationError as exc:
@@ -145,10 +147,10 @@ def _squad(text: str, path: Path) -> tuple[list[Question], list[Group]]:
     return questions, groups
 
 
-def _asked(asked: _Asked, group: str) -> Question:
+def _asked(asked: _Asked, group: str) -> DatasetQuestion:
     answers = tuple(dict.fromkeys(answer.text for answer in asked.answers))
     absent = asked.is_impossible or not answers
-    return Question(str(asked.id), asked.question, answers, absent, group)
+    return DatasetQuestion(str(asked.id), asked.question, answers, absent, group)
 
 
 def _plain(title: str) -> str:
@@ -167,7 +169,7 @@ class _Line(BaseModel):
     docs: list[str] = []
 
 
-def _jsonl(text: str, path: Path) -> tuple[list[Question], list[Group]]:
+def _jsonl(text: str, path: Path) -> tuple[list[DatasetQuestion], list[Group]]:
     questions, groups = [], {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -185,7 +187,7 @@ def _jsonl(text: str, path: Path) -> tuple[list[Question], list[Group]]:
             files = tuple((path.parent / each).absolute() for each in asked.docs)
             groups[group] = Group(group, paths=files)
         own = str(number if asked.id is None else asked.id)
-        questions.append(Question(own, asked.question, answers, asked.unanswerable, group))
+        questions.append(DatasetQuestion(own, asked.question, answers, asked.unanswerable, group))
     return questions, list(groups.values())
 
 

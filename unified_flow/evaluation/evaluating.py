@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from unified_flow.evaluation.asking import ask
 from unified_flow.evaluation.cache import ReplyCache
-from unified_flow.evaluation.datasets import Question
+from unified_flow.evaluation.datasets import DatasetQuestion
 from unified_flow.evaluation.flows import Flows
 from unified_flow.evaluation.plain import ask_plainly
 from unified_flow.evaluation.runs import Run
@@ -14,7 +14,7 @@ from unified_flow.evaluation.runs import Run
 
 async def evaluate(
     run: Run,
-    questions: Sequence[Question],
+    questions: Sequence[DatasetQuestion],
     flows: Flows,
     cache: ReplyCache | None,
     *,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from unified_flow.evaluation.answers import Answer
+from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.scores import contained, exact, f1
 
-Measure = Callable[[Answer], float | None]
+Measure = Callable[[EvaluatedAnswer], float | None]
 
 
-def _of_answerable(score: Callable[[Answer], float]) -> Measure:
+def _of_answerable(score: Callable[[EvaluatedAnswer], float]) -> Measure:
     return lambda answer: None if answer.unanswerable else score(answer)
 
 
-def _contained(answer: Answer) -> float:
+def _contained(answer: EvaluatedAnswer) -> float:
     given = answer.status == "answered" and not answer.abstained
     return float(given and contained(answer.response, answer.answers))
 
@@ -22,7 +22,7 @@ def _contained(answer: Answer) -> float:
 def _by_words(score: Callable[[str, list[str]], float]) -> Measure:
     """As SQuAD 2.0: where there is no answer, abstaining is right and anything else wrong."""
 
-    def measure(answer: Answer) -> float:
+    def measure(answer: EvaluatedAnswer) -> float:
         if answer.unanswerable:
             return float(answer.abstained)
         return 0.0 if answer.abstained else score(answer.response, answer.answers)
@@ -30,21 +30,21 @@ def _by_words(score: Callable[[str, list[str]], float]) -> Measure:
     return measure
 
 
-def _right(answer: Answer) -> float:
+def _right(answer: EvaluatedAnswer) -> float:
     return float(answer.abstained) if answer.unanswerable else _contained(answer)
 
 
-def _cited_well(answer: Answer) -> float | None:
+def _cited_well(answer: EvaluatedAnswer) -> float | None:
     if not answer.supported:
         return None
     return sum(answer.supported) / len(answer.supported)
 
 
-def _gold_cited(answer: Answer) -> float | None:
+def _gold_cited(answer: EvaluatedAnswer) -> float | None:
     return float(answer.gold_cited) if not answer.unanswerable and answer.citations else None
 
 
-def _tokens(answer: Answer) -> float:
+def _tokens(answer: EvaluatedAnswer) -> float:
     return sum(c.prompt_tokens + c.completion_tokens for c in answer.phases.values())
 
 

@@ -11,15 +11,15 @@ from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.services import Services
 from unified_flow.errors import ConfigError
-from unified_flow.evaluation.answers import Answer, Cost, Trouble
+from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble
 from unified_flow.evaluation.cache import ReplyCache
-from unified_flow.evaluation.datasets import Question
+from unified_flow.evaluation.datasets import DatasetQuestion
 from unified_flow.evaluation.scores import contained
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.models import ModelCall
 from unified_flow.models.reply import parse_reply
-from unified_flow.turns.inputs import new_request_id
+from unified_flow.turns.input_checks import new_request_id
 from unified_flow.turns.results import Claim, ToolResult
 from unified_flow.turns.sections import Sections
 
@@ -37,7 +37,9 @@ class PlainAnswer(BaseModel):
     found: bool = Field(description="false if the documents do not hold the answer")
 
 
-async def ask_plainly(flow: UnifiedFlow, question: Question, cache: ReplyCache | None) -> Answer:
+async def ask_plainly(
+    flow: UnifiedFlow, question: DatasetQuestion, cache: ReplyCache | None
+) -> EvaluatedAnswer:
     """The same documents and the same model as the flow's voice. A failure becomes an
     intervention outside any phase."""
     services = flow.services
@@ -62,7 +64,7 @@ async def ask_plainly(flow: UnifiedFlow, question: Question, cache: ReplyCache |
     replies = cache.taken() if cache else []
     took = elapsed_ms(started) + sum(reply.duration_ms for reply in replies if reply.cached)
     cached = sum(reply.cached for reply in replies)
-    return Answer(
+    return EvaluatedAnswer(
         id=question.id,
         question=question.text,
         answers=list(question.answers),

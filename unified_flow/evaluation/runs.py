@@ -17,7 +17,7 @@ from interventions.home import make_private_folder, open_private
 from unified_flow import __version__
 from unified_flow.engine.services import Services
 from unified_flow.errors import InputError
-from unified_flow.evaluation.answers import Answer
+from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.datasets import Dataset
 from unified_flow.evaluation.identity import documents_digest, identities_of
 from unified_flow.evaluation.lines import LineFile, read_lines
@@ -128,7 +128,7 @@ class Run:
             run.answers = {}
         return run
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: EvaluatedAnswer) -> None:
         self.answers[answer.id] = answer
         self._file.add(answer.model_dump(mode="json"))
 
@@ -144,7 +144,7 @@ class Run:
         self._file.close()
 
 
-def load(root: Path, name: str) -> tuple[Spec, dict[str, Answer]]:
+def load(root: Path, name: str) -> tuple[Spec, dict[str, EvaluatedAnswer]]:
     """What a run has brought so far. Raises InputError if there is none of that name."""
     folder = _folder(root, name)
     if not (folder / SPEC).is_file():
@@ -176,12 +176,12 @@ def _spec(folder: Path) -> Spec:
         ) from exc
 
 
-def _answers(folder: Path) -> dict[str, Answer]:
+def _answers(folder: Path) -> dict[str, EvaluatedAnswer]:
     """A line that was damaged is none: its question is asked again."""
-    found: dict[str, Answer] = {}
+    found: dict[str, EvaluatedAnswer] = {}
     for line in read_lines(folder / RESULTS):
         try:
-            answer = Answer.model_validate(line)
+            answer = EvaluatedAnswer.model_validate(line)
         except ValidationError:
             continue
         found[answer.id] = answer

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean, median
 from typing import Any
 
-from unified_flow.evaluation.answers import Answer, Cost
+from unified_flow.evaluation.answers import Cost, EvaluatedAnswer
 from unified_flow.evaluation.measures import BETTER_BELOW, COST, QUALITY
 from unified_flow.evaluation.statistics import bootstrap, interval
 
 MEASURES = QUALITY | COST
 
 
-def summary(answers: Iterable[Answer]) -> dict[str, Any]:
+def summary(answers: Iterable[EvaluatedAnswer]) -> dict[str, Any]:
     """JSON-able. `measures` hold {value, low, high, n} (n: the questions that it says something
     of), `phases` what each costs, a turn."""
     found = list(answers)
@@ -35,7 +35,7 @@ def summary(answers: Iterable[Answer]) -> dict[str, Any]:
     }
 
 
-def _phases(answers: list[Answer]) -> dict[str, dict[str, float]]:
+def _phases(answers: list[EvaluatedAnswer]) -> dict[str, dict[str, float]]:
     total: dict[str, Cost] = {}
     for answer in answers:
         for name, cost in answer.phases.items():
@@ -57,7 +57,9 @@ def _phases(answers: list[Answer]) -> dict[str, dict[str, float]]:
     }
 
 
-def comparison(one: Mapping[str, Answer], other: Mapping[str, Answer]) -> dict[str, Any]:
+def comparison(
+    one: Mapping[str, EvaluatedAnswer], other: Mapping[str, EvaluatedAnswer]
+) -> dict[str, Any]:
     """B against A, over the questions (by id and text) that both have answered: {a, b, difference,
     low, high, n, verdict} for each measure. `verdict` is `better` or `worse` if the interval of the
     paired bootstrap has no zero in it, else `no difference shown`."""

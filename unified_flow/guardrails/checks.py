@@ -22,7 +22,7 @@ from unified_flow.phases.errors import PhaseError
 from unified_flow.policies.silent import MAX_RETRIES
 from unified_flow.turns.events import GuardrailChecked, HistoryRead
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.memory import MemoryStore, Record
+from unified_flow.turns.memory import MemoryRecord, MemoryStore
 from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.turn import Turn
 
@@ -168,7 +168,7 @@ class Guardrails:
             await self._recorder.report(exc, turn, by)
             return BROKEN
 
-    async def _take_back(self, turn: Turn) -> list[Record]:
+    async def _take_back(self, turn: Turn) -> list[MemoryRecord]:
         """Removes the turn from its session, and what it has remembered of its user, which is
         returned. Silence holds whatever fails here; a person removes the rest."""
         try:

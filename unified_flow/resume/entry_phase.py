@@ -14,7 +14,7 @@ END = "end"
 REPEATS_TOOLS = NAMES[: NAMES.index("coordinator") + 1]
 
 
-def where_to_go_on(
+def entry_phase(
     turn: Turn,
     limits: Limits,
     *,
@@ -58,7 +58,7 @@ def where_to_go_on(
 def writes_at_stake(turn: Turn, limits: Limits, *, from_phase: str | None) -> list[Write]:
     """The calls that would, or might, have their effect twice if the turn went on. Raises
     NotResumableError."""
-    start = where_to_go_on(turn, limits, from_phase=from_phase, rerun_tools=True)
+    start = entry_phase(turn, limits, from_phase=from_phase, rerun_tools=True)
     return _writes_at_stake(turn, start, rewound=from_phase is not None)
 
 

@@ -11,17 +11,14 @@ from pathlib import Path
 from interventions import InterventionQueue
 from interventions.entry import is_about, is_open
 from interventions.home import make_private_folder
-from unified_flow.engine.resolution import needed_by_others
+from unified_flow.engine.resolution import awaited_by_others
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NotResumableError
-from unified_flow.resume.taking import let_go_on, take_up
-from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.events import TurnAbandoned
+from unified_flow.resume.resumption import begin_run, open_turn
+from unified_flow.turns.archive import TurnArchive, TurnFolders, read_turn
+from unified_flow.turns.events import TurnAbandoned, this_process
 from unified_flow.turns.journal import NAME, Journal
-from unified_flow.turns.read_back import read_turn
-from unified_flow.turns.runner import this_process
 from unified_flow.turns.turn import FINISHED, Turn
-from unified_flow.turns.turn_folders import TurnFolders
 
 PRUNED = "pruned_"
 
@@ -44,7 +41,7 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
         turn, unreadable = Turn(turn_id=turn_id), exc
 
     def mark() -> int:
-        keep = needed_by_others(turn, queue, TurnArchive(folders))
+        keep = awaited_by_others(turn, queue, TurnArchive(folders))
         return len(queue.supersede(turn_id, why, keep=keep, via="cli"))
 
     if unreadable is not None:
@@ -53,7 +50,7 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
         return marked
     if turn.status == "abandoned":
         # The queue may have been locked, or the process killed, before they could be marked.
-        others = needed_by_others(turn, queue, TurnArchive(folders))
+        others = awaited_by_others(turn, queue, TurnArchive(folders))
         late = any(
             is_open(entry)
             and is_about(entry, turn_id)
@@ -65,10 +62,10 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
             raise _nothing_to_give_up(turn)
         return mark()
 
-    with take_up(folders, turn_id) as ledger:
+    with open_turn(folders, turn_id) as ledger:
         if ledger.turn.status in FINISHED:
             raise _nothing_to_give_up(ledger.turn)
-        let_go_on(ledger, TurnAbandoned(by=by, reason=reason))
+        begin_run(ledger, TurnAbandoned(by=by, reason=reason))
     return mark()
 
 

@@ -27,7 +27,7 @@ from unified_flow.config.document_roots import (
 )
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.errors.sqlite import is_broken
-from unified_flow.lib.sandbox import Bounds
+from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.discover import discover
@@ -111,7 +111,7 @@ class Index:
         rebuild: bool = False,
         exclude: Iterable[Path] = (),
         max_bytes: int = MAX_BYTES,
-        bounds: Bounds | None = None,
+        bounds: SandboxLimits | None = None,
         fetch: Fetch | None = None,
         fetch_again: bool = False,
     ) -> IndexReport:
@@ -128,7 +128,7 @@ class Index:
             rebuild=rebuild,
             exclude=frozenset(exclude) | own_folders(self.path),
             max_bytes=max_bytes,
-            bounds=bounds or Bounds(),
+            bounds=bounds or SandboxLimits(),
             fetch=fetch,
             fetch_again=fetch_again,
             progress=progress,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from unified_flow.config.document_roots import Root
 from unified_flow.errors import RetrievalError
-from unified_flow.lib.sandbox import Bounds
+from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
@@ -42,7 +42,7 @@ class Wanted:
     rebuild: bool = False
     exclude: frozenset[Path] = frozenset()
     max_bytes: int = MAX_BYTES
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: SandboxLimits = field(default_factory=SandboxLimits)
     fetch: Fetch | None = None
     fetch_again: bool = False
     progress: Progress | None = None

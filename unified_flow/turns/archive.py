@@ -2,21 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from interventions.home import find_home, state_folder
+from interventions.home import PRIVATE_FOLDER_MODE, find_home, make_private_folder, state_folder
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NoSuchTurnError
 from unified_flow.turns.context_page import markdown
+from unified_flow.turns.events import AnyEvent, TurnStarted
+from unified_flow.turns.folding import JournalOrderError, fold
 from unified_flow.turns.journal import NAME, begun, read
 from unified_flow.turns.lock import is_held
-from unified_flow.turns.read_back import damaged, read_turn
 from unified_flow.turns.turn import Turn
-from unified_flow.turns.turn_folders import TurnFolders
+
+FOLDER = re.compile(r"turn_[0-9]{6,15}")
+
+
+class TurnFolders:
+    """`turns/turn_000123` under a home. An id is taken by creating its folder.
+
+    `known` tells the last id that is known elsewhere, so that the id of a turn whose folder was
+    removed is not given to another.
+    """
+
+    def __init__(self, root: Path, known: Callable[[], int] = lambda: 0) -> None:
+        self.root = root
+        self._known = known
+        self._last = 0
+
+    def path(self, turn_id: int) -> Path:
+        return self.root / f"turn_{turn_id:06d}"
+
+    def ids(self) -> list[int]:
+        """All turns on disk, oldest first."""
+        if not self.root.exists():
+            return []
+        names = (entry.name for entry in os.scandir(self.root))
+        return sorted(int(n[5:]) for n in names if FOLDER.fullmatch(n))
+
+    def create(self) -> tuple[int, Path]:
+        """A new folder with the next free id; safe among threads and processes."""
+        make_private_folder(self.root)
+        turn_id = self._last or max(self._known(), *self.ids(), 0)
+        while True:
+            turn_id += 1
+            folder = self.path(turn_id)
+            try:
+                folder.mkdir(mode=PRIVATE_FOLDER_MODE)
+            except FileExistsError:
+                continue
+            self._last = turn_id
+            return turn_id, folder
+
+
+def read_turn(folder: Path) -> tuple[Turn, list[AnyEvent]]:
+    """The turn, and what happened in it; turn 0 for a journal without a whole line.
+
+    Raises FileNotFoundError without a journal, and RetrievalError for one that is damaged. No lock
+    is taken.
+    """
+    events = list(read(folder))
+    if events and not isinstance(events[0], TurnStarted):
+        raise damaged(folder, "its first line is missing")
+    with named_damage(folder):
+        return fold(events), events
+
+
+@contextmanager
+def named_damage(folder: Path) -> Iterator[None]:
+    """Lines that are whole, and that no turn can have written in this order, are damage, and the
+    folder is named."""
+    try:
+        yield
+    except JournalOrderError as exc:
+        raise damaged(folder, str(exc)) from exc
+
+
+def damaged(folder: Path, reason: str) -> RetrievalError:
+    return RetrievalError(
+        f"the turn in {folder} cannot be read: {reason}",
+        hint="its journal is damaged; ask the question again",
+    )
+
 
 MAX_DIGITS = 15
 

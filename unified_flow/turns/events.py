@@ -7,10 +7,13 @@ Unknown fields of a newer version are kept.
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from interventions.closing.transitions import Actor
 
 # 2: model_failed, history_read; what a person said of begun calls, and gave them (turn_resumed).
 # 3: each line ends with a checksum (line_sums.py).
@@ -70,7 +73,7 @@ class TurnStarted(Event):
     persist: bool = True
 
 
-class Given(BaseModel):
+class HumanInput(BaseModel):
     """What a person gave the call that waited for it, of this tool with these arguments and no
     other: leave to run (`once`, or kept for the `session` or for `always`), or an answer."""
 
@@ -108,7 +111,7 @@ class TurnResumed(Event):
     edited: dict[str, Any] = {}
     tools_done: list[int] = []
     environment: dict[str, Any] = {}
-    given: Given | None = None
+    given: HumanInput | None = None
 
 
 class TurnAbandoned(Event):
@@ -291,3 +294,8 @@ AnyEvent = Annotated[
 ]
 READER: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 Observed = AnyEvent | TextArrived
+
+
+def this_process(by: str | None = None) -> Runner:
+    actor = Actor.current(by=by)
+    return Runner(user=actor.name, host=actor.host, pid=os.getpid())

@@ -32,12 +32,12 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnStarted,
 )
-from unified_flow.turns.records import changed
+from unified_flow.turns.sections import changed
 from unified_flow.turns.turn import (
     Check,
     Counters,
-    Failure,
-    Retry,
+    RecordedFailure,
+    RetriedIntervention,
     Status,
     Turn,
     Visit,
@@ -136,7 +136,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
         case PhaseCompleted():
             return _complete(turn, event)
         case PhaseFailed():
-            failure = Failure(
+            failure = RecordedFailure(
                 phase=event.phase,
                 error_type=event.error_type,
                 error_message=event.error_message,
@@ -268,7 +268,7 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
     if event.retry_of is not None and event.retry_phase is not None:
         old = turn.retry if not event.rewound else None
         passed = old is not None and old.intervention_id == event.retry_of and old.passed
-        retry = Retry(
+        retry = RetriedIntervention(
             event.retry_of, event.retry_phase, event.by, event.via, event.note, passed=passed
         )
     return changed(

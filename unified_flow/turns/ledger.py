@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from interventions.home import open_private
+from unified_flow.turns.archive import read_turn
 from unified_flow.turns.context_page import markdown
 from unified_flow.turns.events import (
     AnyEvent,
@@ -26,7 +27,6 @@ from unified_flow.turns.events import (
 )
 from unified_flow.turns.folding import apply
 from unified_flow.turns.journal import Journal
-from unified_flow.turns.read_back import read_turn
 from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger(__name__)

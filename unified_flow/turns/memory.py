@@ -35,7 +35,7 @@ LOCK_TIMEOUT_S = 10.0
 PLAIN = re.compile(r"[a-z0-9_-]{1,63}")
 
 
-class Record(BaseModel):
+class MemoryRecord(BaseModel):
     """`turn_id` is the turn that made it or changed it last; None: a person, by hand."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -68,7 +68,7 @@ class MemoryStore:
         digest = sha256(user_id.encode(errors="surrogatepass")).hexdigest()
         return self.root / f"{digest}.jsonl"
 
-    def all(self, user_id: str) -> list[Record]:
+    def all(self, user_id: str) -> list[MemoryRecord]:
         """Oldest first."""
         return _read(self.path(user_id))
 
@@ -92,15 +92,15 @@ class MemoryStore:
         known = [Memory(id=record.id, text=record.text, score=1.0) for record in self.all(user_id)]
         return known[::-1][:limit]
 
-    def create(self, user_id: str, text: str, *, turn_id: int | None = None) -> Record:
+    def create(self, user_id: str, text: str, *, turn_id: int | None = None) -> MemoryRecord:
         """What is remembered already, word by word, is not remembered twice.
 
         Raises InputError for what may not be remembered.
         """
         text = checked(text)
-        made: Record | None = None
+        made: MemoryRecord | None = None
 
-        def added(records: list[Record]) -> list[Record]:
+        def added(records: list[MemoryRecord]) -> list[MemoryRecord]:
             nonlocal made
             made = next((record for record in records if record.text == text), None)
             if made is not None:
@@ -111,7 +111,7 @@ class MemoryStore:
                     field="text",
                     hint="unified-flow memory list, then memory delete ID",
                 )
-            made = Record(
+            made = MemoryRecord(
                 id=_free_id(records), text=text, created_at=datetime.now(UTC), turn_id=turn_id
             )
             return [*records, made]
@@ -122,12 +122,12 @@ class MemoryStore:
 
     def update(
         self, user_id: str, memory_id: str, text: str, *, turn_id: int | None = None
-    ) -> Record | None:
+    ) -> MemoryRecord | None:
         """None if there is no such memory. Raises InputError as `create` does."""
         text = checked(text)
-        changed: Record | None = None
+        changed: MemoryRecord | None = None
 
-        def replaced(records: list[Record]) -> list[Record]:
+        def replaced(records: list[MemoryRecord]) -> list[MemoryRecord]:
             nonlocal changed
             news = {"text": text, "updated_at": datetime.now(UTC), "turn_id": turn_id}
             found = []
@@ -140,23 +140,25 @@ class MemoryStore:
         self._change(user_id, replaced)
         return changed
 
-    def delete(self, user_id: str, ids: Sequence[str]) -> list[Record]:
+    def delete(self, user_id: str, ids: Sequence[str]) -> list[MemoryRecord]:
         """Those that were there and are gone."""
-        gone: list[Record] = []
+        gone: list[MemoryRecord] = []
 
-        def kept(records: list[Record]) -> list[Record]:
+        def kept(records: list[MemoryRecord]) -> list[MemoryRecord]:
             gone[:] = [record for record in records if record.id in ids]
             return [record for record in records if record.id not in ids]
 
         self._change(user_id, kept)
         return gone
 
-    def forget(self, user_id: str, turn_id: int) -> list[Record]:
+    def forget(self, user_id: str, turn_id: int) -> list[MemoryRecord]:
         """What the turn has made, and what it has changed: how that read before is not known."""
         written = [record.id for record in self.all(user_id) if record.turn_id == turn_id]
         return self.delete(user_id, written) if written else []
 
-    def _change(self, user_id: str, change: Callable[[list[Record]], list[Record]]) -> None:
+    def _change(
+        self, user_id: str, change: Callable[[list[MemoryRecord]], list[MemoryRecord]]
+    ) -> None:
         path = self.path(user_id)
         lock = FileLock(path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)
         try:
@@ -176,11 +178,11 @@ class MemoryStore:
             raise RetrievalError(f"{path} cannot be written: {exc.strerror or exc}") from exc
 
 
-def _read(path: Path) -> list[Record]:
+def _read(path: Path) -> list[MemoryRecord]:
     try:
         # Not splitlines: a text may hold other ends of lines, which JSON leaves as they are.
         lines = path.read_bytes().split(b"\n")
-        return [Record.model_validate_json(line) for line in lines if line.strip()]
+        return [MemoryRecord.model_validate_json(line) for line in lines if line.strip()]
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as exc:
@@ -214,7 +216,7 @@ def checked(text: str) -> str:
     return text
 
 
-def _free_id(records: Sequence[Record]) -> str:
+def _free_id(records: Sequence[MemoryRecord]) -> str:
     taken = {record.id for record in records}
     while (new := f"m{secrets.token_hex(3)}") in taken:
         pass

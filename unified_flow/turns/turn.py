@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from unified_flow.turns import results
-from unified_flow.turns.events import Given, Limit, Runner
+from unified_flow.turns.events import HumanInput, Limit, Runner
 from unified_flow.turns.sections import Sections
 
 Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
@@ -62,7 +62,7 @@ class Write:
 
 
 @dataclass(frozen=True)
-class Retry:
+class RetriedIntervention:
     """The intervention that the resumed turn is a retry of. `passed`: its phase has completed."""
 
     intervention_id: str
@@ -74,7 +74,7 @@ class Retry:
 
 
 @dataclass(frozen=True)
-class Failure:
+class RecordedFailure:
     phase: str
     error_type: str
     error_message: str
@@ -122,8 +122,8 @@ class Turn:
     visits: tuple[Visit, ...] = ()
     counters: Counters = field(default_factory=Counters)
     tools_done: dict[int, results.ToolResult] = field(default_factory=dict)
-    failure: Failure | None = None
-    last_failure: Failure | None = None
+    failure: RecordedFailure | None = None
+    last_failure: RecordedFailure | None = None
     saved: bool = False
     duration_ms: float = 0.0
     config_digest: str = ""
@@ -132,9 +132,9 @@ class Turn:
     runner: Runner | None = None
     runs_since: datetime | None = None
     resumed: int = 0
-    retry: Retry | None = None
+    retry: RetriedIntervention | None = None
     writes: tuple[Write, ...] = ()
-    given: Given | None = None
+    given: HumanInput | None = None
     persist: bool = True
     pre: Check | None = None
     post: Check | None = None

@@ -27,7 +27,8 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases.errors import PhaseError
-from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
@@ -71,7 +72,7 @@ def test_a_reply_that_was_kept_is_taken_back_when_it_is_made_anew(
     async def again() -> Turn:
         moderation.flags[REPLY] = {"harassment": 0.91}
         async with flow_at(home, **settings) as flow:
-            done = await resume_turn(flow, 2, Resumption(from_phase="synthesis"))
+            done = await resume_turn(flow, 2, ResumeRequest(from_phase="synthesis"))
             return done.turn
 
     assert asyncio.run(again()).status == "silenced"
@@ -171,7 +172,7 @@ def test_moderation_that_is_down_for_the_reply_silences_it(
 
     async def retry() -> Any:
         async with flow_at(home, **settings) as flow:
-            wanted = Resumption(intervention_id=entry["id"], note="it is back")
+            wanted = ResumeRequest(intervention_id=entry["id"], note="it is back")
             return await resume_turn(flow, 1, wanted)
 
     done = asyncio.run(retry())

@@ -25,7 +25,8 @@ from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.phases.errors import SynthesisError
-from unified_flow.resume.resumption import Resumption, resume_turn
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.sessions.store import SessionStore
 from unified_flow.turns.turn import Turn
 
@@ -37,7 +38,7 @@ def test_a_question_that_is_edited_is_checked_anew(home: Path, rules: GuardrailS
 
     async def resume() -> Any:
         async with flow_at(home) as flow:
-            edited = Resumption(edited={"question": "What is spam?"})
+            edited = ResumeRequest(edited={"question": "What is spam?"})
             return await resume_turn(flow, 1, edited)
 
     assert asyncio.run(resume()).turn.error_message == (
@@ -57,7 +58,9 @@ def test_a_turn_that_moderation_silenced_goes_on_once_it_is_back(
     async def retry() -> Any:
         async with flow_at(home, **settings) as flow:
             named = open_entries(home)[0]["id"]
-            return await resume_turn(flow, 1, Resumption(intervention_id=named, note="started it"))
+            return await resume_turn(
+                flow, 1, ResumeRequest(intervention_id=named, note="started it")
+            )
 
     done = asyncio.run(retry())
     assert done.turn.response == DRAFT.response
@@ -90,7 +93,7 @@ def test_a_turn_whose_save_is_repeated_is_recorded_once(
 
     async def resume() -> Any:
         async with flow_at(home, **settings) as flow:
-            return await resume_turn(flow, 1, Resumption())
+            return await resume_turn(flow, 1, ResumeRequest())
 
     assert asyncio.run(resume()).turn.saved
     assert [decision.outcome for decision in decided(rules)] == ["passed"]
@@ -113,7 +116,7 @@ def test_a_reply_that_a_person_has_edited_is_looked_at_anew(
 
     async def resume() -> Turn:
         async with flow_at(home, **settings) as flow:
-            return (await resume_turn(flow, 1, Resumption(edited={"synthesis": insult}))).turn
+            return (await resume_turn(flow, 1, ResumeRequest(edited={"synthesis": insult}))).turn
 
     resumed = asyncio.run(resume())
     assert (resumed.status, resumed.response, resumed.saved) == ("silenced", None, False)
@@ -129,7 +132,7 @@ def test_a_turn_that_was_silenced_can_go_on_when_the_cause_is_mended(
 
     async def resume(script: dict[str, Any]) -> Any:
         async with flow_at(home, script=script, waits=Waits(), **silent) as flow:
-            return await resume_turn(flow, 1, Resumption())
+            return await resume_turn(flow, 1, ResumeRequest())
 
     still = asyncio.run(resume({"synthesis": "no json"}))
     assert isinstance(still.error, SynthesisError)
@@ -158,7 +161,7 @@ def test_a_killed_turn_is_checked_before_it_goes_on(home: Path, rules: Guardrail
 
     async def resume() -> Any:
         async with flow:
-            return await resume_turn(flow, 1, Resumption())
+            return await resume_turn(flow, 1, ResumeRequest())
 
     done = asyncio.run(resume())
     assert done.turn.status == "silenced"
@@ -171,7 +174,7 @@ def test_a_blocked_turn_can_be_run_under_other_rules(home: Path, rules: Guardrai
 
     async def resume(**wanted: Any) -> Any:
         async with flow_at(home) as flow:
-            return await resume_turn(flow, 1, Resumption(**wanted))
+            return await resume_turn(flow, 1, ResumeRequest(**wanted))
 
     with pytest.raises(NotResumableError, match="was silenced"):
         asyncio.run(resume())

@@ -7,29 +7,29 @@ from pathlib import Path
 
 from tests.answers import COMPLETE, open_entries, script
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.evaluation.answers import Answer
+from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.asking import USER, ask
-from unified_flow.evaluation.datasets import Question
+from unified_flow.evaluation.datasets import DatasetQuestion
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.inspector import open_store
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.wiring import wire
 
-TOPIC = Question("1", "What is a topic?", ("bus",))
+TOPIC = DatasetQuestion("1", "What is a topic?", ("bus",))
 
 
 async def at_once(seconds: float) -> None:
     """Stands in for the waits between tries."""
 
 
-def asked(home: Path, **over: object) -> Answer:
+def asked(home: Path, **over: object) -> EvaluatedAnswer:
     model = ScriptedModel(script(planner=COMPLETE, **over))
     services = wire(
         home, extra_models={"scripted": model}, model="scripted", policy="silent", pause=at_once
     )
 
-    async def run() -> Answer:
+    async def run() -> EvaluatedAnswer:
         async with UnifiedFlow(services) as flow:
             return await ask(flow, TOPIC, None)
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from unified_flow.evaluation.answers import Answer
+from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.cache import FILE, ReplyCache
 from unified_flow.evaluation.runs import Run, Spec, load
 
@@ -14,7 +14,9 @@ SPEC = Spec(
     dataset="set", dataset_digest="d", sample=None, seed=1, unanswerable=0.0, pipeline="flow",
     model="m", phases={}, config_digest="c",
 )  # fmt: skip
-GOOD = Answer(id="1", question="Who?", answers=["Ada"], unanswerable=False, status="answered")
+GOOD = EvaluatedAnswer(
+    id="1", question="Who?", answers=["Ada"], unanswerable=False, status="answered"
+)
 REPLY: dict[str, Any] = {
     "key": "a", "text": "{}", "prompt_tokens": 1, "completion_tokens": 1, "duration_ms": 1.0,
 }  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unified_flow.evaluation.answers import Answer, Cost
+from unified_flow.evaluation.answers import Cost, EvaluatedAnswer
 from unified_flow.evaluation.statistics import bootstrap, interval
 from unified_flow.evaluation.summary import comparison, summary
 from unified_flow.turns.results import Citation
@@ -14,19 +14,19 @@ from unified_flow.turns.results import Citation
 CITATION = Citation(source="a.md:1", quote="in Oslo")
 
 
-def answer(id: int, response: str = "In Oslo.", **over: Any) -> Answer:
+def answer(id: int, response: str = "In Oslo.", **over: Any) -> EvaluatedAnswer:
     told = {
         "id": str(id), "question": "Where?", "answers": ["Oslo"], "unanswerable": False,
         "status": "answered", "response": response, "duration_ms": 2000.0,
         "phases": {"synthesis": Cost(visits=1, calls=2, prompt_tokens=90, completion_tokens=10)},
     }  # fmt: skip
-    return Answer.model_validate(told | over)
+    return EvaluatedAnswer.model_validate(told | over)
 
 
 ABSENT: dict[str, Any] = {"unanswerable": True, "answers": []}
 
 
-def value(answers: list[Answer], measure: str) -> float:
+def value(answers: list[EvaluatedAnswer], measure: str) -> float:
     found: float = summary(answers)["measures"][measure]["value"]
     return found
 

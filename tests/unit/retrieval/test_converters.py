@@ -13,7 +13,7 @@ import openpyxl
 import pytest
 
 from tests.office import write_book, write_pdf, write_slides, write_word, write_workbook, zip_bomb
-from unified_flow.lib.sandbox import Bounds, UnusableError
+from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.retrieval import converters
 from unified_flow.retrieval.converters import lines_of, module_of, page_lines
@@ -35,7 +35,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
 
 
 def test_the_process_that_converts_may_write_no_file() -> None:
-    with Converter(Bounds()) as converter:
+    with Converter(SandboxLimits()) as converter:
         with pytest.raises(UnusableError):
             converter.convert(module_of(".docx"), b"PK no more")
         assert converter._process is not None
@@ -111,7 +111,7 @@ def test_a_cell_that_lies_far_out_costs_no_time(index: Index, shelf: Path) -> No
     sheet["A1048576"] = "a note at the very end"
     sheet["XFD1048570"] = "out of reach"
     book.save(shelf / "far.xlsx")
-    report = index.update([shelf], bounds=Bounds(timeout_s=20))
+    report = index.update([shelf], bounds=SandboxLimits(timeout_s=20))
     assert report.skipped == ()
     assert index.search("otters")[0].line == 2
     assert "a note at the very end" in index.search("note")[0].text
@@ -196,7 +196,7 @@ def test_a_document_opens_no_other_file(entity: str, shelf: Path, tmp_path: Path
 def test_a_conversion_that_takes_too_long_is_ended(index: Index, shelf: Path) -> None:
     write_pdf(shelf / "slow.pdf", [["line"] * 50] * 400)
     write_word(shelf / "handbook.docx")
-    report = index.update([shelf / "slow.pdf"], bounds=Bounds(timeout_s=0.02))
+    report = index.update([shelf / "slow.pdf"], bounds=SandboxLimits(timeout_s=0.02))
     assert report.skipped == (("slow.pdf", "converting it took more than 0.02 s"),)
     assert index.update([shelf / "handbook.docx"]).files == 1
 
@@ -212,7 +212,7 @@ def test_a_conversion_that_takes_too_much_memory_is_ended(index: Index, shelf: P
         for name, data in members.items():
             archive.writestr(name, data)
 
-    report = index.update([shelf], bounds=Bounds(memory_bytes=256 * 1024 * 1024))
+    report = index.update([shelf], bounds=SandboxLimits(memory_bytes=256 * 1024 * 1024))
 
     assert dict(report.skipped).keys() == {"shelf/huge.docx"}
     assert report.skipped[0][1] == "converting it took more than 256 MiB of memory"

@@ -25,7 +25,7 @@ from unified_flow.api.problems.rendering import ProblemError
 from unified_flow.api.problems.schemas import STREAM, openai_errors
 from unified_flow.api.streaming import pieces
 from unified_flow.phases.query_analyzer import HISTORY_TURNS
-from unified_flow.turns.inputs import MAX_ID_CHARS
+from unified_flow.turns.input_checks import MAX_ID_CHARS
 from unified_flow.turns.results import PriorTurn
 
 router = APIRouter(prefix="/v1", tags=["openai"])

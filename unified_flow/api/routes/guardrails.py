@@ -16,7 +16,7 @@ from unified_flow.api.problems.schemas import errors
 from unified_flow.guardrails.decisions import Choice, stats_of
 from unified_flow.guardrails.user_rules import UserRules, merged, missing, parsed_rules, without
 from unified_flow.guardrails.verdict import of_rules
-from unified_flow.turns.inputs import MAX_ID_CHARS, checked_user
+from unified_flow.turns.input_checks import MAX_ID_CHARS, checked_user
 
 router = APIRouter(
     tags=["guardrails"],

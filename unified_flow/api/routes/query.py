@@ -13,7 +13,7 @@ from unified_flow.api.answers import Answer
 from unified_flow.api.asking import Question, ask
 from unified_flow.api.context import OfRequest, Served
 from unified_flow.api.problems.schemas import STREAM, errors
-from unified_flow.turns.inputs import MAX_ID_CHARS
+from unified_flow.turns.input_checks import MAX_ID_CHARS
 
 router = APIRouter(tags=["questions"])
 EVENT_STREAM = "text/event-stream"

@@ -16,8 +16,8 @@ from unified_flow.api.running import unless_cancelled
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.resume.once import flow_of, make_ready, resume_once
-from unified_flow.resume.resumption import Resumption
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.prepared_turn import flow_for, prepare, resume_prepared
 from unified_flow.turns.turn import Turn
 
 CONFLICT = 409
@@ -31,7 +31,7 @@ async def retried(
     on."""
     if not entry["turn_id"]:
         raise ProblemError(problems.invalid("retry_impossible", CONFLICT))
-    wanted = Resumption(
+    wanted = ResumeRequest(
         intervention_id=entry["id"],
         note=note or f"retried, and it got past {entry['phase']}",
         by=by,
@@ -41,9 +41,9 @@ async def retried(
     flow = serving.flow
     try:
         home, pick = flow.services.home, partial(_flow_for, flow)
-        ready = await asyncio.to_thread(make_ready, home, entry["turn_id"], wanted, pick=pick)
+        ready = await asyncio.to_thread(prepare, home, entry["turn_id"], wanted, pick_flow=pick)
         observer = serving.metrics.observe
-        resuming = resume_once(ready, observer=observer, log=facts.keep, stays_open=flow)
+        resuming = resume_prepared(ready, observer=observer, log=facts.keep, stays_open=flow)
         resumed = await unless_cancelled(resuming)
     except (NotFoundError, ConfigError, InputError, RetrievalError) as exc:
         raise NotResumableError(str(exc)) from exc  # the turn is what is wrong, not the request
@@ -55,4 +55,4 @@ async def retried(
 def _flow_for(flow: UnifiedFlow, turn: Turn) -> UnifiedFlow:
     """The service's own; another for a turn that somebody asked elsewhere with other settings."""
     suits = turn.asked_with == flow.services.asked_with
-    return flow if suits else flow_of(turn, flow.services.home)
+    return flow if suits else flow_for(turn, flow.services.home)

@@ -16,8 +16,9 @@ from unified_flow.cli.live import LivePhases
 from unified_flow.cli.running import run_turn
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
-from unified_flow.resume.once import make_ready, resume_once
-from unified_flow.resume.resumption import Resumed, Resumption
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.prepared_turn import prepare, resume_prepared
+from unified_flow.resume.resumption import Resumed
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import Observed, TurnStarted
 from unified_flow.turns.turn import Turn
@@ -64,11 +65,11 @@ class Conversation:
         turn = self.unfinished
         assert turn is not None
         await self.reload()
-        flow, wish = self.flow, Resumption(via="chat", **wanted)
-        ready = make_ready(flow.services.home, turn.turn_id, wish, pick=lambda _: flow)
+        flow, wish = self.flow, ResumeRequest(via="chat", **wanted)
+        ready = prepare(flow.services.home, turn.turn_id, wish, pick_flow=lambda _: flow)
         view = LivePhases(Console(stderr=True)) if self.live else nullcontext()
         with view as shown:
-            resumed = await _interruptible(resume_once(ready, observer=shown, stays_open=flow))
+            resumed = await _interruptible(resume_prepared(ready, observer=shown, stays_open=flow))
         if resumed is not None:
             self.last, self.error = resumed.turn, resumed.error
         return resumed

@@ -14,7 +14,7 @@ OUT_OF_MEMORY = 3  # the status that the process ends with then
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SandboxLimits:
     """Of one document. The memory is that of the process."""
 
     timeout_s: float = 60.0

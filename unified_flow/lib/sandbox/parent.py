@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from unified_flow.lib.sandbox import OUT_OF_MEMORY, Bounds, Part, UnusableError
+from unified_flow.lib.sandbox import OUT_OF_MEMORY, Part, SandboxLimits, UnusableError
 
 _MAX_ANSWER = 512 * 1024 * 1024
 
@@ -20,8 +20,8 @@ _MAX_ANSWER = 512 * 1024 * 1024
 class Converter:
     """Starts its process with the first document and ends it with `close`. One at a time."""
 
-    def __init__(self, bounds: Bounds | None = None) -> None:
-        self.bounds = bounds or Bounds()
+    def __init__(self, bounds: SandboxLimits | None = None) -> None:
+        self.bounds = bounds or SandboxLimits()
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 

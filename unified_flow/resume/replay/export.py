@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from interventions.secrets.redaction import WHOLE, redact
 from unified_flow.config.settings import EMBEDDED
-from unified_flow.resume.replay.recording import RecordedFailure, Recording, Reply
+from unified_flow.resume.replay.recording import RecordedFailure, RecordedReply, Recording
 from unified_flow.resume.replay.replay import replay
 
 WIDTH = 84
@@ -112,7 +112,7 @@ def _clean(recording: Recording) -> Recording:
         raise NotReplayableError("what may be shown of the recording cannot be played") from exc
 
 
-def _clean_reply(reply: Reply) -> Reply:
+def _clean_reply(reply: RecordedReply) -> RecordedReply:
     """As the calls that a model asks for are cleaned, so that they still are the same calls."""
     try:
         said = json.loads(reply.text, object_pairs_hook=_each_once)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from unified_flow.errors import LimitReachedError
 from unified_flow.turns import results
+from unified_flow.turns.archive import named_damage, read_turn
 from unified_flow.turns.events import (
     AnyEvent,
     ModelCalled,
@@ -28,7 +29,6 @@ from unified_flow.turns.events import (
     TurnStarted,
 )
 from unified_flow.turns.folding import OUTPUT, JournalOrderError, apply
-from unified_flow.turns.read_back import naming, read_turn
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
 
@@ -41,7 +41,7 @@ class Plain(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Reply(Plain):
+class RecordedReply(Plain):
     """What a model said, and a digest of all that it had been told."""
 
     text: str
@@ -60,7 +60,7 @@ class Call(Plain):
 
 class RecordedVisit(Plain):
     phase: str
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[RecordedReply, ...] = ()
     calls: tuple[Call, ...] = ()
     output: Any = None
     completed: bool = False
@@ -83,7 +83,7 @@ class RecordedFailure(Plain):
         return self.error_type == LIMIT_REACHED
 
 
-class Resumption(Plain):
+class RecordedResumption(Plain):
     """Somebody let the turn go on after `after` of its visits: the counters began anew.
 
     `standing`, if anything was edited by then, is the question and every section as they stood.
@@ -105,7 +105,7 @@ class Recording(Plain):
     question: str = ""
     visits: tuple[RecordedVisit, ...] = ()
     failed: RecordedFailure | None = None
-    resumptions: tuple[Resumption, ...] = ()
+    resumptions: tuple[RecordedResumption, ...] = ()
     history: tuple[results.PriorTurn, ...] | None = None
     unfinished: bool = False
     limits: dict[str, int] = {}
@@ -115,14 +115,14 @@ def recorded(folder: Path) -> Recording:
     """The recording of the turn in `folder`. Raises FileNotFoundError, and RetrievalError for a
     journal that is damaged."""
     _, events = read_turn(folder)
-    with naming(folder):
+    with named_damage(folder):
         return record(events)
 
 
 def record(events: Iterable[AnyEvent]) -> Recording:
     """The recording of a turn. Raises JournalOrderError."""
     turn, asked = Turn(), ""
-    visits, resumptions, edited = list[RecordedVisit](), list[Resumption](), False
+    visits, resumptions, edited = list[RecordedVisit](), list[RecordedResumption](), False
     model_failed = False
     for event in events:
         if not isinstance(event, PhaseFailed | TurnAbandoned):
@@ -136,7 +136,7 @@ def record(events: Iterable[AnyEvent]) -> Recording:
             case PhaseStarted():
                 visits.append(RecordedVisit(phase=event.phase, calls=_carried(event, turn)))
             case ModelCalled():
-                reply = Reply(text=event.reply, request_digest=event.request_digest)
+                reply = RecordedReply(text=event.reply, request_digest=event.request_digest)
                 _add(visits, replies=(*visits[-1].replies, reply))
             case ToolStarted():
                 writes = "writes" in event.access
@@ -161,7 +161,9 @@ def record(events: Iterable[AnyEvent]) -> Recording:
                 after = sum(visit.completed for visit in visits)
                 standing = _standing(turn) if edited else {}
                 resumptions = [r for r in resumptions if r.after < after]
-                resumptions.append(Resumption(after=after, phase=event.phase, standing=standing))
+                resumptions.append(
+                    RecordedResumption(after=after, phase=event.phase, standing=standing)
+                )
     kept = [v for n, v in enumerate(visits) if v.completed or n == len(visits) - 1]
     return Recording(
         turn_id=turn.turn_id,

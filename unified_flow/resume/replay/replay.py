@@ -28,10 +28,10 @@ from unified_flow.turns.events import (
     PhaseCompleted,
     TurnResumed,
     TurnStarted,
+    this_process,
 )
 from unified_flow.turns.folding import OUTPUT
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.runner import this_process
 from unified_flow.wiring import wire
 
 

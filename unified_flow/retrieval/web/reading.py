@@ -7,7 +7,7 @@ import mimetypes
 from importlib.util import find_spec
 
 from unified_flow.errors import ConfigError, PageUnusableError
-from unified_flow.lib.sandbox import Bounds, Part, UnusableError
+from unified_flow.lib.sandbox import Part, SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.converters import convertible, lines_of, missing, module_of
@@ -73,7 +73,7 @@ async def _laid_out(module: str, url: str, page: str, policy: FetchPolicy) -> tu
 
 
 async def _converted(module: str, url: str, body: bytes, policy: FetchPolicy) -> list[Part]:
-    converter = Converter(Bounds(policy.timeout_s, policy.memory_bytes))
+    converter = Converter(SandboxLimits(policy.timeout_s, policy.memory_bytes))
 
     def convert() -> list[Part]:
         with converter:

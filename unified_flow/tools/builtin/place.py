@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from unified_flow.errors import FileUnusableError
-from unified_flow.lib.sandbox import Bounds, UnusableError
+from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.retrieval.converters import (
     INSTALL,
@@ -65,7 +65,7 @@ def converted(roots: Roots, located: Located) -> Converted:
     extension = extension_of(located.real.name)
     if reason := missing(extension):
         raise FileUnusableError(f"{located.shown} cannot be read: {reason}", hint=INSTALL)
-    bounds = Bounds()
+    bounds = SandboxLimits()
     data = roots.read(located, bounds.file_bytes)
     if len(data) > bounds.file_bytes:
         raise FileUnusableError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from unified_flow.turns.results import Citation
-from unified_flow.turns.sessions.database import Database, file_of
+from unified_flow.turns.sessions.session_database import SessionDatabase, file_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SessionBook:
     """Only answered turns are in it; the others are in their journals (`archive.py`)."""
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path)
+        self._database = SessionDatabase(path)
 
     @classmethod
     def of(cls, home: Path) -> Self:

@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from unified_flow.errors import RetrievalError
-from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.archive import TurnArchive, TurnFolders
 from unified_flow.turns.sessions.store import SessionStore
 from unified_flow.turns.turn import Turn
-from unified_flow.turns.turn_folders import TurnFolders
 
 
-def answered_before(
+def turn_that_answered(
     sessions: SessionStore,
     folders: TurnFolders,
     *,

@@ -6,7 +6,7 @@ import json
 import uuid
 from datetime import timedelta
 
-from unified_flow.turns.cited_sources import references_of
+from unified_flow.turns.passage import references_of
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import MAX_CONTENT_CHARS, Message
 

@@ -17,8 +17,8 @@ from unified_flow.errors import RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.turns.events import stamp
 from unified_flow.turns.results import PriorTurn, Saved
-from unified_flow.turns.sessions.database import Database, file_of
 from unified_flow.turns.sessions.messages import assistant_message, message_id, user_message
+from unified_flow.turns.sessions.session_database import SessionDatabase, file_of
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import Message
 
@@ -27,7 +27,7 @@ class SessionStore:
     """The turns and messages in the database at `path`."""
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path)
+        self._database = SessionDatabase(path)
 
     @classmethod
     def of(cls, home: Path) -> Self:

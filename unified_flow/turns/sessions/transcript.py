@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from unified_flow.turns.public_text import shown
+from unified_flow.turns.passage import public_text
 from unified_flow.turns.sessions.book import Exchange
 from unified_flow.turns.turn import Turn
 
@@ -25,7 +25,7 @@ def _exchange(exchange: Exchange) -> Iterator[str]:
     yield ""
     yield f"*turn {exchange.turn_id}, {exchange.at}*"
     yield ""
-    yield shown(exchange.response)
+    yield public_text(exchange.response)
     if exchange.citations:
         yield ""
         for citation in exchange.citations:
@@ -36,7 +36,7 @@ def _open_end(turn: Turn) -> Iterator[str]:
     yield f"## {_line(turn.question)}"
     yield ""
     if turn.status == "clarify":
-        yield f"*turn {turn.turn_id} asked back:* {shown(turn.response or '')}"
+        yield f"*turn {turn.turn_id} asked back:* {public_text(turn.response or '')}"
         return
     if turn.status == "answered":
         yield f"*turn {turn.turn_id} answered; the session keeps it no more*"
@@ -47,4 +47,4 @@ def _open_end(turn: Turn) -> Iterator[str]:
 
 def _line(text: str) -> str:
     """On one line, and only text: a question or a quote brings no tags and no links."""
-    return _MARKS.sub(r"\\\g<0>", " ".join(shown(text).split()))
+    return _MARKS.sub(r"\\\g<0>", " ".join(public_text(text).split()))

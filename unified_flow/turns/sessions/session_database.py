@@ -36,7 +36,7 @@ def file_of(home: Path) -> Path:
     return state_folder(home) / "sessions.sqlite3"
 
 
-class Database:
+class SessionDatabase:
     """Safe among processes; one lock among the threads of one."""
 
     def __init__(self, path: Path) -> None:

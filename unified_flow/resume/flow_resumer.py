@@ -9,8 +9,9 @@ from interventions.retry.contract import Resumer, RetryRequest, RetryResult, Sta
 from unified_flow.engine.telemetry.logs import logged
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
-from unified_flow.resume.once import make_ready, resume_once
-from unified_flow.resume.resumption import Resumed, Resumption
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.prepared_turn import prepare, resume_prepared
+from unified_flow.resume.resumption import Resumed
 from unified_flow.turns.events import Observed, TurnResumed
 from unified_flow.turns.ledger import Observer
 
@@ -23,18 +24,18 @@ class FlowResumer(Resumer):
         turn)."""
         turn_id = request.turn_id
         try:
-            ready = make_ready(home, turn_id, _wanted(request), ask=request.ask, edit=request.edit)
+            ready = prepare(home, turn_id, _wanted(request), ask=request.ask, edit=request.edit)
         except (ConfigError, InputError, RetrievalError) as exc:
             # It says nothing about the fix: this turn cannot be begun, and another may.
             why = f"turn {turn_id} cannot be resumed: {exc}"
             raise NotResumableError(why, hint=exc.hint or "") from exc
         with logged(home):
-            resuming = resume_once(ready, observer=_follower(request.started))
+            resuming = resume_prepared(ready, observer=_follower(request.started))
             return _result(asyncio.run(resuming))
 
 
-def _wanted(request: RetryRequest) -> Resumption:
-    return Resumption(
+def _wanted(request: RetryRequest) -> ResumeRequest:
+    return ResumeRequest(
         from_phase=request.from_phase,
         rerun_tools=request.rerun_tools,
         tools_done=request.tools_done,
@@ -66,8 +67,8 @@ def _result(resumed: Resumed) -> RetryResult:
         turn_id=turn.turn_id,
         status=resumed.status,
         passed=resumed.passed,
-        went_on_at=resumed.went_on.phase,
-        changed=resumed.went_on.changed,
+        went_on_at=resumed.event.phase,
+        changed=resumed.event.changed,
         response=None if resumed.failed else turn.response,
         phase=failed.phase if failed is not None else None,
         intervention_id=failed.intervention_id if failed is not None else None,
