@@ -1338,10 +1338,10 @@ export interface components {
             note?: string | null;
         };
         /**
-         * Rules
+         * RuleSet
          * @description All of a user's rules: what is left out is as without any rule.
          */
-        Rules: {
+        RuleSet: {
             /**
              * Ai Control Enabled
              * @default true
@@ -4098,7 +4098,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Rules"];
+                "application/json": components["schemas"]["RuleSet"];
             };
         };
         responses: {

@@ -103,8 +103,19 @@ def test_rules_that_read_the_same_are_one(home: Path) -> None:
     assert "error" in run(home, "rules", "add", "spam", "--user", "a\nb", code=2).stderr
 
 
-def test_what_cannot_be_a_rule_is_refused(home: Path) -> None:
-    assert "error" in run(home, "rules", "add", "a", code=2).stderr
+def test_what_a_rule_finds_is_said_when_it_is_added(home: Path) -> None:
+    added = run(home, "rules", "add", "spam", "viagr*", "buy now").stderr
+    assert "spam: also spams, spammed, spamming" in added
+    assert "viagr*:" not in added
+    assert "buy now:" not in added
+    for message in ("no spams", "VIAGRA!"):
+        run(home, "rules", "test", message, code=1)
+    run(home, "rules", "test", "buy nows and antispam")
+
+
+@pytest.mark.parametrize("rule", ["a", "sp*m", "ab*", "spam|scam"])
+def test_what_cannot_be_a_rule_is_refused(home: Path, rule: str) -> None:
+    assert "error" in run(home, "rules", "add", rule, code=2).stderr
     assert not (home / "shared_state").exists()
 
 

@@ -84,7 +84,8 @@ class Guardrails:
         _record(ledger, "pre", result)
         if not result.passes:
             log_block(turn, "pre", result)
-            await self._recorder.blocked(ledger.turn, self.store(), "pre", result, by=by)
+            recording = self._recorder.blocked(ledger.turn, self.store(), "pre", result)
+            await self._recorder.in_time(recording, by)
         return result.passes
 
     async def releases(self, ledger: Ledger, reply: str, by: float | None = None) -> bool:
@@ -93,7 +94,7 @@ class Guardrails:
         turn = ledger.turn
         if turn.post is not None:
             # It was released before; the process may have died before that was recorded.
-            await self._recorder.answered(turn, self.store(), by=by)
+            await self._recorder.in_time(self._recorder.answered(turn, self.store()), by)
             return True
         checking = self._inspector.moderated(turn, reply, "post", by)
         result = await self._completed(turn, checking, by) or PASS
@@ -107,9 +108,10 @@ class Guardrails:
         if self.checks_replies:
             _record(ledger, "post", result)
         if not result.passes:
-            await self._recorder.blocked(turn, self.store(), "post", result, more, by=by)
+            recording = self._recorder.blocked(turn, self.store(), "post", result, more)
+            await self._recorder.in_time(recording, by)
         elif self._always or turn.pre is not None:
-            await self._recorder.answered(ledger.turn, self.store(), by=by)
+            await self._recorder.in_time(self._recorder.answered(ledger.turn, self.store()), by)
         return result.passes
 
     def tried(self, attempt: int, message: str) -> None:

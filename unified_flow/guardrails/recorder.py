@@ -46,7 +46,8 @@ class SpikeOfSilentFailuresError(UnifiedFlowError):
 
 
 class Recorder:
-    """Writes in threads. Its own failures are reported, and cost no answer and no silence."""
+    """Writes in threads. Its own failures are reported, and cost no answer and no silence.
+    `in_time` bounds what it does by the time that a turn has."""
 
     def __init__(self, queue: InterventionQueue, settings: GuardrailSettings) -> None:
         self._queue = queue
@@ -61,22 +62,10 @@ class Recorder:
         stage: Stage,
         result: GuardrailResult,
         more: Mapping[str, str] | None = None,
-        *,
-        by: float | None = None,
     ) -> None:
         """Blocked, or left to a person; `more` is for the snapshot, such as the blocked reply."""
-        await self.in_time(self._blocked(turn, store, stage, result, more or {}), by)
-
-    async def _blocked(
-        self,
-        turn: Turn,
-        store: GuardrailStore,
-        stage: Stage,
-        result: GuardrailResult,
-        more: Mapping[str, str],
-    ) -> None:
         escalated = result.decision == "escalate"
-        snapshot: dict[str, Any] = {"stage": stage, **more}
+        snapshot: dict[str, Any] = {"stage": stage, **(more or {})}
         if escalated:
             needed = HumanNeededError(result.reason, hint="answer it in the conversation itself")
             snapshot["intervention_id"] = await self.report(needed, turn)
@@ -91,10 +80,10 @@ class Recorder:
             more=snapshot,
         )
 
-    async def answered(self, turn: Turn, store: GuardrailStore, *, by: float | None = None) -> None:
+    async def answered(self, turn: Turn, store: GuardrailStore) -> None:
         checks = [check for check in (turn.pre, turn.post) if check is not None]
         unchecked = next((check for check in checks if check.failed), None)
-        recording = self._record(
+        await self._record(
             store,
             turn,
             decision="respond",
@@ -103,7 +92,6 @@ class Recorder:
             matched_rule=None if unchecked is None else unchecked.matched_rule,
             outcome="passed",
         )
-        await self.in_time(recording, by)
 
     async def silenced(self, turn: Turn, store: GuardrailStore) -> None:
         """A failure that its policy keeps from the user; its intervention is there already."""

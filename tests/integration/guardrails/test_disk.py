@@ -14,15 +14,17 @@ from typing import Any
 
 import pytest
 
-from tests.answers import open_entries
+from tests.answers import DRAFT, open_entries
 from tests.integration.guardrails.conversing import (
     Waits,
     decided,
     flag,
     flow_at,
+    remembered,
     say,
 )
 from unified_flow.guardrails.store import GuardrailStore
+from unified_flow.turns.turn import Turn
 
 
 @pytest.mark.parametrize(("message", "answers"), [("What is a topic?", True), ("spam", False)])
@@ -37,6 +39,31 @@ def test_a_decision_that_cannot_be_kept_is_told_and_changes_nothing(
     [entry] = open_entries(home)
     assert (entry["phase"], entry["severity"]) == ("guardrails", "critical")
     assert "ai_decisions" in entry["error_message"]
+
+
+def test_a_failed_save_does_not_silence_the_answer(home: Path, rules: GuardrailStore) -> None:
+    """Under `silent` too: the reply is moderated before it is saved, and nothing else failed."""
+    flow = flow_at(home, Waits(), policy="silent")
+    sessions = home / "shared_state" / "sessions.sqlite3"
+
+    async def run() -> list[Turn]:
+        async with flow:
+            first = await flow.process("s1", "What is a topic?")
+            with closing(sqlite3.connect(sessions)) as database:
+                database.execute(
+                    "CREATE TRIGGER full BEFORE INSERT ON messages"
+                    " BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
+                )
+                database.commit()
+            return [first, await flow.process("s1", "What is a service?")]
+
+    turns = asyncio.run(run())
+    assert [(turn.response, turn.should_respond) for turn in turns] == [(DRAFT.response, True)] * 2
+    assert [turn.saved for turn in turns] == [True, False]
+    assert [decision.outcome for decision in decided(rules)] == ["passed", "passed"]
+    [entry] = open_entries(home)
+    assert (entry["phase"], entry["turn_id"]) == ("save", 2)
+    assert remembered(home) == ["What is a topic?"]
 
 
 def test_rules_that_cannot_be_read_silence_and_are_told(home: Path) -> None:

@@ -354,6 +354,20 @@ def test_rules_that_somebody_spoiled_are_an_error(store: GuardrailStore) -> None
         store.rules("ada")
 
 
+def test_rules_of_earlier_versions_are_read(store: GuardrailStore) -> None:
+    """They may have an asterisk where it means nothing: it stands between words then."""
+    store.change("ada", _flag("spam"))
+    earlier = json.dumps(["f*ck", "ab*", "scam!"])
+    with store._database.write() as connection:
+        connection.execute(sa.text("UPDATE ai_rules SET flagged_keywords = :r"), {"r": earlier})
+    active = store.active_rules("ada")
+    assert active is not None
+    found = [active.matcher.matches(text) for text in ("f*ck", "ab", "a scam", "about")]
+    assert [[match.rule.text for match in each] for each in found] == [
+        *(["f*ck"], ["ab*"], ["scam!"], [])
+    ]
+
+
 def store_at(url: str, folder: Path) -> GuardrailStore:
     database = SqlDatabase.of_variable("RULES_URL", {"RULES_URL": url})
     return GuardrailStore(database, folder / "outbox.jsonl")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,6 +17,9 @@ from unified_flow.guardrails.decisions import Choice, stats_of
 from unified_flow.guardrails.user_rules import UserRules, merged, missing, parsed_rules, without
 from unified_flow.guardrails.verdict import of_rules
 from unified_flow.turns.input_checks import MAX_ID_CHARS, checked_user
+
+if TYPE_CHECKING:
+    from unified_flow.guardrails.store import GuardrailStore
 
 router = APIRouter(
     tags=["guardrails"],
@@ -35,7 +38,7 @@ UserId = Annotated[str, Depends(whose)]
 Words = Annotated[list[str], Field(max_length=MOST_RULES)]
 
 
-class Rules(BaseModel):
+class RuleSet(BaseModel):
     """All of a user's rules: what is left out is as without any rule."""
 
     model_config = ConfigDict(extra="forbid")
@@ -49,7 +52,7 @@ class Rules(BaseModel):
     escalate_phrases: Words = []
 
 
-class RulesOfUser(Rules):
+class RulesOfUser(RuleSet):
     """As `GET /rules` gives them."""
 
     user_id: Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
@@ -80,9 +83,7 @@ class TriedMessage(BaseModel):
 
 @router.get("/rules", response_model=dict[str, Any])
 def all_rules(serving: Served) -> Any:
-    return {
-        "rules": [each.as_row() for each in serving.flow.services.guardrails.store().all_rules()]
-    }
+    return {"rules": [each.as_row() for each in _store(serving).all_rules()]}
 
 
 @router.get("/rules/{user_id}", response_model=dict[str, Any])
@@ -91,10 +92,10 @@ def rules_of(serving: Served, user_id: UserId) -> Any:
 
 
 @router.put("/rules/{user_id}", response_model=dict[str, Any])
-def replace_rules(serving: Served, user_id: UserId, given: Annotated[Rules, Body()]) -> Any:
+def replace_rules(serving: Served, user_id: UserId, given: Annotated[RuleSet, Body()]) -> Any:
     """In the place of those that there were; they hold from the next message on."""
     wanted = UserRules(user_id=user_id, **given.model_dump())
-    kept = serving.flow.services.guardrails.store().change(
+    kept = _store(serving).change(
         user_id, lambda before: wanted.model_copy(update={"version": before.version})
     )
     return kept.as_row()
@@ -105,7 +106,7 @@ def import_rules(serving: Served, given: Annotated[ImportedRules, Body()]) -> An
     """Add what `GET /rules` gave to the rules that are there; a switch that is left out stays."""
     rows = [each.model_dump(exclude_unset=True) for each in given.rules]
     wanted = [UserRules(**row | {"user_id": checked_user(row["user_id"])}) for row in rows]
-    store = serving.flow.services.guardrails.store()
+    store = _store(serving)
     kept = [store.change(more.user_id, partial(merged, more=more)) for more in wanted]
     return {"rules": [each.as_row() for each in kept]}
 
@@ -114,8 +115,7 @@ def import_rules(serving: Served, given: Annotated[ImportedRules, Body()]) -> An
 def add_rules(serving: Served, user_id: UserId, given: Annotated[AddedRules, Body()]) -> Any:
     """Words are keywords, several words a phrase. They hold from the next message on."""
     more = parsed_rules(user_id, given.rules, escalates=given.escalate)
-    store = serving.flow.services.guardrails.store()
-    return store.change(user_id, partial(merged, more=more)).as_row()
+    return _store(serving).change(user_id, partial(merged, more=more)).as_row()
 
 
 @router.post("/rules/{user_id}/remove", response_model=dict[str, Any])
@@ -123,14 +123,13 @@ def remove_rules(serving: Served, user_id: UserId, given: Annotated[UnwantedRule
     """However they are written: SPAM is spam. All of them, or none if the user lacks one (404)."""
     if missing(_existing(serving, user_id), given.rules):
         raise ProblemError(problems.of_status(404))
-    store = serving.flow.services.guardrails.store()
-    return store.change(user_id, partial(without, unwanted=given.rules)).as_row()
+    return _store(serving).change(user_id, partial(without, unwanted=given.rules)).as_row()
 
 
 @router.delete("/rules/{user_id}", response_model=dict[str, Any])
 def forget_rules(serving: Served, user_id: UserId) -> Any:
     """The user has no rules any more; what was decided stays."""
-    if not serving.flow.services.guardrails.store().delete(user_id):
+    if not _store(serving).delete(user_id):
         raise ProblemError(problems.of_status(404))
     return {"user_id": user_id}
 
@@ -138,7 +137,7 @@ def forget_rules(serving: Served, user_id: UserId) -> Any:
 @router.post("/rules/{user_id}/test", response_model=dict[str, Any])
 def try_rules(serving: Served, user_id: UserId, message: Annotated[TriedMessage, Body()]) -> Any:
     """What the rules make of a message. Moderation is not asked, nothing is recorded."""
-    active = serving.flow.services.guardrails.store().active_rules(user_id)
+    active = _store(serving).active_rules(user_id)
     if active is None:
         raise ProblemError(problems.of_status(404))
     result = of_rules(active.rules, active.matcher, message.channel, message.text)
@@ -154,20 +153,22 @@ def decisions(
 ) -> Any:
     """The latest, newest first; redacted."""
     user_id = checked_user(user_id) if user_id is not None else None
-    found = serving.flow.services.guardrails.store().decisions(
-        limit=limit, user_id=user_id, decision=decision
-    )
+    found = _store(serving).decisions(limit=limit, user_id=user_id, decision=decision)
     return {"decisions": [each.as_shown() for each in found]}
 
 
 @router.get("/guardrails/stats", response_model=dict[str, Any])
 def stats(serving: Served, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Any:
     """Blocks a day by rule, how often a model was asked again, silent failures."""
-    return asdict(stats_of(serving.flow.services.guardrails.store().by_day(days), days))
+    return asdict(stats_of(_store(serving).by_day(days), days))
+
+
+def _store(serving: Serving) -> GuardrailStore:
+    return serving.flow.services.guardrails.store()
 
 
 def _existing(serving: Serving, user_id: str) -> UserRules:
-    rules = serving.flow.services.guardrails.store().rules(user_id)
+    rules = _store(serving).rules(user_id)
     if rules is None:
         raise ProblemError(problems.of_status(404))
     return rules
