@@ -10,12 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from interventions.admission.request import InterventionRequest, InterventionType, Severity
     from interventions.api import (
         check_queue_health,
         create_intervention_request,
+        intervene,
         resolve_intervention,
     )
-    from interventions.boundary import intervene
+    from interventions.entry import Entry, Transition
     from interventions.errors import (
         AmbiguousIdError,
         ConflictError,
@@ -29,35 +31,35 @@ if TYPE_CHECKING:
         StorageError,
     )
     from interventions.home import find_home
-    from interventions.putting.admission import Admission, AdmissionKind, Limits
     from interventions.queue import InterventionQueue
-    from interventions.request import InterventionRequest, InterventionType, Severity
     from interventions.secrets.redaction import redact, redact_text
-    from interventions.storage.memory_store import MemoryStore
+    from interventions.storage.store import Admission, AdmissionKind, Limits, MemoryStore
 
-_HOME_OF = {
-    "Admission": "putting.admission",
-    "AdmissionKind": "putting.admission",
+_MODULE_OF = {
+    "Admission": "storage.store",
+    "AdmissionKind": "storage.store",
     "AmbiguousIdError": "errors",
     "ConflictError": "errors",
     "CorruptQueueError": "errors",
+    "Entry": "entry",
     "InterventionQueue": "queue",
-    "InterventionRequest": "request",
-    "InterventionType": "request",
+    "InterventionRequest": "admission.request",
+    "InterventionType": "admission.request",
     "LimitError": "errors",
-    "Limits": "putting.admission",
+    "Limits": "storage.store",
     "LockTimeoutError": "errors",
-    "MemoryStore": "storage.memory_store",
+    "MemoryStore": "storage.store",
     "NoResumerError": "errors",
     "NotFoundError": "errors",
     "QueryError": "errors",
     "QueueError": "errors",
-    "Severity": "request",
+    "Severity": "admission.request",
     "StorageError": "errors",
+    "Transition": "entry",
     "check_queue_health": "api",
     "create_intervention_request": "api",
     "find_home": "home",
-    "intervene": "boundary",
+    "intervene": "api",
     "redact": "secrets.redaction",
     "redact_text": "secrets.redaction",
     "resolve_intervention": "api",
@@ -69,6 +71,7 @@ __all__ = [
     "AmbiguousIdError",
     "ConflictError",
     "CorruptQueueError",
+    "Entry",
     "InterventionQueue",
     "InterventionRequest",
     "InterventionType",
@@ -82,6 +85,7 @@ __all__ = [
     "QueueError",
     "Severity",
     "StorageError",
+    "Transition",
     "check_queue_health",
     "create_intervention_request",
     "find_home",
@@ -93,9 +97,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value
 

@@ -6,12 +6,13 @@ Entries are never changed in place; a change makes a new dict. Every function he
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NotRequired, TypedDict, cast
 
-from interventions.timestamps import from_text
-from interventions.view.plaintext import one_line
+from interventions.plaintext import one_line
+from interventions.times import from_text
 
 
 class Resolution(TypedDict, total=False):
@@ -139,8 +140,9 @@ class Transition(TypedDict, total=False):
     rebuilt_from: list[str]
 
 
+ESCALATION = "escalation"
 SEVERITIES = ("critical", "high", "medium")
-TYPES = ("error", "captcha", "permission", "schema_failure", "limit_exceeded", "escalation")
+TYPES = ("error", "captcha", "permission", "schema_failure", "limit_exceeded", ESCALATION)
 
 _TIMES = ("created_at", "resolved_at", "dismissed_at", "snoozed_until", "first_seen", "last_seen")
 _NUMBERS = ("version", "occurrences", "turn_id", "snoozed_until_occurrences")
@@ -291,7 +293,7 @@ def state_of(entry: Entry, now: datetime) -> str:
     return "snoozed" if is_snoozed(entry, now) else "open"
 
 
-def names(ids: Iterable[str], most: int = 5) -> str:
+def short_ids(ids: Iterable[str], most: int = 5) -> str:
     """The short ids, with how many more there are."""
     shown = list(map(short_id, ids))
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
@@ -317,7 +319,7 @@ def fingerprints(entry: Entry) -> set[str]:
 
 def priority(entry: Entry | Mapping[str, Any]) -> int:
     """1 to 4, the first match of system.md's list; never stored."""
-    if entry.get("type") in ("captcha", "permission", "escalation"):
+    if entry.get("type") in ("captcha", "permission", ESCALATION):
         return 2
     down = entry.get("error_category") in ("llm_error", "retrieval_error")
     if entry.get("severity") == "critical" or down:
@@ -337,6 +339,37 @@ def worst_first(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(newest, key=lambda entry: (severity_rank(entry["severity"]), priority(entry)))
 
 
+def latest_failure(entry: Entry) -> Entry | Sample:
+    """The latest failure of the entry's own turn: after a retry it may be another one than the
+    failure that the entry began with."""
+    found = [_as_sample(entry["type"], entry.get("latest_sample"))]
+    found += [_as_sample(row.get("type", ""), row.get("sample")) for row in entry["merged"]]
+    again = [one for one in found if one.get("turn_id") == entry["turn_id"] != 0]
+    if not again:
+        return entry
+    return max(again, key=lambda sample: str(sample.get("created_at")))
+
+
+def _as_sample(kind: str, sample: Sample | None) -> Sample:
+    return {**sample, "type": kind} if isinstance(sample, dict) else {}
+
+
+def entry_view(entry: Entry, now: datetime) -> dict[str, Any]:
+    """As `--json` and the API give it: as stored, with what is derived first. Keys are stable."""
+    return {
+        "id": entry["id"],
+        "short_id": short_id(entry["id"]),
+        "state": state_of(entry, now),
+        "priority": f"P{priority(entry)}",
+        **entry,
+    }
+
+
 def short_id(intervention_id: str) -> str:
     """The random part, which commands accept in place of the whole; safe to show."""
     return one_line(intervention_id.rpartition("_")[2] or intervention_id)
+
+
+def new_id(created_at: datetime) -> str:
+    """`int_YYYYMMDD_HHMMSS_xxxxxx`: the moment in UTC and a random part to type."""
+    return f"int_{created_at.astimezone(UTC):%Y%m%d_%H%M%S}_{os.urandom(3).hex()}"

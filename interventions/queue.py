@@ -1,34 +1,40 @@
-"""The queue as a program uses it: put failures, close them, and read them (`queue_reader.py`).
+"""The queue as a program uses it: put failures, close them, and read them (`reader.py`).
 
 Every change is one transaction of the storage; what changes is decided by pure functions
-(`admission`, `occurrences`, `transitions`, `retention`).
+(`admission/decision.py`, `transitions.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Collection, Container
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interventions.closing import transitions
-from interventions.closing.changing import Changes
-from interventions.closing.transitions import Actor
-from interventions.entry import Entry, Transition
-from interventions.errors import StorageError
+from interventions import transitions
+from interventions.admission.decision import limit_in_the_way
+from interventions.admission.notifications import notify
+from interventions.admission.preparation import (
+    FOREIGN,
+    MAX_MESSAGE,
+    Prepared,
+    prepare,
+    prepare_anything,
+)
+from interventions.admission.put import admit, admit_again, log_admission
+from interventions.entry import Entry, EntryFields, Transition, is_about, is_open
+from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
 from interventions.home import find_home
-from interventions.putting.admission import Admission, Limits
-from interventions.putting.admitting import admit_again
-from interventions.putting.errorlog import log_emergency, log_failure
-from interventions.putting.notifications import notify
-from interventions.putting.prepare import FOREIGN, MAX_MESSAGE, Prepared, prepare, prepare_anything
-from interventions.putting.putlog import log_admission
-from interventions.queue_reader import QueueReader
+from interventions.reader import QueueReader, everything, find_anywhere
 from interventions.secrets.redaction import redact_text
-from interventions.storage.store import Outcome, Store
+from interventions.settings import queue_settings
+from interventions.storage.error_log import log_emergency, log_failure
+from interventions.storage.store import Admission, Limits, PutResult, Store, Transaction
+from interventions.times import utc_now
+from interventions.transitions import Actor
 
 if TYPE_CHECKING:
-    from interventions.request import InterventionRequest
+    from interventions.admission.request import InterventionRequest
 
 
 class InterventionQueue(QueueReader):
@@ -58,17 +64,18 @@ class InterventionQueue(QueueReader):
         """Admit one failure. What cannot be stored goes to the emergency log, else to stderr."""
         failure = self._prepared(request)
         try:
-            outcome = self.store.submit(failure, self.limits, self.lock_timeout_s)
+            result = self.store.submit(failure, self.limits, self.lock_timeout_s, admit)
         except StorageError as error:
-            outcome = Outcome.dropped(failure, error.reason, str(error))
+            result = PutResult.dropped(failure, error.reason, str(error))
         except Exception as error:  # noqa: BLE001 - the caller is failing already; its error must win
-            outcome = Outcome.dropped(failure, "internal", f"{type(error).__name__}: {error}")
-        failure, admission = outcome.failure, outcome.admission
+            result = PutResult.dropped(failure, "internal", f"{type(error).__name__}: {error}")
+        failure, admission = result.failure, result.admission
         log_failure(self.home, failure, admission)
         if not admission:
             log_emergency(self.home, failure, admission)
         log_admission(failure, admission, self.limits)
-        notify(self.home, failure, admission, outcome.entry, known=outcome.known)
+        if result.entry is not None and result.event:
+            notify(self.home, result.event, result.entry)
         return admission
 
     def put_back(self, failure: Entry, *, by: str | None = None, via: str = "library") -> Admission:
@@ -102,9 +109,8 @@ class InterventionQueue(QueueReader):
 
         `verified` is what became of the turn that was resumed and got past the failed phase.
         """
-        actor = Actor.current(by=by, via=via)
-        clean = _note(note, needed=True)
-        return self._changes.one(
+        actor, clean = Actor.current(by=by, via=via), _note(note)
+        return self._change(
             "resolve",
             intervention_id,
             lambda entry, now: transitions.resolve(
@@ -113,6 +119,34 @@ class InterventionQueue(QueueReader):
             actor,
             expected_version,
         )
+
+    def close_retried(
+        self,
+        ids: Collection[str],
+        note: str,
+        *,
+        outcome: str,
+        by: str | None = None,
+        via: str = "library",
+    ) -> tuple[str, ...]:
+        """Resolve, verified, those of the entries that are open: a resumed turn got past what they
+        are about, and `outcome` is how it ended. What somebody closed meanwhile stays as they left
+        it. The ids of those that were resolved now.
+        """
+        actor, clean, now = Actor.current(by=by, via=via), _note(note), utc_now()
+        with self.store.transaction(self.lock_timeout_s) as work:
+            closing = [e for e in work.state.entries if e["id"] in ids and is_open(e)]
+            for entry in closing:
+                transitions.close_retried(
+                    work,
+                    entry,
+                    note=clean,
+                    outcome=outcome,
+                    actor=actor,
+                    now=now,
+                    max_size=self.limits.max_size,
+                )
+        return tuple(entry["id"] for entry in closing)
 
     def dismiss(
         self,
@@ -124,9 +158,8 @@ class InterventionQueue(QueueReader):
         via: str = "library",
     ) -> Entry:
         """Close it as not worth fixing; it never counts as solved."""
-        actor = Actor.current(by=by, via=via)
-        clean = _note(note, needed=False)
-        return self._changes.one(
+        actor, clean = Actor.current(by=by, via=via), redact_text(note.strip(), MAX_MESSAGE)
+        return self._change(
             "dismiss",
             intervention_id,
             lambda entry, now: transitions.dismiss(entry, note=clean, actor=actor, now=now),
@@ -145,8 +178,19 @@ class InterventionQueue(QueueReader):
     ) -> list[Entry]:
         """Mark the open entries of a turn, and those that only count it, which nobody needs to
         mend for its sake any more; but for those with an id in `keep`, which others need."""
-        actor = Actor.current(by=by, via=via)
-        return self._changes.supersede(turn_id, redact_text(why, MAX_MESSAGE), actor, keep=keep)
+        actor, now = Actor.current(by=by, via=via), utc_now()
+        clean = redact_text(why, MAX_MESSAGE)
+        with self.store.transaction(self.lock_timeout_s) as work:
+            mine = [
+                entry
+                for entry in work.state.entries
+                if is_open(entry) and is_about(entry, turn_id) and entry["id"] not in keep
+            ]
+            return [
+                self._write(work, "supersede", entry, {"superseded": clean}, actor, now)
+                for entry in mine
+                if entry.get("superseded") != clean
+            ]
 
     def snooze(
         self,
@@ -163,7 +207,7 @@ class InterventionQueue(QueueReader):
         if until is not None and until.tzinfo is None:
             raise ValueError(f"{until.isoformat()} has no time zone")
         actor = Actor.current(by=by, via=via)
-        return self._changes.one(
+        return self._change(
             "snooze",
             intervention_id,
             lambda entry, now: transitions.snooze(
@@ -185,12 +229,11 @@ class InterventionQueue(QueueReader):
         via: str = "library",
     ) -> Entry:
         """Raises ConflictError when it is open, LimitError when it would pass a limit."""
-        actor = Actor.current(by=by, via=via)
-        return self._changes.one(
+        return self._change(
             "reopen",
             intervention_id,
             lambda entry, now: transitions.reopen(entry, now=now),
-            actor,
+            Actor.current(by=by, via=via),
             expected_version,
         )
 
@@ -204,13 +247,12 @@ class InterventionQueue(QueueReader):
         via: str = "library",
     ) -> Entry:
         """`owner=None` takes it from whoever has it."""
-        actor = Actor.current(by=by, via=via)
         name = redact_text(owner, 100) if owner else None
-        return self._changes.one(
+        return self._change(
             "assign",
             intervention_id,
             lambda entry, now: transitions.assign(entry, owner=name),
-            actor,
+            Actor.current(by=by, via=via),
             expected_version,
         )
 
@@ -227,11 +269,81 @@ class InterventionQueue(QueueReader):
         Raises NotFoundError when there is none, ConflictError when the entry changed since or is
         not `expected_version`.
         """
-        return self._changes.undo(intervention_id, Actor.current(by=by, via=via), expected_version)
+        actor, now = Actor.current(by=by, via=via), utc_now()
+        with self.store.transaction(self.lock_timeout_s) as work:
+            entries = everything(self.store, work.state)
+            wanted = None
+            if intervention_id is not None:
+                current = work.state.entries
+                wanted = find_anywhere(current, self.store, intervention_id)["id"]
+            found = transitions.last_undoable(self.store.journal(), entries, wanted)
+            if found is None:
+                raise NotFoundError(
+                    "there is nothing to undo", hint="history: interventions history"
+                )
+            line, before = found
+            self._must_be(before, expected_version)
+            after = self._write(work, "undo", before, transitions.undo(before, line), actor, now)
+            work.to_journal[-1]["undoes"] = line["transition_id"]
+        return line, after
 
-    @property
-    def _changes(self) -> Changes:
-        return Changes(self.store, self.limits, self.lock_timeout_s)
+    def _change(
+        self,
+        action: str,
+        intervention_id: str,
+        fields_of: Callable[[Entry, datetime], EntryFields],
+        actor: Actor,
+        expected_version: int | None,
+    ) -> Entry:
+        """The entry after it; one that is not `expected_version` is left alone (ConflictError)."""
+        now = utc_now()
+        with self.store.transaction(self.lock_timeout_s) as work:
+            before = find_anywhere(work.state.entries, self.store, intervention_id)
+            self._must_be(before, expected_version)
+            return self._write(work, action, before, fields_of(before, now), actor, now)
+
+    def _write(
+        self,
+        work: Transaction,
+        action: str,
+        before: Entry,
+        fields: EntryFields,
+        actor: Actor,
+        now: datetime,
+    ) -> Entry:
+        after = transitions.change(work, action, before, fields, actor, now, self.limits.max_size)
+        if is_open(after) and not is_open(before):
+            obstacle = limit_in_the_way(work.state.entries, after, self.limits)
+            if obstacle:
+                raise LimitError(
+                    f"cannot {action} {after['id']}: {obstacle}", hint="resolve others first"
+                )
+        return after
+
+    def _must_be(self, entry: Entry, version: int | None) -> None:
+        if version is None or entry["version"] == version:
+            return
+        journal = list(self.store.journal(entry["id"]))
+        lines = transitions.happened(journal, {entry["id"]: entry})
+        last = f": {lines[-1]['action']} by {lines[-1]['by']} at {lines[-1]['at']}" if lines else ""
+        raise ConflictError(
+            f"{entry['id']} is version {entry['version']}, not {version}{last}",
+            hint=f"look again: interventions show {entry['id']}",
+        )
+
+
+def queue_at(home: Path | str | None = None) -> InterventionQueue:
+    """The queue of a home, with the settings of that home."""
+    place = find_home(home)
+    settings = queue_settings(place)
+    return InterventionQueue(
+        place,
+        max_size=settings.max_size,
+        max_per_session=settings.max_per_session,
+        max_per_error_type=settings.max_per_error_type,
+        max_escalations_per_session=settings.max_escalations_per_session,
+        lock_timeout_s=settings.lock_timeout_s,
+    )
 
 
 def _file_store(home: Path) -> Store:
@@ -247,8 +359,8 @@ def _after(now: datetime, duration: timedelta) -> datetime:
         raise ValueError(f"{duration.days} days from now is after the year 9999") from error
 
 
-def _note(note: str, *, needed: bool) -> str:
+def _note(note: str) -> str:
     clean = redact_text(note.strip(), MAX_MESSAGE)
-    if needed and not clean:
+    if not clean:
         raise ValueError("a resolution needs a note")
     return clean

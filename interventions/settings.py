@@ -9,13 +9,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from interventions.errors import SettingsError
-from interventions.home import SETTINGS_FILE, find_home
-
-if TYPE_CHECKING:
-    from interventions.queue import InterventionQueue
+from interventions.home import SETTINGS_FILE
 
 
 def described(default: Any, description: str) -> Any:
@@ -48,22 +45,6 @@ def queue_settings(home: Path) -> QueueSettings:
 
 def notification_settings(home: Path) -> NotificationSettings:
     return _load(home, "notifications", NotificationSettings())
-
-
-def queue_at(home: Path | str | None = None) -> InterventionQueue:
-    """The queue of a home, with the settings of that home."""
-    from interventions.queue import InterventionQueue
-
-    place = find_home(home)
-    settings = queue_settings(place)
-    return InterventionQueue(
-        place,
-        max_size=settings.max_size,
-        max_per_session=settings.max_per_session,
-        max_per_error_type=settings.max_per_error_type,
-        max_escalations_per_session=settings.max_escalations_per_session,
-        lock_timeout_s=settings.lock_timeout_s,
-    )
 
 
 _Table = TypeVar("_Table", QueueSettings, NotificationSettings)

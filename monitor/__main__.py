@@ -88,8 +88,8 @@ def _port(text: str) -> int:
 
 def _application(options: argparse.Namespace) -> Monitor:
     """Raises QueueError when the settings or the file cannot be used."""
-    from interventions.settings import queue_at
-    from interventions.timestamps import utc_now
+    from interventions.queue import queue_at
+    from interventions.times import utc_now
     from monitor.app import Monitor
     from monitor.core.snapshot import Source
     from monitor.core.source import BundleSource, LiveSource

@@ -20,9 +20,9 @@ from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
+from interventions.plaintext import clean
 from interventions.secrets.redaction import redact_text
-from interventions.timestamps import utc_now
-from interventions.view.plaintext import clean
+from interventions.times import utc_now
 from monitor.core.changes import AppState
 from monitor.core.snapshot import Clock, Snapshot, Source
 from monitor.screens.pages import HelpScreen

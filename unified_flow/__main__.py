@@ -26,8 +26,8 @@ def _tell(exc: BaseException) -> None:
     """The traceback for a report of the mistake, without the secrets that a message may hold."""
     import traceback
 
+    from interventions.plaintext import one_line
     from interventions.secrets.redaction import redact_text
-    from interventions.view.plaintext import one_line
 
     lines = redact_text("".join(traceback.format_exception(exc))).rstrip().splitlines()
     for line in lines:

@@ -11,7 +11,8 @@ from typing import Any, Unpack
 
 from interventions import InterventionQueue
 from interventions.home import find_home, state_folder
-from interventions.settings import queue_at, queue_settings
+from interventions.queue import queue_at
+from interventions.settings import queue_settings
 from unified_flow.config.document_roots import Root, absolute, folders_of, resolved
 from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load

@@ -14,7 +14,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.putting.prepare import prepare
+from interventions.admission.preparation import prepare
 
 PROCESSES = 8
 

@@ -3,36 +3,58 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated
 
 import click
 import typer
 from typer.core import TyperGroup
 
-from interventions.cli.options import Home
+from interventions.cli.options import AsJson, Home
 
 _COMMANDS = {
-    "list": "listing:list_",
-    "show": "showing:show",
-    "resolve": "closing:resolve",
-    "dismiss": "closing:dismiss",
-    "snooze": "closing:snooze",
-    "reopen": "closing:reopen",
-    "undo": "closing:undo",
-    "assign": "closing:assign",
-    "retry": "retrying:retry",
-    "similar": "listing:similar",
-    "history": "listing:history",
-    "health": "tending:health",
-    "drain": "tending:drain",
-    "doctor": "tending:doctor",
-    "export": "showing:export",
-    "watch": "tending:watch",
+    "list": "entries:list_",
+    "show": "entries:show",
+    "resolve": "transitions:resolve",
+    "dismiss": "transitions:dismiss",
+    "snooze": "transitions:snooze",
+    "reopen": "transitions:reopen",
+    "undo": "transitions:undo",
+    "assign": "transitions:assign",
+    "retry": "retry:retry",
+    "similar": "entries:similar",
+    "history": "entries:history",
+    "health": "upkeep:health",
+    "drain": "upkeep:drain",
+    "doctor": "upkeep:doctor",
+    "export": "entries:export",
+    "watch": "entries:watch",
 }
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        typer.echo(f"interventions {version('unified-flow')}")
+        context.exit()
+
+
+def _version_option(*, hidden: bool) -> click.Option:
+    return click.Option(
+        ["-V", "--version"],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        hidden=hidden,
+        callback=_print_version,
+        help="Print the version.",
+    )
 
 
 class _LateGroup(TyperGroup):
     """Building sixteen commands takes longer than running one."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), _version_option(hidden=False)]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -43,7 +65,9 @@ class _LateGroup(TyperGroup):
         module, function = _COMMANDS[cmd_name].split(":")
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(cmd_name)(getattr(import_module(f"interventions.cli.{module}"), function))
-        return typer.main.get_command(alone)
+        command = typer.main.get_command(alone)
+        command.params.append(_version_option(hidden=True))
+        return command
 
 
 # Typer escapes the brackets of its help for Rich, also where it prints without Rich.
@@ -62,23 +86,12 @@ app = typer.Typer(
 )
 
 
-def _version(value: bool) -> None:
-    if value:
-        from importlib.metadata import version
-
-        typer.echo(f"interventions {version('unified-flow')}")
-        raise typer.Exit
-
-
 @app.callback()
-def _main(
-    ctx: typer.Context,
-    home: Home = None,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
-    ] = False,
-) -> None:
+def _main(ctx: typer.Context, home: Home = None, as_json: AsJson = False) -> None:
     """Failures that wait for a person: look, mend, and say what you did."""
     # `interventions --home X list` means the same as `interventions list --home X`.
-    if home is not None:
-        ctx.default_map = {name: {"home": str(home)} for name in _COMMANDS}
+    given: dict[str, object] = {"home": str(home)} if home is not None else {}
+    if as_json:
+        given["as_json"] = True
+    if given:
+        ctx.default_map = dict.fromkeys(_COMMANDS, given)

@@ -12,6 +12,7 @@ from interventions.retry.contract import Scope
 if TYPE_CHECKING:
     from interventions.entry import Entry
     from interventions.queue import InterventionQueue
+    from interventions.view.query import Query
 
 Home = Annotated[
     Path | None,
@@ -23,6 +24,8 @@ Home = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+# For a command that prints entries as they come: both mean one object a line.
+AsLines = Annotated[bool, typer.Option("--jsonl", "--json", help="Print one JSON object a line.")]
 AsJsonl = Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a line.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Grant = Annotated[
@@ -41,6 +44,19 @@ QueryWords = Annotated[
         show_default=False,
     ),
 ]
+Session = Annotated[str | None, typer.Option(help="Of this session alone.", show_default=False)]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many; 0: all.")]
+
+
+def query_of(words: list[str] | None, session: str | None = None) -> Query:
+    """The query of the command line, with `--session` as one more term. Raises QueryError."""
+    from interventions.view.query import parse
+
+    text = " ".join(words or [])
+    if session is not None:
+        escaped = session.replace("\\", r"\\").replace('"', r"\"")
+        text = f'{text} session:"{escaped}"'.strip()
+    return parse(text)
 
 
 def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -48,8 +64,8 @@ def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     from interventions.entry import is_open, short_id, worst_first
     from interventions.errors import QueueError
     from interventions.home import find_home, queue_file
-    from interventions.storage.file_read import read_state
-    from interventions.view.plaintext import one_line
+    from interventions.plaintext import one_line
+    from interventions.storage.queue_file import read_state
 
     try:
         state = read_state(queue_file(find_home(ctx.params.get("home"))))
@@ -62,11 +78,12 @@ def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     ]
 
 
+_ID_HELP = "Any unique beginning of an id or of its last part; `last` is the newest."
 Id = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="Any unique beginning of an id or of its last part.",
+        help=_ID_HELP,
         autocompletion=_ids,
         show_default=False,
     ),
@@ -75,7 +92,7 @@ Ids = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="ID...",
-        help="Any unique beginning of an id or of its last part.",
+        help=_ID_HELP,
         autocompletion=_ids,
         show_default=False,
     ),
@@ -83,7 +100,7 @@ Ids = Annotated[
 
 
 def the_queue(home: Path | None) -> InterventionQueue:
-    from interventions.settings import queue_at
+    from interventions.queue import queue_at
 
     return queue_at(home)
 
@@ -91,6 +108,6 @@ def the_queue(home: Path | None) -> InterventionQueue:
 def read_entries(home: Path | None) -> list[Entry]:
     """What is in the file now, loading nothing that writing needs."""
     from interventions.home import find_home, queue_file
-    from interventions.storage.file_read import read_state
+    from interventions.storage.queue_file import read_state
 
     return list(read_state(queue_file(find_home(home))).entries)

@@ -1,4 +1,4 @@
-"""What passes between who retries and what can continue a turn (resumers.py)."""
+"""What passes between a caller that retries and a program that can continue a turn."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from interventions.entry import Entry, short_id
+from interventions.errors import QueueError
+
 Scope = Literal["once", "session", "always"]
-Settled = Literal["again", "done", "leave"]
+CallDecision = Literal["again", "done", "leave"]
 FAILED, ANSWERED_BEFORE = "failed", "answered before"
 
 
@@ -23,7 +26,7 @@ class BegunCall:
     unfinished: bool
 
 
-Ask = Callable[[BegunCall], Settled]
+Ask = Callable[[BegunCall], CallDecision]
 Edit = Callable[[str, str], str]
 Started = Callable[[str, Sequence[str]], None]
 
@@ -147,3 +150,29 @@ class RetryFailedError(Exception):
     def __init__(self, message: str, difference: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.difference = tuple(difference)
+
+
+@dataclass(frozen=True)
+class RetriedEntry:
+    """The entry as it stands now, and what the resumer told. `why_open` says why it is open."""
+
+    entry: Entry
+    result: RetryResult
+    why_open: str = ""
+
+    @property
+    def resolved(self) -> bool:
+        return not self.why_open
+
+
+class StillOpenError(QueueError):
+    """The turn went on, and the entry is not solved by that; `retried` says how it went."""
+
+    def __init__(self, retried: RetriedEntry) -> None:
+        name = short_id(retried.entry["id"])
+        waits = retried.result.waiting is not None
+        super().__init__(
+            f"{retried.entry['id']} stays open: {retried.why_open}",
+            hint=f"interventions retry {name} --all" if waits else f"interventions show {name}",
+        )
+        self.retried = retried

@@ -1,18 +1,31 @@
 """What can continue a turn, found through the entry point group `interventions.resumers`.
 
-It is a Resumer (contract.py), or an object with a plain `resume` (plain.py).
+It is a Resumer (contract.py). Or, for a program that wants to import nothing of this package, an
+object with `resume(turn_id, home, **options)`: it is given the options that somebody used, under
+the names of RetryRequest's fields, and answers None or a mapping of what RetryResult holds, under
+the names of `RetryResult.as_dict`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from interventions.errors import ConflictError, NoResumerError, QueueError
-from interventions.retry.contract import Resumer, RetryFailedError, RetryRequest, RetryResult
-from interventions.retry.plain import PlainResumer
+from interventions.retry.contract import (
+    FAILED,
+    Resumer,
+    RetryFailedError,
+    RetryRequest,
+    RetryResult,
+)
 
 GROUP = "interventions.resumers"
+_ALWAYS_PASSED = {"intervention_id", "note", "by", "via"}
+_TEXTS = ("status", "response", "phase", "intervention_id", "message", "closed", "trouble")
+_RESULT_FIELDS = {each.name for each in fields(RetryResult)} - {"more", "went_on_at"}
 
 
 def has_resumer() -> bool:
@@ -75,3 +88,41 @@ def retry(home: Path, request: RetryRequest) -> RetryResult:
     if result.failed_again:
         raise RetryFailedError(result.message or "it failed again", result.difference)
     return result
+
+
+@dataclass(frozen=True)
+class PlainResumer:
+    resume: Callable[..., Any]
+
+    def retry(self, home: Path, request: RetryRequest) -> RetryResult:
+        """Raises TypeError for an answer that is of no use, and what the resumer raises."""
+        return result_of(self.resume(request.turn_id, home, **options(request)), request.turn_id)
+
+
+def options(request: RetryRequest) -> dict[str, Any]:
+    """What was not asked for is not handed on: not every resumer need know of it."""
+    given = {each.name: getattr(request, each.name) for each in fields(request)}
+    del given["turn_id"]
+    return {name: value for name, value in given.items() if value or name in _ALWAYS_PASSED}
+
+
+def result_of(answer: Any, turn_id: int) -> RetryResult:
+    """Raises TypeError for what is neither a mapping nor None."""
+    if answer is None:
+        return RetryResult(turn_id)
+    if isinstance(answer, RetryResult):
+        return answer
+    if not isinstance(answer, Mapping):
+        raise TypeError(f"a resumer answers a mapping, not {type(answer).__name__}")
+    known = {name: value for name, value in answer.items() if name in _RESULT_FIELDS}
+    known.setdefault("turn_id", turn_id)
+    known.setdefault("passed", answer.get("status") != FAILED)
+    for name in ("changed", "difference"):
+        known[name] = tuple(known.get(name) or ())
+    known["message"] = known.get("message") or answer.get("error")
+    for name in _TEXTS:
+        known[name] = None if known.get(name) is None else str(known[name])
+    more = {
+        str(name): v for name, v in answer.items() if name not in _RESULT_FIELDS and name != "from"
+    }
+    return RetryResult(**known, went_on_at=answer.get("from"), more=more)

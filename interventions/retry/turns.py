@@ -7,11 +7,11 @@ reads, may be called from any thread, and several times a second.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
-from interventions.entry import Entry
+from interventions.entry import Entry, is_open, short_id, short_ids
 from interventions.errors import NoResumerError
 from interventions.retry.resumers import registered
 
@@ -62,3 +62,25 @@ def find_turn_reader() -> TurnReader:
         "nothing that is installed can read a turn",
         hint=f"a program registers what can under the entry point group {GROUP!r}",
     )
+
+
+def with_lost_turns(entries: Iterable[Entry], home: Path, reader: TurnReader) -> list[Entry]:
+    """Open entries of which no retry can pass: their turn is gone, or its journal cannot be read.
+
+    Entries that are marked as superseded say the same themselves."""
+    return [
+        entry
+        for entry in entries
+        if is_open(entry)
+        and entry["turn_id"]
+        and not entry.get("superseded")
+        and reader.turn(home, entry["turn_id"]) is None
+    ]
+
+
+def describe_lost_turns(lost: list[Entry]) -> tuple[str, str]:
+    """What is wrong with them, and what to do about it."""
+    which = short_ids(entry["id"] for entry in lost)
+    what = f"no retry can pass, their turns are gone or cannot be read: {which}"
+    ids = " ".join(short_id(entry["id"]) for entry in lost)
+    return what, f'ask their questions again; interventions dismiss {ids} --note "its turn is gone"'

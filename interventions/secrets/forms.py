@@ -1,12 +1,76 @@
-"""Secrets inside text: after a name that says so, and those that show by themselves."""
+"""Secrets inside text"""
 
 from __future__ import annotations
 
 import re
 
-from interventions.secrets.issued_tokens import MASK, mask_keys_and_addresses, mask_tokens
-from interventions.secrets.keys import Name, hides, read_name
-from interventions.secrets.said import mask_said
+from interventions.secrets.names import MASK, NameKind, hides, name_kind
+from interventions.secrets.prose import mask_stated
+
+_PEM = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}(?:KEY|CERTIFICATE|MESSAGE)[A-Z0-9 ]{0,20}-----"
+    r".*?(?:-----END [A-Z0-9 ]{1,60}-----|\Z)",
+    re.DOTALL,
+)
+_URL_CREDENTIALS = re.compile(r"(?<=://)[^\s/@:\"'<>]{0,200}:[^\s/\"'<>]{1,200}(?=@)")
+_URL_TOKEN_USER = re.compile(r"(?<=://)[A-Za-z0-9_\-]{20,200}(?=@)")
+
+# Issued tokens carry their issuer's prefix; one alternation, each branch starting with a literal.
+_TOKENS = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"sk-(?!(?!(?:proj|ant|or|svcacct|admin|live|test)-)[a-z]{2,14}(?:-[a-z]{1,14}){1,8}"
+    r"(?![A-Za-z0-9_\-]))[A-Za-z0-9_\-]{8,}"
+    r"|(?:sk|pk|rk|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,}"
+    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
+    r"|gh[pousr]_[A-Za-z0-9]{16,}"
+    r"|github_pat_[A-Za-z0-9_]{20,}"
+    r"|glpat-[A-Za-z0-9_\-]{16,}"
+    r"|xox[abeoprs]-[A-Za-z0-9\-]{10,}"
+    r"|xapp-[A-Za-z0-9\-]{10,}"
+    r"|AIza[A-Za-z0-9_\-]{30,}"
+    r"|ya29\.[A-Za-z0-9_\-]{10,}"
+    r"|GOCSPX-[A-Za-z0-9_\-]{10,}"
+    r"|hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9_/\-]{8,}"
+    r"|discord(?:app)?\.com/api/webhooks/[0-9]{5,25}/[A-Za-z0-9_\-]{8,}"
+    r"|hf_[A-Za-z0-9]{20,}"
+    r"|npm_[A-Za-z0-9]{30,}"
+    r"|pypi-[A-Za-z0-9_\-]{20,}"
+    r"|dop_v1_[a-f0-9]{32,}"
+    r"|SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}"
+    r"|[0-9]{8,10}:[A-Za-z0-9_\-]{35}"
+    r")"
+)
+
+# A JSON web token: dotted runs are read once each, so that no text is read again and again.
+_DOTTED = re.compile(r"(?<![A-Za-z0-9_\-])[A-Za-z0-9_\-]{8,}+(?:\.[A-Za-z0-9_\-]*+)++")
+_JWT_START = re.compile(r"(?<![A-Za-z0-9])eyJ")
+_JWT = re.compile(r"eyJ[A-Za-z0-9_\-]{5,}+\.[A-Za-z0-9_\-]{5,}+\.")
+
+
+def mask_keys_and_addresses(text: str) -> str:
+    """Without PEM blocks and the credentials in a URL."""
+    if "-----BEGIN" in text:
+        text = _PEM.sub(MASK, text)
+    if "://" in text and "@" in text:
+        text = _URL_CREDENTIALS.sub(MASK, text)
+        text = _URL_TOKEN_USER.sub(MASK, text)
+    return text
+
+
+def mask_tokens(text: str) -> str:
+    """Without JSON web tokens and what the known issuers issue."""
+    if "eyJ" in text:
+        text = _DOTTED.sub(_mask_jwt, text)
+    return _TOKENS.sub(MASK, text)
+
+
+def _mask_jwt(match: re.Match[str]) -> str:
+    run = match[0]
+    start = _JWT_START.search(run)
+    if start is None or _JWT.match(run, start.start()) is None:
+        return run
+    return run[: start.start()] + MASK
+
 
 _MASK_START = MASK[:-1]
 
@@ -65,54 +129,11 @@ _PLAIN_WORD = re.compile(r"[A-Za-z]+\Z|[^\w]+\Z")
 _IDENTIFIER = re.compile(r"[A-Za-z_]*tokens?[A-Za-z_]*\Z")
 # "Invalid password: must be longer", "the --token option": nobody's secret.
 _PROSE = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "argument",
-        "as",
-        "at",
-        "but",
-        "can",
-        "cannot",
-        "contains",
-        "does",
-        "expected",
-        "field",
-        "flag",
-        "for",
-        "has",
-        "if",
-        "in",
-        "invalid",
-        "is",
-        "it",
-        "may",
-        "missing",
-        "must",
-        "needs",
-        "no",
-        "not",
-        "only",
-        "option",
-        "or",
-        "parameter",
-        "please",
-        "required",
-        "requires",
-        "should",
-        "the",
-        "this",
-        "to",
-        "too",
-        "value",
-        "was",
-        "when",
-        "will",
-        "with",
-        "you",
-        "your",
-    ]
+    """
+    a an and argument as at but can cannot contains does expected field flag for has if in invalid
+    is it may missing must needs no not only option or parameter please required requires should
+    the this to too value was when will with you your
+    """.split()  # noqa: SIM905
 )
 
 
@@ -138,7 +159,7 @@ def scrub(text: str) -> str:
             text = _RECORD.sub(_mask_record, text)
     if "=" in text or ":" in text or "%" in text:
         text = _mask_assignments(text)
-    return mask_said(text, lowered)
+    return mask_stated(text, lowered)
 
 
 def _mask_value(match: re.Match[str]) -> str:
@@ -160,7 +181,7 @@ def _mask_flag(match: re.Match[str]) -> str:
     bare = value.strip("\"'")
     if not bare or bare.startswith(_MASK_START) or value.lower() in _PROSE:
         return match[0]
-    if not hides(read_name(match["key"]), bare):
+    if not hides(name_kind(match["key"]), bare):
         return match[0]
     quote = value[0] if value[0] in "\"'" else ""
     return f"{match[0][: -len(value)]}{quote}{MASK}{quote}"
@@ -171,7 +192,7 @@ def _mask_pair(match: re.Match[str]) -> str:
     value = match[group]
     if not value or value.startswith((_MASK_START, "--")):
         return match[0]
-    if not hides(read_name(match["key"] or match["flag"]), value):
+    if not hides(name_kind(match["key"] or match["flag"]), value):
         return match[0]
     at = match.start()
     return match[0][: match.start(group) - at] + MASK + match[0][match.end(group) - at :]
@@ -179,7 +200,7 @@ def _mask_pair(match: re.Match[str]) -> str:
 
 def _mask_record(match: re.Match[str]) -> str:
     value = match["value"]
-    kept = not value or value.startswith(_MASK_START) or not hides(read_name(match["key"]), value)
+    kept = not value or value.startswith(_MASK_START) or not hides(name_kind(match["key"]), value)
     return match[0] if kept else match["head"] + MASK
 
 
@@ -211,7 +232,7 @@ def _mask_assignments(text: str) -> str:
         if name.start() < done:
             continue
         said = _said(text, name)
-        if said is Name.PLAIN:
+        if said is NameKind.PLAIN:
             continue
         value = _VALUE.match(text, name.end())
         if value is None or _says_nothing(name, said, value[0]):
@@ -225,16 +246,16 @@ def _mask_assignments(text: str) -> str:
     return "".join([*parts, text[done:]]) if parts else text
 
 
-def _said(text: str, name: re.Match[str]) -> Name:
+def _said(text: str, name: re.Match[str]) -> NameKind:
     """A `\\n` written out before a name seems a letter of it."""
-    said = read_name(name["key"])
+    said = name_kind(name["key"])
     at = name.start("key")
-    if said is Name.PLAIN and at and text[at - 1] == "\\" and name["key"][0] in "nrt":
-        return read_name(name["key"][1:])
+    if said is NameKind.PLAIN and at and text[at - 1] == "\\" and name["key"][0] in "nrt":
+        return name_kind(name["key"][1:])
     return said
 
 
-def _says_nothing(name: re.Match[str], said: Name, value: str) -> bool:
+def _says_nothing(name: re.Match[str], said: NameKind, value: str) -> bool:
     """What stands after a secret's name, and is none: prose, source code, a measure, a mask."""
     bare = value.strip("\"'\\")
     if bare in ("", "***") or bare.startswith(_MASK_START):
@@ -243,10 +264,10 @@ def _says_nothing(name: re.Match[str], said: Name, value: str) -> bool:
         return True
     if bare != value:
         return False
-    source = name[0][-1].isspace() or said is not Name.SECRET
+    source = name[0][-1].isspace() or said is not NameKind.SECRET
     if source and (_EXPRESSION.match(value) or value in ("[", "{", "(")):
         return True
-    if said is not Name.SECRET and _IDENTIFIER.match(value):
+    if said is not NameKind.SECRET and _IDENTIFIER.match(value):
         return True
     if name["sign"] != ":":
         return False

@@ -18,9 +18,8 @@ from pathlib import PurePath
 from typing import Any
 
 from interventions.secrets.forms import scrub
-from interventions.secrets.keys import Name, hides, read_name
+from interventions.secrets.names import MASK, NameKind, hides, name_kind
 
-REDACTED = "[redacted]"
 MAX_DEPTH = 10
 MAX_ITEMS = 200
 MAX_NODES = 4000
@@ -129,14 +128,18 @@ class _Walk:
                 break
             written = _written(key)
             said = _said(key, written)
-            if said is Name.PLAIN and named is not Name.PLAIN and written.lower() in _VALUE_FIELDS:
+            if (
+                said is NameKind.PLAIN
+                and named is not NameKind.PLAIN
+                and written.lower() in _VALUE_FIELDS
+            ):
                 said = named
             clean[self._text(written, _LONGEST_NAME)] = self._under(said, item, depth)
         return clean
 
-    def _under(self, said: Name, item: Any, depth: int) -> Any:
+    def _under(self, said: NameKind, item: Any, depth: int) -> Any:
         """The item as its name lets it be shown."""
-        if said is Name.PLAIN or (said is not Name.SECRET and _is_measure(said, item)):
+        if said is NameKind.PLAIN or (said is not NameKind.SECRET and _is_measure(said, item)):
             return self.visit(item, depth + 1)
         return _mask(item)
 
@@ -147,7 +150,7 @@ class _Walk:
         pair = len(items) == 2 and not isinstance(value, set | frozenset)
         most = self._bounds.items
         for item in items[:most]:
-            said = _said_before(before, item, pair) if clean else Name.PLAIN
+            said = _said_before(before, item, pair) if clean else NameKind.PLAIN
             clean.append(self._under(said, item, depth))
             before = item
         if len(items) > most:
@@ -184,7 +187,7 @@ class _Walk:
 def _mask(value: Any) -> Any:
     """An empty or absent secret is worth knowing and tells nothing."""
     empty = value is None or value is True or value is False or (type(value) is str and not value)
-    return value if empty else REDACTED
+    return value if empty else MASK
 
 
 def _written(key: Any) -> str:
@@ -198,55 +201,55 @@ def _written(key: Any) -> str:
     return _safe_repr(key)
 
 
-def _said(key: Any, written: str) -> Name:
-    said = read_name(written)
-    if said is Name.PLAIN and isinstance(key, Enum):
-        return read_name(key.name)
+def _said(key: Any, written: str) -> NameKind:
+    said = name_kind(written)
+    if said is NameKind.PLAIN and isinstance(key, Enum):
+        return name_kind(key.name)
     return said
 
 
-def _said_as_item(item: Any) -> Name:
+def _said_as_item(item: Any) -> NameKind:
     if not isinstance(item, str | bytes | bytearray | Enum) or isinstance(item, int):
-        return Name.PLAIN
+        return NameKind.PLAIN
     written = _written(item)
-    return _said(item, written) if _A_NAME.match(written) else Name.PLAIN
+    return _said(item, written) if _A_NAME.match(written) else NameKind.PLAIN
 
 
-def _said_before(before: Any, item: Any, pair: bool) -> Name:
+def _said_before(before: Any, item: Any, pair: bool) -> NameKind:
     """What the item before says: a name in a pair, or a flag in a command line."""
     if not isinstance(before, str | bytes | bytearray | Enum):
-        return Name.PLAIN
+        return NameKind.PLAIN
     if pair:
         return _said_as_item(before)
     flag = _written(before)
     if not flag.startswith("-"):
-        return Name.PLAIN
+        return NameKind.PLAIN
     given = _written(item) if isinstance(item, str | bytes | bytearray) else ""
     if given.startswith("--"):
-        return Name.PLAIN
+        return NameKind.PLAIN
     if flag in _USER_FLAGS and ":" in given:
-        return Name.SECRET
-    return _said_as_item(before) if flag.startswith("--") else Name.PLAIN
+        return NameKind.SECRET
+    return _said_as_item(before) if flag.startswith("--") else NameKind.PLAIN
 
 
-def _named(value: Mapping[Any, Any]) -> Name:
+def _named(value: Mapping[Any, Any]) -> NameKind:
     """What the name in a record says of the value in it: `{"name": "password", "value": ...}`."""
     if not 2 <= len(value) <= 20:
-        return Name.PLAIN
+        return NameKind.PLAIN
     for key, item in value.items():
         if isinstance(key, str | bytes) and _written(key).lower() in _NAME_FIELDS:
             said = _said_as_item(item)
-            if said is not Name.PLAIN:
+            if said is not NameKind.PLAIN:
                 return said
-    return Name.PLAIN
+    return NameKind.PLAIN
 
 
-def _is_measure(said: Name, value: Any) -> bool:
+def _is_measure(said: NameKind, value: Any) -> bool:
     if value is None or isinstance(value, bool | int | float):
         return True
     if isinstance(value, str):
         return not hides(said, value.strip())
-    if said is Name.MEASURE:
+    if said is NameKind.MEASURE:
         return isinstance(value, Mapping | list | tuple)
     if isinstance(value, Mapping):
         return all(_is_measure(said, item) for item in value.values())

@@ -19,17 +19,19 @@ from interventions.home import (
     sync_folder,
     transitions_file,
 )
-from interventions.putting.admission import Limits
-from interventions.putting.admitting import admit
-from interventions.storage import queue_format
-from interventions.storage.archive import ArchiveFile
-from interventions.storage.file_read import read_state, storage_error
-from interventions.storage.journal_file import JournalFile
+from interventions.storage.history import Archive, Journal
 from interventions.storage.letters import Letters
 from interventions.storage.lock import FairLock
-from interventions.storage.state import QueueState
-from interventions.storage.store import Outcome, Transaction
-from interventions.timestamps import utc_now
+from interventions.storage.queue_file import (
+    Lines,
+    decode,
+    encode,
+    read_state,
+    reading,
+    storage_error,
+)
+from interventions.storage.store import Admit, Limits, PutResult, QueueState, Transaction
+from interventions.times import utc_now
 
 TEMPORARY_PREFIX = ".intervention_queue."
 CORRUPT_PREFIX = "intervention_queue.corrupt-"
@@ -38,8 +40,8 @@ CORRUPT_PREFIX = "intervention_queue.corrupt-"
 class FileStore:
     def __init__(self, home: Path) -> None:
         self._path = queue_file(home)
-        self._journal = JournalFile(transitions_file(home))
-        self._archive = ArchiveFile(archive_file(home))
+        self._journal = Journal(transitions_file(home))
+        self._archive = Archive(archive_file(home))
         self._lock = FairLock(lock_file(home))
         self._letters = Letters(home)
         self._seen = _Seen()
@@ -53,7 +55,7 @@ class FileStore:
         with self._lock.hold(timeout_s), self._work() as work:
             yield work
 
-    def submit(self, failure: Entry, limits: Limits, timeout_s: float) -> Outcome:
+    def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         """Who waits leaves a letter; whoever has the lock commits all letters with one write."""
         letter: str | None = None
 
@@ -103,62 +105,48 @@ class FileStore:
             raise storage_error("write", path, error) from error
 
     def archived(self) -> Iterator[Entry]:
-        try:
+        with reading(self._archive.path):
             yield from self._archive.entries()
-        except OSError as error:
-            raise storage_error("read", self._archive.path, error) from error
 
     def archived_one(self, intervention_id: str) -> Entry | None:
-        try:
+        with reading(self._archive.path):
             return self._archive.find(intervention_id)
-        except OSError as error:
-            raise storage_error("read", self._archive.path, error) from error
 
     def archived_resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
-        try:
+        with reading(self._archive.path):
             yield from self._archive.resolved(names, limit)
-        except OSError as error:
-            raise storage_error("read", self._archive.path, error) from error
 
     def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
-        try:
+        with reading(self._archive.path):
             return self._archive.last_resolved(fingerprint, but_not)
-        except OSError as error:
-            raise storage_error("read", self._archive.path, error) from error
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
-        try:
+        with reading(self._journal.path):
             if intervention_id is None:
                 yield from self._journal.lines()
             else:
                 yield from self._journal.lines_of(intervention_id)
-        except OSError as error:
-            raise storage_error("read", self._journal.path, error) from error
 
     def _current(self) -> QueueState:
         """The state of the file, parsed only as far as it changed. The lock is held."""
-        try:
-            found = os.stat(self._path)  # noqa: PTH116 - in every put
-        except FileNotFoundError:
-            self._seen = _Seen()
-            return QueueState()
-        except OSError as error:
-            raise storage_error("read", self._path, error) from error
-        if self._seen.mark == _mark(found):
-            return self._seen.state
-        try:
+        with reading(self._path):
+            try:
+                found = os.stat(self._path)  # noqa: PTH116 - in every put
+            except FileNotFoundError:
+                self._seen = _Seen()
+                return QueueState()
+            if self._seen.mark == _mark(found):
+                return self._seen.state
             data = self._path.read_bytes()
-        except OSError as error:
-            raise storage_error("read", self._path, error) from error
         try:
-            state, lines = queue_format.decode(data, self._seen.in_order())
+            state, lines = decode(data, self._seen.in_order())
         except (ValueError, RecursionError) as error:
             raise self._set_aside(error) from error
         self._seen = _Seen(_mark(found), state, lines)
         return state
 
     def _write(self, state: QueueState) -> None:
-        data, lines = queue_format.encode(state, self._seen.lines)
+        data, lines = encode(state, self._seen.lines)
         folder = self._path.parent
         # The process id makes left-overs recognisable: whoever holds the lock may sweep them all.
         temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}.tmp"
@@ -211,7 +199,7 @@ class _Seen:
 
     mark: tuple[int, int, int, int] | None = None
     state: QueueState = field(default_factory=QueueState)
-    lines: queue_format.Lines = field(default_factory=dict)
+    lines: Lines = field(default_factory=dict)
     fd: int | None = None
 
     def __del__(self) -> None:

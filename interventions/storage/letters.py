@@ -22,11 +22,9 @@ from typing import Any, cast
 from interventions.entry import Entry, complete
 from interventions.errors import StorageError
 from interventions.home import open_private, queue_file
-from interventions.putting.admission import Admission, AdmissionKind, Limits
-from interventions.putting.errorlog import error_lines, log_failure
-from interventions.putting.notifications import event_of
 from interventions.storage import jsonl
-from interventions.storage.store import Outcome, Transaction
+from interventions.storage.error_log import error_lines, log_failure
+from interventions.storage.store import Admission, AdmissionKind, Limits, PutResult, Transaction
 
 KEY = "letters"
 # A writer that was killed takes nothing away; nobody waits for the lock as long as this.
@@ -75,7 +73,7 @@ class Letters:
             pass
         return True
 
-    def answer_or_withdraw(self, name: str, failure: Entry) -> Outcome | None:
+    def answer_or_withdraw(self, name: str, failure: Entry) -> PutResult | None:
         """For a writer whose time is up: one letter is not both put and given back."""
         answer = self.answer(name, failure)
         if answer is not None or self.withdraw(name):
@@ -86,22 +84,22 @@ class Letters:
             answer = self.answer(name, failure)
         return answer
 
-    def answer(self, name: str, failure: Entry) -> Outcome | None:
+    def answer(self, name: str, failure: Entry) -> PutResult | None:
         """What became of the letter's failure, if somebody has put it."""
         return self._outcome(self._answers().get(name), failure)
 
-    def answer_in(self, work: Transaction, name: str, failure: Entry) -> Outcome | None:
+    def answer_in(self, work: Transaction, name: str, failure: Entry) -> PutResult | None:
         """The same from a transaction, which knows it for certain."""
         return self._outcome((work.state.extra.get(KEY) or {}).get(name), failure)
 
-    def _outcome(self, found: Any, failure: Entry) -> Outcome | None:
+    def _outcome(self, found: Any, failure: Entry) -> PutResult | None:
         if not isinstance(found, dict):
             return None
         entry = self._entry(found["id"]) if found["event"] else None
         whole = cast(Entry, {**failure, **found["failure"]})
-        return Outcome(whole, _admission(found), entry, known=found["known"])
+        return PutResult(whole, _admission(found), entry, found["event"])
 
-    def answer_all(self, work: Transaction, admit: Callable[[Entry, Limits], Outcome]) -> None:
+    def answer_all(self, work: Transaction, admit: Callable[[Entry, Limits], PutResult]) -> None:
         """Put the failure of every letter into the transaction. The lock is held."""
         before: dict[str, Any] = work.state.extra.get(KEY) or {}
         names = self._names()
@@ -178,7 +176,7 @@ class Letters:
         return answers if isinstance(answers, dict) else {}
 
     def _entry(self, intervention_id: str) -> Entry | None:
-        from interventions.storage.file_read import read_state
+        from interventions.storage.queue_file import read_state
 
         try:
             entries = read_state(self._queue_path).entries
@@ -192,7 +190,7 @@ def _admission(answer: dict[str, Any]) -> Admission:
     return Admission(kind, answer["id"], answer["reason"], answer["detail"])
 
 
-def _as_answer(outcome: Outcome) -> dict[str, Any]:
+def _as_answer(outcome: PutResult) -> dict[str, Any]:
     failure = outcome.failure
     marked = {
         "id": failure["id"],
@@ -205,6 +203,5 @@ def _as_answer(outcome: Outcome) -> dict[str, Any]:
         "reason": outcome.admission.reason,
         "detail": outcome.admission.detail,
         "failure": {name: value for name, value in marked.items() if name in failure},
-        "event": event_of(failure, outcome.admission, outcome.entry),
-        "known": outcome.known,
+        "event": outcome.event,
     }

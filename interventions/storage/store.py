@@ -1,15 +1,93 @@
-"""The queue's storage, narrow enough that a table of a database can stand in for the JSON file."""
+"""The queue's storage, narrow enough that a table of a database can stand in for the JSON file.
+
+`MemoryStore` is the same in memory, for tests and for a program that wants the rules without files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Protocol
+import copy
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from threading import Lock
+from typing import Any, Protocol
 
-from interventions.entry import Entry, Transition
-from interventions.putting.admission import Admission, AdmissionKind, Limits
-from interventions.storage.state import QueueState
+from interventions.entry import (
+    Entry,
+    Transition,
+    closed_at,
+    complete,
+    fingerprints,
+    is_open,
+    was_resolved,
+)
+from interventions.errors import LockTimeoutError
+
+
+class AdmissionKind(StrEnum):
+    ACCEPTED = "accepted"
+    MERGED = "merged"
+    COUNTED = "counted"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many open entries there may be."""
+
+    max_size: int = 50
+    max_per_session: int = 5
+    max_per_error_type: int = 10
+    max_escalations_per_session: int = 20
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What happened to a put; false only when the failure was dropped.
+
+    `reason` is why it is no entry of its own: `snoozed`, `retried`, `delivered` (a second time),
+    `session`, `error_type`, or for a drop `queue_full`, `session_escalations`, `lock_timeout`,
+    `corrupt`, `storage`. `detail` says more in words.
+    """
+
+    kind: AdmissionKind
+    intervention_id: str | None
+    reason: str = ""
+    detail: str = ""
+
+    def __bool__(self) -> bool:
+        return self.kind is not AdmissionKind.DROPPED
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """All that is in the queue, in the order in which it was accepted.
+
+    `dropped` counts by reason, `admitted` by kind. `extra` is what a newer version wrote beside
+    them. Nothing in it may be changed in place.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    dropped: dict[str, int] = field(default_factory=dict)
+    admitted: dict[str, int] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def make_room(entries: tuple[Entry, ...], max_size: int) -> tuple[tuple[Entry, ...], list[Entry]]:
+    """(entries that stay, entries for the archive): at most `max_size` stay, and all open ones."""
+    excess = len(entries) - max_size
+    if excess <= 0:
+        return entries, []
+    closed = sorted((entry for entry in entries if not is_open(entry)), key=closed_at)
+    leaving = closed[:excess]
+    gone = {entry["id"] for entry in leaving}
+    return tuple(entry for entry in entries if entry["id"] not in gone), leaving
 
 
 @dataclass
@@ -25,22 +103,34 @@ class Transaction:
     to_journal: list[Transition] = field(default_factory=list)
     to_journal_after: list[Transition] = field(default_factory=list)
 
+    def store(self, entry: Entry, max_size: int) -> None:
+        """The entry in the place of the one with its id, or at the end. Closed entries for which
+        there is no room move to the archive."""
+        entries = self.state.entries
+        at = next((n for n, old in enumerate(entries) if old["id"] == entry["id"]), len(entries))
+        kept, archived = make_room((*entries[:at], entry, *entries[at + 1 :]), max_size)
+        self.state = replace(self.state, entries=kept)
+        self.to_archive += archived
+
 
 @dataclass(frozen=True)
-class Outcome:
-    """A put: the failure as it is logged, what became of it, the entry that has it if at hand.
+class PutResult:
+    """The failure as it is logged, what became of it, and the entry that has it if at hand.
 
-    `known` says that the same failure was open before.
+    `event` is what people are notified of, empty if it is no news.
     """
 
     failure: Entry
     admission: Admission
-    entry: Entry | None
-    known: bool
+    entry: Entry | None = None
+    event: str = ""
 
     @classmethod
-    def dropped(cls, failure: Entry, reason: str, detail: str) -> Outcome:
-        return cls(failure, Admission(AdmissionKind.DROPPED, None, reason, detail), None, False)
+    def dropped(cls, failure: Entry, reason: str, detail: str) -> PutResult:
+        return cls(failure, Admission(AdmissionKind.DROPPED, None, reason, detail))
+
+
+Admit = Callable[[Transaction, Entry, Limits, "Store"], PutResult]
 
 
 class Store(Protocol):
@@ -54,8 +144,8 @@ class Store(Protocol):
         """Exclusive among all threads and processes; LockTimeoutError after `timeout_s`."""
         ...
 
-    def submit(self, failure: Entry, limits: Limits, timeout_s: float) -> Outcome:
-        """Admit one failure in a transaction, perhaps together with those of other waiters."""
+    def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
+        """`admit` one failure in a transaction, perhaps together with those of other waiters."""
         ...
 
     def archived(self) -> Iterator[Entry]:
@@ -81,3 +171,69 @@ class Store(Protocol):
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         """Every transition, or those of one entry, oldest first."""
         ...
+
+
+class MemoryStore:
+    """Shared by the threads of one process; gone with it."""
+
+    def __init__(self, state: QueueState | None = None) -> None:
+        self._state = state or QueueState()
+        self._archive: dict[str, Entry] = {}
+        self._journal: list[Transition] = []
+        self._lock = Lock()
+
+    def read(self) -> QueueState:
+        return self._state
+
+    @contextmanager
+    def transaction(self, timeout_s: float) -> Iterator[Transaction]:
+        if not self._lock.acquire(timeout=timeout_s):
+            raise LockTimeoutError(f"the queue was locked for longer than {timeout_s:g} s")
+        try:
+            work = Transaction(self._state)
+            yield work
+            self._journal += copy.deepcopy([*work.to_journal, *work.to_journal_after])
+            for entry in work.to_archive:
+                self._archive.pop(entry["id"], None)
+                self._archive[entry["id"]] = copy.deepcopy(entry)
+            self._state = QueueState(
+                tuple(complete(entry) for entry in work.state.entries),
+                dict(work.state.dropped),
+                dict(work.state.admitted),
+                dict(work.state.extra),
+            )
+        finally:
+            self._lock.release()
+
+    def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
+        with self.transaction(timeout_s) as work:
+            return admit(work, failure, limits, self)
+
+    def archived(self) -> Iterator[Entry]:
+        yield from list(self._archive.values())
+
+    def archived_one(self, intervention_id: str) -> Entry | None:
+        return self._archive.get(intervention_id)
+
+    def archived_resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
+        wanted = set(names)
+        found = [
+            entry
+            for entry in self._archive.values()
+            if wanted & fingerprints(entry) and was_resolved(entry)
+        ]
+        yield from found[-limit:] if limit else found
+
+    def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
+        found = None
+        for entry in self._archive.values():
+            if entry["id"] in but_not:
+                continue
+            if entry["resolved_at"] and fingerprint in fingerprints(entry):
+                found = entry
+        return found
+
+    def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
+        for line in list(self._journal):
+            if intervention_id is None or line.get("id") == intervention_id:
+                yield line

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 
-from interventions.durations import parse_duration
 from interventions.entry import (
     SEVERITIES,
     TYPES,
@@ -27,7 +26,7 @@ from interventions.entry import (
     short_id,
 )
 from interventions.errors import QueryError
-from interventions.timestamps import from_text
+from interventions.times import from_text, parse_duration
 
 IS_WORDS = (
     "open",

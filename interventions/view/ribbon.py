@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from interventions.view.plaintext import one_line
+from interventions.plaintext import one_line
 
 Status = Literal["completed", "failed", "running", "interrupted", "not_run"]
 STATUSES: tuple[Status, ...] = get_args(Status)

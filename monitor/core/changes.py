@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from interventions.entry import Entry, is_open, names, state_of
+from interventions.entry import Entry, is_open, short_ids, state_of
 from interventions.errors import ConflictError, QueueError, StorageError
+from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.retry.contract import RetryFailedError
 from interventions.secrets.redaction import redact_text
-from interventions.view.plaintext import one_line
 from monitor.core.snapshot import Clock, Source
 
 VIA = "monitor"
@@ -120,7 +120,7 @@ def _why(error: QueueError) -> str:
 
 
 def _names(entries: Sequence[Entry]) -> str:
-    return names(entry["id"] for entry in entries)
+    return short_ids(entry["id"] for entry in entries)
 
 
 def explain_conflicts(

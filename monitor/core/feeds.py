@@ -12,10 +12,10 @@ from typing import Any
 from interventions.entry import Entry
 from interventions.errors import NoResumerError, QueueError
 from interventions.home import error_log
+from interventions.plaintext import one_line
 from interventions.retry.turns import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.storage.jsonl import Tail, parse_line
-from interventions.view.plaintext import one_line
 from monitor.core.snapshot import Clock, Source
 
 MOST_TURNS = 100

@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from interventions.entry import Entry, is_open, worst_first
 from interventions.errors import QueryError
-from interventions.timestamps import from_text
-from interventions.view.grouping import Group, grouped, single
+from interventions.times import from_text
+from interventions.view.groups import Group, grouped, single
 from interventions.view.query import Query, parse
 from monitor.core.snapshot import Snapshot
 

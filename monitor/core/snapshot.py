@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from interventions.entry import Entry, Transition, is_open
+from interventions.health import Health
 from interventions.queue import InterventionQueue
-from interventions.upkeep.health import Health
 
 Clock = Callable[[], datetime]
 

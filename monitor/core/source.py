@@ -11,19 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from interventions.closing.lookup import closed_ones, similar
 from interventions.entry import Entry, Transition, complete, is_open
 from interventions.errors import CorruptQueueError, QueueError, StorageError
+from interventions.health import Past, health, past
 from interventions.home import archive_file, emergency_log, lock_file, queue_file, state_folder
-from interventions.putting.errorlog import Dropped
+from interventions.plaintext import for_home
 from interventions.queue import InterventionQueue
-from interventions.storage.archive import latest
+from interventions.reader import closed_ones, similar
+from interventions.storage.error_log import Dropped
+from interventions.storage.history import latest
 from interventions.storage.jsonl import Tail, parse_line
-from interventions.storage.lock_holder import holders
-from interventions.storage.queue_format import decode
-from interventions.timestamps import utc_now
-from interventions.upkeep.health import Past, health, past
-from interventions.view.hints import for_home
+from interventions.storage.lock import holders
+from interventions.storage.queue_file import decode
+from interventions.times import utc_now
 from monitor.core.snapshot import Background, Clock, Snapshot, Trouble, TroubleKind
 
 _MOST_PAST = 20

@@ -20,10 +20,9 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from interventions.entry import Entry, names, short_id, state_of
-from interventions.putting.occurrences import stands_at
+from interventions.entry import Entry, latest_failure, short_id, short_ids, state_of
+from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
-from interventions.view.plaintext import one_line
 from monitor.core.changes import (
     AppState,
     Change,
@@ -151,7 +150,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         """Not a string, which would be markup: the ids in it come from outside."""
         count = len(self.entries)
         which = "1 intervention" if count == 1 else f"{count} interventions"
-        ids = names(entry["id"] for entry in self.entries)
+        ids = short_ids(entry["id"] for entry in self.entries)
         return Content(f"{self.VERB} {which}: {ids}")
 
     def notes(self) -> list[str]:
@@ -313,6 +312,6 @@ class Form(ModalScreen[ChangeOutcome | None]):
 
 
 def _target_line(entry: Entry) -> Content:
-    now = stands_at(entry)
+    now = latest_failure(entry)
     what = one_line(f"{now.get('error_type')}: {now.get('error_message')}")[:200]
     return Content.assemble((short_id(entry["id"]), "bold"), f"  {what}")

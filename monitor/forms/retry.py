@@ -15,16 +15,14 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Button, Input, Static
 
-from interventions.entry import Entry, is_open, names
+from interventions.entry import ESCALATION, Entry, is_open, latest_failure, short_ids
 from interventions.errors import QueueError
-from interventions.putting.admission import ESCALATION
-from interventions.putting.occurrences import stands_at
+from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
+from interventions.retry.batch import RetriedTurn, WaitingTurn, retry_all, waiting_turns
 from interventions.retry.contract import RetryRequest, Scope
-from interventions.retry.retry_many import Outcome, Waiting, retry_all, waiting
-from interventions.retry.retry_one import how_it_went, retry_and_resolve
+from interventions.retry.single import how_it_went, retry_and_resolve
 from interventions.retry.turns import LiveTurn
-from interventions.view.plaintext import one_line
 from monitor.core.changes import VIA, AppState, Change, ChangeOutcome, InputError, apply
 from monitor.forms.form import Form
 from monitor.forms.retry_run import JOBS, ask_about_call, progress, summary, watched_turns
@@ -56,7 +54,7 @@ class RetryFields(Form):
     _is_question = False
 
     def fields(self) -> ComposeResult:
-        failures = [stands_at(entry) for entry in self.entries]
+        failures = [latest_failure(entry) for entry in self.entries]
         self._is_question = any(failure["type"] == ESCALATION for failure in failures)
         if self._is_question:
             yield Input(placeholder="your answer: the turn goes on with it", id="note")
@@ -116,9 +114,9 @@ class RetryForm(RetryFields):
 
     @dataclass
     class AlikeFound(Message):
-        turns: list[Waiting]
+        turns: list[WaitingTurn]
 
-    _alike: Sequence[Waiting] = ()
+    _alike: Sequence[WaitingTurn] = ()
 
     def on_mount(self) -> None:
         self._find_alike()
@@ -138,7 +136,7 @@ class RetryForm(RetryFields):
                 entry["id"],
                 note,
                 answer=None if note == DEFAULT_NOTE else note,
-                grant=grant if stands_at(entry)["type"] == PERMISSION else None,
+                grant=grant if latest_failure(entry)["type"] == PERMISSION else None,
                 via=VIA,
                 ask=partial(ask_about_call, self.app),
             )
@@ -156,7 +154,7 @@ class RetryForm(RetryFields):
         if len({entry["fingerprint"] for entry in self.entries}) > 1:
             return  # that one of them works says nothing about the others
         try:
-            found = waiting(self.entries[0], self.queue.entries())
+            found = waiting_turns(self.entries[0], self.queue.entries())
         except QueueError:
             return  # the list says what is the matter with the queue
         self.post_message(self.AlikeFound(found))
@@ -203,7 +201,7 @@ class RetryAllForm(RetryFields):
         self,
         app_state: AppState,
         queue: InterventionQueue,
-        turns: Sequence[Waiting],
+        turns: Sequence[WaitingTurn],
         note: str,
         grant: Scope | None,
     ) -> None:
@@ -213,7 +211,7 @@ class RetryAllForm(RetryFields):
         self._typed = {"note": note, "grant": grant or ""}
 
     def heading(self) -> Content:
-        ids = names(entry["id"] for entry in self.entries)
+        ids = short_ids(entry["id"] for entry in self.entries)
         return Content(f"{self.VERB} {len(self._turns)} turns alike: {ids}")
 
     def on_mount(self) -> None:
@@ -237,9 +235,9 @@ class RetryAllForm(RetryFields):
 
     @work(thread=True, group="apply")
     def _retry_all(self, request: RetryRequest) -> None:
-        app, home, tried = self.app, self.queue.home, list[Outcome]()
+        app, home, tried = self.app, self.queue.home, list[RetriedTurn]()
 
-        def count(outcome: Outcome, done: int, total: int) -> None:
+        def count(outcome: RetriedTurn, done: int, total: int) -> None:
             tried.append(outcome)
             self.show_progress((), progress(tried, total))
 

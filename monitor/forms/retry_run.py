@@ -20,11 +20,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from interventions.errors import NoResumerError
-from interventions.retry.contract import BegunCall, Settled
-from interventions.retry.retry_many import Outcome
+from interventions.plaintext import one_line
+from interventions.retry.batch import RetriedTurn
+from interventions.retry.contract import BegunCall, CallDecision
 from interventions.retry.turns import LiveTurn, find_turn_reader
 from interventions.secrets.redaction import redact, redact_text
-from interventions.view.plaintext import one_line
 from monitor.core.feeds import redacted
 from monitor.widgets.key_bar import KeyBar
 from monitor.widgets.keys import key
@@ -39,7 +39,7 @@ ShowProgress = Callable[[Sequence[LiveTurn], str], None]
 
 @contextmanager
 def watched_turns(
-    home: Path, ids: Sequence[int], show: ShowProgress, tried: Sequence[Outcome] = ()
+    home: Path, ids: Sequence[int], show: ShowProgress, tried: Sequence[RetriedTurn] = ()
 ) -> Iterator[None]:
     """Shows the phases of the turns as they run, where the journals can be read. `tried`, which
     grows, are those that ended."""
@@ -57,7 +57,7 @@ def _watch(
     home: Path,
     ids: Sequence[int],
     show: ShowProgress,
-    tried: Sequence[Outcome],
+    tried: Sequence[RetriedTurn],
     over: threading.Event,
 ) -> None:
     try:
@@ -79,19 +79,19 @@ def _watch(
         show([redacted(turn) for turn in found if turn], counts)
 
 
-def progress(tried: Sequence[Outcome], total: int) -> str:
+def progress(tried: Sequence[RetriedTurn], total: int) -> str:
     """`3 of 12 turns: passed 2, failed 0, skipped 1`"""
     if not tried:
         return f"0 of {total} turns; one is tried first"
     return f"{len(tried)} of {total} turns: {_counts(tried)}"
 
 
-def _counts(tried: Sequence[Outcome]) -> str:
+def _counts(tried: Sequence[RetriedTurn]) -> str:
     counts = Counter(one.came for one in tried)
     return ", ".join(f"{came} {counts[came]}" for came in ("passed", "failed", "skipped"))
 
 
-def summary(tried: Sequence[Outcome]) -> list[str]:
+def summary(tried: Sequence[RetriedTurn]) -> list[str]:
     """The counts, then what did not pass: failures first, skipped for one reason together."""
     failed = [f"turn {one.turn_id} failed: {_reason(one)}" for one in tried if one.came == "failed"]
     reasons = Counter(_reason(one) for one in tried if one.came == "skipped")
@@ -100,11 +100,11 @@ def summary(tried: Sequence[Outcome]) -> list[str]:
     return [_counts(tried), *lines[:_MOST_PROBLEMS], *more]
 
 
-def _reason(outcome: Outcome) -> str:
+def _reason(outcome: RetriedTurn) -> str:
     return one_line(redact_text(outcome.what))[:300]
 
 
-class BegunCallForm(ModalScreen[Settled]):
+class BegunCallForm(ModalScreen[CallDecision]):
     """Run the call again, count it as done, or leave the turn. The focus is on leaving it, which
     changes nothing."""
 
@@ -144,18 +144,18 @@ class BegunCallForm(ModalScreen[Settled]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "answer" or parameters != ("done",) or self._call.unfinished
 
-    def action_answer(self, answer: Settled) -> None:
+    def action_answer(self, answer: CallDecision) -> None:
         self.dismiss(answer)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
-        answers: dict[str, Settled] = {"again": "again", "done": "done"}
+        answers: dict[str, CallDecision] = {"again": "again", "done": "done"}
         self.dismiss(answers.get(event.button.id or "", "leave"))
 
 
-def ask_about_call(app: App[Any], call: BegunCall) -> Settled:
+def ask_about_call(app: App[Any], call: BegunCall) -> CallDecision:
     """From the thread of a retry: waits for the person. When the monitor ends, the turn is left."""
-    answer: Future[Settled | None] = Future()
+    answer: Future[CallDecision | None] = Future()
     try:
         app.call_from_thread(app.push_screen, BegunCallForm(call), answer.set_result)
     except RuntimeError:

@@ -16,14 +16,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input, Static
 
-from interventions.closing.transitions import Actor
-from interventions.durations import parse_duration
-from interventions.entry import Entry, Transition
-from interventions.putting.admission import ESCALATION
-from interventions.putting.occurrences import stands_at
+from interventions.entry import ESCALATION, Entry, Transition, latest_failure
+from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
-from interventions.timestamps import from_text
-from interventions.view.plaintext import one_line
+from interventions.times import from_text, parse_duration
+from interventions.transitions import Actor
 from monitor.core.changes import VIA, AppState, Change, InputError
 from monitor.forms.form import Form
 from monitor.widgets.keys import key
@@ -39,7 +36,7 @@ class ResolveForm(Form):
     AUTO_FOCUS = "#note"
 
     def notes(self) -> list[str]:
-        asked = any(stands_at(entry)["type"] == ESCALATION for entry in self.entries)
+        asked = any(latest_failure(entry)["type"] == ESCALATION for entry in self.entries)
         notes = (entry.get("regression_note") for entry in self.entries)
         earlier = {one_line(note) for note in notes if note}
         return [

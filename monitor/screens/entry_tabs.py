@@ -8,12 +8,10 @@ from datetime import datetime
 
 from textual.content import Content
 
-from interventions.durations import short_duration
-from interventions.entry import Entry, closed_at, severity_rank, short_id, state_of
-from interventions.putting.occurrences import stands_at
-from interventions.timestamps import from_text
-from interventions.view.grouping import SEVERITY_WORDS, Group, marks
-from interventions.view.plaintext import one_line
+from interventions.entry import Entry, closed_at, latest_failure, severity_rank, short_id, state_of
+from interventions.plaintext import one_line
+from interventions.times import from_text, short_duration
+from interventions.view.groups import SEVERITY_WORDS, Group, marks
 from monitor.core.model import Sort, TriageModel
 from monitor.core.rows import Cell, Column, Row, RowCache, short_number, whole_minute
 from monitor.screens.tab import Tab, message
@@ -157,7 +155,7 @@ def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[st
 
 
 def _error(entry: Entry) -> str:
-    now = stands_at(entry)
+    now = latest_failure(entry)
     return one_line(f"{now.get('error_type')}: {now.get('error_message')}"[:500])
 
 

@@ -7,11 +7,10 @@ from datetime import datetime
 
 from textual.content import Content
 
-from interventions.durations import short_duration
 from interventions.entry import complete
+from interventions.plaintext import one_line
 from interventions.retry.turns import LiveTurn
-from interventions.timestamps import from_text, to_text
-from interventions.view.plaintext import one_line
+from interventions.times import from_text, short_duration, to_text
 from interventions.view.query import Query
 from interventions.view.ribbon import marks, phases
 from monitor.core.feeds import MOST_TURNS

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from interventions.entry import Entry
-from interventions.timestamps import from_text
+from interventions.times import from_text
 from monitor.core.rows import age_step
 from monitor.core.snapshot import Background
 from monitor.widgets.entry_text import entry_text

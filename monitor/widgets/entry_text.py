@@ -11,10 +11,9 @@ from datetime import datetime
 
 from textual.content import Content
 
-from interventions.entry import Entry, short_id
-from interventions.putting.occurrences import stands_at
-from interventions.view.describe import Kind, Line, Role, Section, describe
-from interventions.view.plaintext import one_line
+from interventions.entry import Entry, latest_failure, short_id
+from interventions.plaintext import one_line
+from interventions.view.description import Kind, Line, Role, Section, describe
 from interventions.view.ribbon import Phase, phases, summary
 from monitor.core.snapshot import Background
 from monitor.widgets.turn_text import failed_turn, ribbon_line, titled
@@ -47,7 +46,7 @@ def entry_text(
 def _header(entry: Entry, head: Section, steps: list[Phase]) -> Content:
     style = _SEVERITY.get(entry["severity"], "bold")
     lines = [Content.assemble((one_line(entry["error_type"]), style), ("  " + head.title, "dim"))]
-    if (now := stands_at(entry)) is not entry:
+    if (now := latest_failure(entry)) is not entry:
         again = one_line(f"now: {now.get('error_type')}: {now.get('error_message')}")
         lines.append(Content.styled(again, style))
     if steps:

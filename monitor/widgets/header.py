@@ -16,9 +16,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from interventions.durations import short_duration
-from interventions.upkeep.health import Health
-from interventions.view.plaintext import one_line
+from interventions.health import Health
+from interventions.plaintext import one_line
+from interventions.times import short_duration
 from monitor.core.rows import short_number
 from monitor.core.snapshot import Snapshot
 from monitor.widgets.keys import key

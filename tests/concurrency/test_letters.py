@@ -10,7 +10,7 @@ from pathlib import Path
 
 from interventions import InterventionQueue, InterventionRequest
 from interventions.home import queue_file
-from interventions.putting.errorlog import error_lines
+from interventions.storage.error_log import error_lines
 from interventions.storage.letters import FORGOTTEN_AFTER_S
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from interventions import InterventionQueue, InterventionRequest
 from interventions.home import queue_file
-from interventions.putting.errorlog import error_lines
+from interventions.storage.error_log import error_lines
 from tests import forked
 
 SOAK = bool(os.environ.get("SOAK"))

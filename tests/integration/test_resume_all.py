@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from interventions import InterventionQueue
-from interventions.retry import retry_many
-from interventions.retry.retry_many import waiting
+from interventions.retry import batch
+from interventions.retry.batch import waiting_turns
 from tests import forked
 from tests.answers import COMPLETE, QUESTION, open_entries, script, served_flow
 from tests.servers.model_server import Connection, ModelServer, answer, status
@@ -77,7 +77,7 @@ def test_an_entry_knows_every_turn_that_it_blocks(home: Path, failed: str) -> No
     )
     assert f"it blocks turns {', '.join(map(str, counting['turns']))} too" in shown.stdout
     queue = InterventionQueue(home)
-    turns = waiting(queue.find(failed), queue.entries())
+    turns = waiting_turns(queue.find(failed), queue.entries())
     assert sorted(turn.turn_id for turn in turns) == list(range(1, TURNS + 1))
     assert turns[0].turn_id == 1
 
@@ -251,7 +251,7 @@ def test_a_server_that_hangs_holds_up_no_ctrl_c(
     finally:
         let_go.set()
     assert process.returncode == 130
-    assert took < retry_many.PATIENCE_S + 5
+    assert took < batch.PATIENCE_S + 5
     assert out == "passed 1, failed 0, skipped 3\n"
     assert err.count("skipped: it was stopped while it ran") == JOBS
     assert sorted(statuses(home)) == ["answered", "failed", "interrupted", "interrupted"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from interventions.retry.contract import BegunCall, RetryRequest, Settled
+from interventions.retry.contract import BegunCall, CallDecision, RetryRequest
 from tests import forked
 from tests.answers import COMPLETE, NOTHING_CLAIMED, QUESTION, journal_lines, script
 from tests.integration.test_at_most_once import cancelled
@@ -149,7 +149,7 @@ def test_other_programs_can_ask_too(home: Path) -> None:
     """What `interventions retry` hands on to whatever resumes the turn."""
     seen: list[BegunCall] = []
 
-    def ask(call: BegunCall) -> Settled:
+    def ask(call: BegunCall) -> CallDecision:
         seen.append(call)
         return "done"
 

@@ -31,9 +31,9 @@ from interventions import (
     redact,
     resolve_intervention,
 )
+from interventions.admission.fingerprint import normalise
 from interventions.cli import app
-from interventions.putting.fingerprint import normalise
-from interventions.upkeep.drain import drain
+from interventions.recovery import drain
 
 NEEDED: dict[str, Any] = {
     "type": "error",

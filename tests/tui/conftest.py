@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue
-from interventions.timestamps import utc_now
+from interventions.times import utc_now
 from monitor.app import Monitor
 from monitor.core.source import Clock, LiveSource
 from tests.tui.other_process import OtherProcess

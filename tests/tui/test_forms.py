@@ -17,7 +17,7 @@ from interventions import InterventionQueue
 from interventions.entry import is_snoozed, short_id
 from interventions.home import lock_file
 from interventions.retry import turns
-from interventions.timestamps import from_text, utc_now
+from interventions.times import from_text, utc_now
 from monitor.app import Monitor
 from monitor.core.changes import InputError
 from monitor.forms.transitions import parse_snooze

@@ -15,7 +15,7 @@ from interventions import InterventionQueue
 from interventions.entry import is_open
 from interventions.home import emergency_log
 from interventions.retry.turns import LiveTurn
-from interventions.timestamps import utc_now
+from interventions.times import utc_now
 from interventions.view.query import parse
 from monitor.app import Monitor
 from monitor.forms.form import Form

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from interventions import InterventionQueue
 from interventions.entry import is_open
-from interventions.timestamps import utc_now
+from interventions.times import utc_now
 from monitor.app import Monitor
 from monitor.core.source import LiveSource
 from monitor.screens.readers import QueueRead

@@ -12,8 +12,8 @@ import pytest
 from interventions import InterventionQueue
 from interventions.errors import QueueError
 from interventions.home import emergency_log, queue_file, state_folder
-from interventions.timestamps import utc_now
-from interventions.view.export import as_json
+from interventions.times import utc_now
+from interventions.view.description import as_json
 from monitor.app import Monitor
 from monitor.core.source import BundleSource
 from tests.tui.other_process import OtherProcess

@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
+from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
-from interventions.view.plaintext import one_line
 from unified_flow import __version__
 from unified_flow.api.context import Serving, one_too_many
 from unified_flow.api.cors import Cors

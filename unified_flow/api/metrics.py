@@ -15,8 +15,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from interventions.errors import QueueError
+from interventions.health import Health
 from interventions.secrets.redaction import redact_text
-from interventions.upkeep.health import Health
 from unified_flow.api.facts import Facts
 from unified_flow.api.problems.problem import CLIENT_CLOSED
 from unified_flow.errors import RetrievalError

@@ -6,10 +6,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from interventions.cli.view import entry_view
-from interventions.entry import Entry
+from interventions.entry import Entry, entry_view
 from interventions.secrets.redaction import redact
-from interventions.timestamps import utc_now
+from interventions.times import utc_now
 from unified_flow.engine.telemetry.request_line import PhaseLine
 from unified_flow.turns.events import stamp
 from unified_flow.turns.passage import public_text

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interventions.cli.hints import home_flag
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import note, say
 from interventions.entry import short_id
 from interventions.errors import QueueError
+from interventions.plaintext import clean, home_flag, one_line
 from interventions.secrets.redaction import redact_text
-from interventions.view.plaintext import clean, one_line
 from unified_flow.cli.screen import on_terminal, wrapped
 from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.passage import public_text
@@ -45,8 +44,8 @@ def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> Non
 
 def _known_fixes(home: Path | None, intervention_id: str | None) -> list[str]:
     """None if they cannot be read: the card tells of the failure itself all the same."""
-    from interventions.settings import queue_at
-    from interventions.view.fixes import known_fixes
+    from interventions.queue import queue_at
+    from interventions.view.description import known_fixes
 
     if intervention_id is None:
         return []

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import Code, note, say
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits, refused_as_json
 from unified_flow.cli.screen import on_terminal

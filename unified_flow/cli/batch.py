@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import note, say
-from interventions.view.plaintext import clean
+from interventions.cli.terminal import Code, note, say
+from interventions.plaintext import clean
 from unified_flow.cli.outcome import exit_code, of_refusal, of_turn
 from unified_flow.cli.progress import bar
 from unified_flow.cli.running import new_session_id, refresh_documents, run_turn

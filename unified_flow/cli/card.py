@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from interventions.entry import short_id
-from interventions.view.plaintext import clean
+from interventions.plaintext import clean
 from unified_flow.cli.screen import beginning
 from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import HumanNeededError, ToolDeniedError

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
-from interventions.retry.turns import find_turn_reader
-from interventions.storage.writable import obstacle
-from interventions.upkeep.lost import in_words, with_lost_turns
+from interventions.retry.turns import describe_lost_turns, find_turn_reader, with_lost_turns
+from interventions.storage.disk import obstacle
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.services import Services
 from unified_flow.errors import (
@@ -185,7 +184,7 @@ def _lost_turns(services: Services) -> Iterator[Finding]:
     except QueueError:
         return  # told of the queue
     if lost:
-        what, hint = in_words(lost)
+        what, hint = describe_lost_turns(lost)
         yield Finding("turns", False, what, hint)
 
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import Code, note, say
 from unified_flow.cli import options
 from unified_flow.cli.completing import collection_names
 from unified_flow.cli.exits import exits

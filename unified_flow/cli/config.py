@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from interventions.cli.screen import note, paint, say, say_painted
+from interventions.cli.terminal import note, paint, say, say_painted
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 

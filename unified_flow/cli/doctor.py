@@ -6,9 +6,8 @@ import json
 
 import typer
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import say
-from interventions.view.plaintext import clean
+from interventions.cli.terminal import Code, say
+from interventions.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import say
+from interventions.cli.terminal import Code, say
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 

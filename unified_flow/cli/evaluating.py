@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import note, say
 from unified_flow.cli.evaluation_tables import comparison_table, summary_table
 from unified_flow.cli.progress import bar
 from unified_flow.cli.running import refresh_documents

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from interventions.view.plaintext import clean, one_line
+from interventions.plaintext import clean, one_line
 from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.measures import COST, MEANINGS, QUALITY
 from unified_flow.turns.passage import public_text

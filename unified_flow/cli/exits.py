@@ -8,9 +8,8 @@ from contextlib import contextmanager
 
 import typer
 
-from interventions.cli.exits import Code
-from interventions.cli.exits import exits as queue_exits
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import Code, note, say
+from interventions.cli.terminal import exits as queue_exits
 from interventions.errors import QueueError
 from unified_flow.errors import (
     ConfigError,
@@ -63,7 +62,7 @@ def exits() -> Iterator[None]:
             raise
         except OSError as exc:
             # Whatever folder or stream it is that cannot be used: a line, not a traceback.
-            from interventions.storage.writable import remedy
+            from interventions.storage.disk import remedy
 
             where = f"{exc.filename}: " if exc.filename else ""
             note(f"error: {where}{exc.strerror or exc}")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import note, say
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 import typer
 
-from interventions.cli.screen import note, say
-from interventions.view.plaintext import clean
+from interventions.cli.terminal import note, say
+from interventions.plaintext import clean
 from unified_flow.cli import completing, options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import counted

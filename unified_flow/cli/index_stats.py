@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from interventions.cli.screen import say
+from interventions.cli.terminal import say
 
 if TYPE_CHECKING:
     from unified_flow.retrieval.statistics import Statistics

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import note, say
 from unified_flow.cli import options
 from unified_flow.cli.completing import turn_numbers
 from unified_flow.cli.exits import exits
@@ -29,8 +29,8 @@ def abandon(
     interventions dismiss --query is:superseded --yes
     """
     with exits():
+        from interventions.queue import queue_at
         from interventions.secrets.redaction import redact_text
-        from interventions.settings import queue_at
         from unified_flow.resume.housekeeping import abandon as give_up
         from unified_flow.turns.archive import TurnArchive
 
@@ -58,10 +58,9 @@ def prune(
     unified-flow turns prune --older-than 30d --dry-run
     """
     with exits():
-        from interventions.durations import parse_duration
         from interventions.entry import turns_needed
-        from interventions.settings import queue_at
-        from interventions.timestamps import utc_now
+        from interventions.queue import queue_at
+        from interventions.times import parse_duration, utc_now
         from unified_flow.resume import housekeeping
         from unified_flow.turns.archive import TurnArchive
 

@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from interventions.view.plaintext import clean
+from interventions.plaintext import clean
 from unified_flow.phases import NAMES
 from unified_flow.turns.events import (
     Observed,

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import Code, note, say
+from interventions.plaintext import clean
 from interventions.secrets.redaction import redact_text
-from interventions.view.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.completing import memory_ids
 from unified_flow.cli.exits import exits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interventions.cli.exits import Code
+from interventions.cli.terminal import Code
 from interventions.errors import QueueError
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.errors import UnifiedFlowError, wire_name

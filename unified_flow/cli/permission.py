@@ -8,9 +8,9 @@ import os
 import sys
 import termios
 
-from interventions.cli.screen import note
+from interventions.cli.terminal import note
+from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact
-from interventions.view.plaintext import one_line
 from unified_flow.cli.live import paused
 from unified_flow.tools.permission.gate import Asker, Reply, Wish
 from unified_flow.tools.permission.rules import does

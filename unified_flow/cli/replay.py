@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import note, say
-from interventions.view.plaintext import one_line
+from interventions.cli.terminal import Code, note, say
+from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.completing import turn_numbers
 from unified_flow.cli.exits import exits

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import Code, note, say
 from interventions.entry import short_id
-from interventions.view.plaintext import one_line
+from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.completing import phase_names, turn_numbers
 from unified_flow.cli.exits import exits, refused_as_json
@@ -85,8 +84,8 @@ def resume(
         import asyncio
         from functools import partial
 
-        from interventions.cli.asking import asker
-        from interventions.cli.editor import edit as in_editor
+        from interventions.cli.prompts import asker
+        from interventions.cli.prompts import edit_text as in_editor
         from interventions.home import find_home
         from unified_flow.cli.permission import terminal_asker
         from unified_flow.engine.telemetry.logs import logged

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from interventions.cli.screen import note
+from interventions.cli.terminal import note
 from unified_flow.cli.live import LivePhases
 from unified_flow.errors import RetrievalError
 from unified_flow.phases.errors import PhaseError

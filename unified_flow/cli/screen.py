@@ -6,8 +6,8 @@ import re
 import sys
 import textwrap
 
-from interventions.cli.screen import width
-from interventions.view.plaintext import clean
+from interventions.cli.terminal import width
+from interventions.plaintext import clean
 
 _ITEM = re.compile(r" *(?:\d+\.|[-*]) +| +")
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interventions.cli.screen import paint, say, say_painted
-from interventions.view.plaintext import clean, one_line
+from interventions.cli.terminal import paint, say, say_painted
+from interventions.plaintext import clean, one_line
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 from unified_flow.cli.unasked import note_unasked

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.exits import Code
 from interventions.cli.options import Yes
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import Code, note, say
+from interventions.plaintext import clean
 from interventions.secrets.redaction import redact, redact_text
-from interventions.view.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.chat import HISTORY
 from unified_flow.cli.completing import session_ids
@@ -129,7 +128,7 @@ def delete_session(
 
     from interventions.entry import turns_needed
     from interventions.home import find_home, state_folder
-    from interventions.settings import queue_at
+    from interventions.queue import queue_at
     from unified_flow.resume.housekeeping import prunable, prune
     from unified_flow.tools.permission.grants import grants_of
 

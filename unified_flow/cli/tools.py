@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import Code, note, say
+from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact, redact_text
-from interventions.view.plaintext import clean, one_line
 from unified_flow.cli import options
 from unified_flow.cli.completing import granted_names, session_ids, tool_names
 from unified_flow.cli.exits import exits

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import Code, note, say
 from interventions.entry import short_id
-from interventions.view.plaintext import one_line
+from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.exits import exits
 

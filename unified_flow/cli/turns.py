@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import note, say
+from interventions.plaintext import clean
 from interventions.secrets.redaction import redact, redact_text
-from interventions.view.plaintext import clean
 from unified_flow.cli import options
 from unified_flow.cli.completing import turn_numbers
 from unified_flow.cli.exits import exits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from interventions.cli.screen import note
+from interventions.cli.terminal import note
 
 if TYPE_CHECKING:
     from pathlib import Path

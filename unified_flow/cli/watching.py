@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import note, say
 from unified_flow.errors import UnifiedFlowError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from interventions.storage.writable import has_no_room, remedy
+from interventions.storage.disk import has_no_room, remedy
 from unified_flow.errors import RetrievalError
 
 _LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from interventions import InterventionQueue
 from interventions.errors import QueueError
-from interventions.retry.contract import Ask, BegunCall, Edit, Settled
-from interventions.storage.kept import keep, where
+from interventions.retry.contract import Ask, BegunCall, CallDecision, Edit
+from interventions.storage.disk import draft_hint, save_draft
 from unified_flow.engine.services import Services
 from unified_flow.errors import HumanNeededError, InputError, ToolDeniedError
 from unified_flow.errors.turns import NotResumableError
@@ -75,7 +75,7 @@ def _ask_about_writes(
     request: ResumeRequest, turn: Turn, services: Services, ask: Ask
 ) -> ResumeRequest:
     writes = writes_at_stake(turn, services.settings.limits, from_phase=request.from_phase)
-    answers: set[Settled] = set()
+    answers: set[CallDecision] = set()
     for write in writes:
         unfinished = not write.done and request.from_phase is None
         answers.add(ask(BegunCall(turn.turn_id, write.tool, write.args, unfinished)))
@@ -103,7 +103,7 @@ def _edit_input(
     try:
         edited = edits(before, text)
     except NotResumableError as exc:
-        kept = where(keep(name, text.encode("utf-8", "surrogatepass")))
+        kept = draft_hint(save_draft(name, text.encode("utf-8", "surrogatepass")))
         hint = "; ".join(filter(None, (exc.hint, kept)))
         raise NotResumableError(str(exc), hint=hint) from exc
     return replace(request, edited_for=phase, edited_from=digest(before), edited=edited)

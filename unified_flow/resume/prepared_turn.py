@@ -14,8 +14,8 @@ from typing import Any
 
 from interventions.errors import AmbiguousIdError, ConflictError, NotFoundError
 from interventions.home import find_home
+from interventions.queue import queue_at
 from interventions.retry.contract import Ask, Edit
-from interventions.settings import queue_at
 from unified_flow.engine.telemetry.querylog import LogRequest
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.errors.turns import NoSuchTurnError, NotResumableError

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from interventions.closing.transitions import Actor
+from interventions.transitions import Actor
 
 # 2: model_failed, history_read; what a person said of begun calls, and gave them (turn_resumed).
 # 3: each line ends with a checksum (line_sums.py).

@@ -24,7 +24,7 @@ from interventions.home import (
     state_folder,
 )
 from interventions.secrets.forms import scrub
-from interventions.secrets.said import says_a_secret
+from interventions.secrets.prose import states_a_secret
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.turns.results import Memory
@@ -207,7 +207,7 @@ def checked(text: str) -> str:
         raise InputError(
             f"what is to be remembered is no text at character {exc.start}", field="text"
         ) from exc
-    if scrub(text) != text or says_a_secret(text):
+    if scrub(text) != text or states_a_secret(text):
         raise InputError(
             "what is to be remembered seems to hold a secret, and is not kept",
             field="text",

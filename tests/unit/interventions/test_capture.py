@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionRequest
-from interventions.putting.capture import capture
-from interventions.putting.environment import git_state
+from interventions.admission.capture import capture
+from interventions.admission.environment import git_state
 
 
 def _boom() -> None:
@@ -118,7 +118,7 @@ def test_the_environment_has_versions_and_what_the_caller_knows() -> None:
 
 
 def test_a_neighbour_of_this_package_is_not_this_package() -> None:
-    from interventions.putting import capture
+    from interventions.admission import capture
 
     own = capture._OWN_FOLDER
     assert not capture._is_in_app(f"{own}/queue.py")

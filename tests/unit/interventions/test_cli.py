@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 from interventions import InterventionQueue
 from interventions.cli import app
-from interventions.cli.exits import code_of
+from interventions.cli.terminal import code_of
 from interventions.errors import NoResumerError
 from interventions.home import queue_file
 from interventions.retry import resumers
@@ -80,7 +80,7 @@ def test_tables_fit_the_width(queue, make, run: Run, columns: int) -> None:
     queue.resolve(name, "a very long note " * 20)
     queue.put(make(error_type="E", error_message="again"))
     for line in run("list", columns=columns).stdout.splitlines():
-        from interventions.view.plaintext import cells
+        from interventions.plaintext import cells
 
         assert cells(line) <= columns
 
@@ -226,7 +226,7 @@ def test_no_field_of_no_entry_commands_the_terminal_in_any_command(
         health --json|assign ONE you|assign ONE|undo|snooze ONE --for 1d|resolve ONE -m x|
         resolve ONE -m x|dismiss TWO|reopen TWO|retry CLOSED|retry THREE|similar THREE|history|
         history --json|similar CLOSED|export THREE|export THREE --markdown|show CLOSED|
-        export CLOSED|resolve int_ -m x|watch --all --count 2|watch --all --jsonl --count 1|
+        export CLOSED|resolve int_ -m x|watch --all --limit 2|watch --all --jsonl --limit 1|
         doctor --check|doctor|drain|dismiss --query is:open --yes|undo --json"""
     for command in commands.split("|"):
         words = [
@@ -607,3 +607,52 @@ def test_stderr_and_stdout_are_apart(home: Path, queue, make) -> None:
     document: dict[str, Any] = json.loads(answer.stdout)
     assert document["count"] == 1
     assert answer.stderr == ""
+
+
+def test_last_is_the_newest(queue: InterventionQueue, make, run: Run) -> None:
+    queue.put(make())
+    newest = queue.put(make()).intervention_id
+    assert newest in run("show", "last").stdout
+    run("resolve", "last", "--note", "restarted")
+    assert queue.find(newest)["resolution"] == "restarted"
+    run("undo", "last")
+    assert queue.find("last")["resolved_at"] is None
+
+
+def test_last_of_nothing_is_not_found(run: Run) -> None:
+    run("show", "last", code=3)
+
+
+@pytest.mark.parametrize("words", [["-V"], ["--version"], ["list", "-V"], ["show", "--version"]])
+def test_the_version_before_and_after_the_command(run: Run, words: list[str]) -> None:
+    assert run(*words).stdout.startswith("interventions ")
+
+
+@pytest.mark.parametrize("command", ["list", "history", "health", "doctor --check", "drain"])
+def test_json_before_the_command_means_the_same(run: Run, command: str) -> None:
+    before, after = run("--json", *command.split()), run(*command.split(), "--json")
+    assert json.loads(before.stdout) == json.loads(after.stdout)
+
+
+def test_json_before_watch_and_export(queue: InterventionQueue, make, run: Run) -> None:
+    name = queue.put(make()).intervention_id
+    watched = run("--json", "watch", "--all", "--limit", "1").stdout
+    assert json.loads(watched)["id"] == name
+    assert json.loads(run("--json", "export", "last").stdout)["intervention"]["id"] == name
+    run("export", "last", "--json", "--markdown", code=2)
+
+
+def test_session_and_limit(queue: InterventionQueue, make, run: Run) -> None:
+    ids = [queue.put(make(session_id='a "b"')).intervention_id for _ in range(3)]
+    other = queue.put(make(session_id="c")).intervention_id
+
+    def shown(*words: str) -> list[str]:
+        return [row["id"] for row in json.loads(run(*words, "--json").stdout)["interventions"]]
+
+    assert shown("list", "--session", 'a "b"') == ids[::-1]
+    assert shown("list", "--limit", "1") == [other]
+    assert shown("list", "phase:planner", "--session", "c") == [other]
+    for each in ids:
+        queue.resolve(each, "mended")
+    assert shown("history", "--session", 'a "b"', "-n", "2") == ids[:0:-1]
+    assert shown("history", "--session", "c") == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interventions.entry import complete
-from interventions.view.describe import Kind, Line, Role, describe
+from interventions.view.description import Kind, Line, Role, describe
 from interventions.view.ribbon import in_line, marks, phases, summary
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)

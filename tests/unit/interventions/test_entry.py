@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from interventions.cli.rows import table
-from interventions.cli.view import entry_view
-from interventions.entry import complete
-from interventions.view.describe import describe
-from interventions.view.grouping import grouped
+from interventions.cli.table import table
+from interventions.entry import complete, entry_view
+from interventions.view.description import describe
+from interventions.view.groups import grouped
 from interventions.view.query import parse
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)

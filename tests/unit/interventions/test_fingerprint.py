@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from interventions.putting.fingerprint import fingerprint, normalise
+from interventions.admission.fingerprint import fingerprint, normalise
 
 
 @pytest.mark.parametrize(

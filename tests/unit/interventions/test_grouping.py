@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from interventions.cli.rows import table
+from interventions.cli.table import table
 from interventions.entry import Entry, complete
-from interventions.view.grouping import Group, marks
+from interventions.view.groups import Group, marks
 from monitor.screens.entry_tabs import open_row
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)

@@ -14,7 +14,7 @@ import pytest
 from interventions import InterventionQueue, InterventionRequest
 from interventions.cli.main import _COMMANDS
 from interventions.entry import short_id
-from interventions.view.hints import _NAMES
+from interventions.plaintext import _NAMES
 
 HINTS = {
     "nowhere": (["show", "zzz"], 3),

@@ -22,8 +22,8 @@ from interventions import (
     QueryError,
 )
 from interventions.entry import complete, is_open
+from interventions.recovery import rebuild
 from interventions.storage.file_store import FileStore
-from interventions.upkeep.rebuild import rebuild
 from interventions.view.query import KEYS, parse
 
 SIZE, SESSION, ERROR = 8, 3, 4
@@ -147,7 +147,7 @@ class FileQueueMachine(QueueMachine):
 
     @invariant()
     def the_logs_can_rebuild_it(self) -> None:
-        from interventions.putting.errorlog import error_lines
+        from interventions.storage.error_log import error_lines
 
         rebuilt = rebuild(
             log=error_lines(self.home),

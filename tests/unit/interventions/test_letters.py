@@ -10,14 +10,14 @@ import pytest
 from filelock import FileLock
 
 from interventions import InterventionQueue
+from interventions.admission.preparation import prepare
 from interventions.home import lock_file, queue_file
-from interventions.putting.admission import Limits
-from interventions.putting.errorlog import error_lines
-from interventions.putting.prepare import prepare
 from interventions.storage import letters as letters_module
+from interventions.storage.error_log import error_lines
 from interventions.storage.file_store import FileStore
 from interventions.storage.letters import FORGOTTEN_AFTER_S, Letters
 from interventions.storage.lock import FairLock
+from interventions.storage.store import Limits
 
 LIMITS = Limits(50, 5, 10)
 

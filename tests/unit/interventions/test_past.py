@@ -8,7 +8,7 @@ from pathlib import Path
 from interventions import InterventionQueue
 from interventions.home import archive_file, queue_file
 from interventions.storage import jsonl
-from interventions.storage.archive import ArchiveFile
+from interventions.storage.history import Archive
 
 
 def test_a_long_past_is_read_once(home: Path, queue: InterventionQueue, make) -> None:
@@ -44,7 +44,7 @@ def test_what_was_resolved_and_later_dismissed_is_known(
     queue.resolve(first, "restarted it")
     queue.reopen(first)
     queue.dismiss(first, "never mind")
-    ArchiveFile(archive_file(home)).append([queue.find(first)])
+    Archive(archive_file(home)).append([queue.find(first)])
     queue_file(home).unlink()
     queue.put(make(fingerprint="a" * 16))
     (now,) = queue.entries()
@@ -99,3 +99,19 @@ def test_what_one_reader_has_begun_no_other_misses(tmp_path: Path) -> None:
     _, begun = tail.read()
     next(begun)
     assert len(_read(tail)[1]) == 2
+
+
+def test_entries_whose_retry_passed_are_closed_together_and_what_is_closed_stays(
+    queue: InterventionQueue, make
+) -> None:
+    one, two, dismissed = (queue.put(make(turn_id=7)).intervention_id for _ in range(3))
+    queue.dismiss(dismissed)
+    ids = [one, two, dismissed, "int_of_nobody"]
+    assert queue.close_retried(ids, "new key", outcome="answered", by="ada") == (one, two)
+    assert queue.close_retried(ids, "again", outcome="answered") == ()
+    for closed in (one, two):
+        (row,) = queue.find(closed)["resolutions"]
+        assert (row["note"], row["by"], row["verified"]) == ("new key", "ada", True)
+        assert row["turn_status"] == "answered"
+        assert [line["action"] for line in queue.journal(closed)] == ["resolve"]
+    assert queue.find(dismissed)["resolved_at"] is None

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from interventions.view.plaintext import cells, clean, one_line
+from interventions.plaintext import cells, clean, one_line
 
 
 @pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", "\u202e", "\U000e0041", "\x1b"])

@@ -13,7 +13,7 @@ import pytest
 from interventions import InterventionQueue, InterventionRequest
 from interventions.errors import LimitError
 from interventions.home import queue_file
-from interventions.upkeep.drain import drain
+from interventions.recovery import drain
 
 
 def log_lines(home: Path, pattern: str = "2*.jsonl") -> list[dict[str, Any]]:

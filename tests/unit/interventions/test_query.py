@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from interventions import InterventionQueue, QueryError
-from interventions.durations import parse_duration, short_duration
-from interventions.timestamps import utc_now
+from interventions.times import parse_duration, short_duration, utc_now
 from interventions.view.query import parse
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from interventions.secrets.keys import Name, read_name
+from interventions.secrets.names import NameKind, name_kind
 from interventions.secrets.redaction import MAX_DEPTH, MAX_TEXT, redact, redact_text
 
 # Put together here, so that no scanner takes this file for a leak.
@@ -207,7 +207,7 @@ def test_too_deep_and_too_many_are_replaced_not_passed_through() -> None:
 
 
 keys = st.text(string.ascii_lowercase, min_size=1, max_size=6).filter(
-    lambda k: read_name(k) is not Name.SECRET
+    lambda k: name_kind(k) is not NameKind.SECRET
 )
 leaves = st.none() | st.booleans() | st.integers() | st.text(max_size=30)
 

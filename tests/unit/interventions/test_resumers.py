@@ -10,9 +10,9 @@ import pytest
 
 from interventions import InterventionQueue
 from interventions.errors import ConflictError, NoResumerError
-from interventions.retry.contract import RetryFailedError, RetryRequest
+from interventions.retry.contract import RetryFailedError, RetryRequest, StillOpenError
 from interventions.retry.resumers import retry
-from interventions.retry.retry_one import StillOpenError, retry_and_resolve
+from interventions.retry.single import retry_and_resolve
 
 Install = Callable[[str], None]
 

@@ -20,10 +20,10 @@ from interventions import (
     StorageError,
     intervene,
 )
+from interventions.doctor import examine
 from interventions.home import lock_file, queue_file
+from interventions.recovery import drain
 from interventions.storage.file_store import FileStore
-from interventions.upkeep.doctor import examine
-from interventions.upkeep.drain import drain
 
 
 def emergency(home: Path) -> list[dict[str, object]]:
@@ -264,8 +264,9 @@ def as_nobody(code: str, home: Path) -> subprocess.CompletedProcess[str]:
         for module in pkgutil.walk_packages(interventions.__path__, "interventions."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
-        import tomllib, pathlib, interventions.request, interventions.putting.environment
-        interventions.putting.environment.environment(pathlib.Path("/"))
+        import tomllib, pathlib
+        import interventions.admission.request, interventions.admission.environment
+        interventions.admission.environment.environment(pathlib.Path("/"))
         if os.getuid() == 0:
             os.setgroups([])
             os.setgid(65534)
@@ -372,7 +373,7 @@ def test_logs_that_cannot_be_read_are_the_queues_own_trouble(
 
 
 def test_a_torn_line_costs_one_line(queue: InterventionQueue, make, home: Path) -> None:
-    from interventions.putting.errorlog import error_lines
+    from interventions.storage.error_log import error_lines
 
     queue.put(make(error_message="one"))
     (log,) = (home / "logs" / "errors").glob("2*.jsonl")

@@ -12,10 +12,11 @@ import pytest
 from filelock import FileLock
 
 from interventions import InterventionQueue, QueueError
+from interventions.doctor import examine
 from interventions.home import lock_file, queue_file
-from interventions.settings import queue_at, queue_settings
-from interventions.upkeep.doctor import examine
-from interventions.upkeep.drain import drain
+from interventions.queue import queue_at
+from interventions.recovery import drain
+from interventions.settings import queue_settings
 
 
 def test_drain_puts_back_the_oldest_critical_first_each_once(home: Path, make) -> None:
@@ -229,7 +230,7 @@ def test_a_notification_that_hangs_or_fails_never_touches_the_put(
 
 
 def test_a_command_that_takes_too_long_ends_with_all_it_started(tmp_path: Path) -> None:
-    from interventions.putting.deliver import deliver
+    from interventions.admission.notifications import deliver
 
     pid_file = tmp_path / "pid"
     task = {"command": f"sh -c 'sleep 60 & echo $! > {pid_file}; wait'", "url": "x://y"}
@@ -247,7 +248,7 @@ def test_apprise_has_a_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None
     import threading
     from types import SimpleNamespace
 
-    from interventions.putting import deliver
+    from interventions.admission import notifications
 
     never, told = threading.Event(), []
 
@@ -256,11 +257,11 @@ def test_apprise_has_a_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None
         return never.wait(20)
 
     fake = SimpleNamespace(Apprise=lambda urls: SimpleNamespace(notify=notify))
-    monkeypatch.setattr(deliver, "import_module", lambda name: fake)
+    monkeypatch.setattr(notifications, "import_module", lambda name: fake)
     task = {"command": "", "url": "x://y", "message": MESSAGE, "timeout_s": 0.1}
-    assert deliver.deliver(task) == ["apprise took longer than 0.1 s"]
+    assert notifications.deliver(task) == ["apprise took longer than 0.1 s"]
     never.set()
-    assert deliver.deliver(task) == []
+    assert notifications.deliver(task) == []
     assert told[0][0] == "new critical: p E"
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue
+from interventions.doctor import examine
 from interventions.home import state_folder
-from interventions.storage.writable import obstacle
-from interventions.upkeep.doctor import examine
+from interventions.storage.disk import obstacle
 
 
 @pytest.fixture

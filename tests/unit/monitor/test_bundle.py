@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interventions.errors import QueueError
-from interventions.view.describe import describe
+from interventions.view.description import describe
 from monitor.core.source import BundleSource
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)

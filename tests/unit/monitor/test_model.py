@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from interventions.entry import complete, names
+from interventions.entry import complete, short_ids
 from interventions.errors import QueryError
-from interventions.timestamps import to_text
+from interventions.times import to_text
 from monitor.core.model import Sort, TriageModel
 from monitor.core.rows import Cell, Column, Row, cut, layout, short_number
 from monitor.core.snapshot import Snapshot, Trouble, TroubleKind
@@ -86,7 +86,7 @@ def test_words() -> None:
     assert [short_number(n) for n in (7, 9999, 10_000, 999_999, 3_400_000)] == [
         *("7", "9999", "10k", "999k", "3M")
     ]
-    assert names(_entry(n)["id"] for n in range(7)) == (
+    assert short_ids(_entry(n)["id"] for n in range(7)) == (
         "000000, 000001, 000002, 000003, 000004 and 2 more"
     )
     row = open_row(*TriageModel(_snapshot(_entry(1, owner="[b]\x1b"))).groups(NOW), NOW)

@@ -9,7 +9,7 @@ from typing import Any
 
 from interventions import InterventionQueue
 from interventions.home import archive_file, emergency_log, error_log, queue_file, state_folder
-from interventions.putting.errorlog import Dropped
+from interventions.storage.error_log import Dropped
 from monitor.core.feeds import LogTail, feed_reader
 from monitor.core.snapshot import TroubleKind
 from monitor.core.source import ArchiveReader, LiveSource

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from interventions.entry import Entry, complete
-from interventions.timestamps import to_text
+from interventions.times import to_text
 from interventions.view.query import parse
 from monitor.core.feeds import Feed
 from monitor.core.model import TriageModel

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from interventions.durations import parse_duration
 from interventions.entry import Entry, worst_first
 from interventions.queue import InterventionQueue
-from interventions.retry.retry_one import to_be_retried
-from interventions.timestamps import utc_now
+from interventions.retry.single import to_be_retried
+from interventions.times import parse_duration, utc_now
 from interventions.view.query import parse
 from unified_flow.api.context import OfRequest, Served, Serving, for_triage
 from unified_flow.api.problems import problem as problems

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.exits import Code
-from interventions.cli.screen import note
-from interventions.view.plaintext import one_line
+from interventions.cli.terminal import Code, note
+from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.chat import HISTORY
 from unified_flow.cli.completing import session_ids

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from interventions.cli.screen import note, say
+from interventions.cli.terminal import note, say
 from interventions.entry import short_id
+from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact
-from interventions.view.plaintext import clean, one_line
 from unified_flow.cli.answer import show_outcome, show_sources
 from unified_flow.cli.chat.conversation import Conversation
 from unified_flow.cli.running import new_session_id
@@ -91,7 +91,7 @@ async def _show(chat: Conversation, words: str) -> None:
     elif failure.intervention_id is None:
         show_outcome(chat.last, chat.error, chat.home)
     else:
-        from interventions.cli.showing import show
+        from interventions.cli.entries import show
 
         show(failure.intervention_id, chat.home)
 

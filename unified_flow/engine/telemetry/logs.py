@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from interventions.home import open_private
+from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
-from interventions.view.plaintext import one_line
 from unified_flow.turns.events import now, stamp
 
 GUARDRAILS = "unified_flow.guardrails"

@@ -13,9 +13,9 @@ from interventions import InterventionQueue
 from interventions.entry import Entry, state_of
 from interventions.errors import NotFoundError
 from interventions.home import find_home
+from interventions.queue import queue_at
 from interventions.secrets.redaction import redact_text
-from interventions.settings import queue_at
-from interventions.timestamps import utc_now
+from interventions.times import utc_now
 from unified_flow.engine.telemetry.querylog import log_path
 from unified_flow.engine.telemetry.request_line import PhaseLine, RequestLine
 from unified_flow.turns.archive import TurnArchive

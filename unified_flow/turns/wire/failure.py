@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from interventions.secrets.keys import Name, read_name
+from interventions.secrets.names import NameKind, name_kind
 from interventions.secrets.redaction import redact_text
 from unified_flow.errors.classification import Classification
 from unified_flow.errors.kinds import kind_of
@@ -132,6 +132,6 @@ def _holds_a_secret(text: str, environ: Mapping[str, str]) -> bool:
         len(value) >= SHORTEST_SECRET
         and not value.isalpha()
         and value in text
-        and read_name(name) is not Name.PLAIN
+        and name_kind(name) is not NameKind.PLAIN
         for name, value in environ.items()
     )

@@ -1,0 +1,1 @@
+"""How a failure enters the queue: what is known of it, the decision, the put."""

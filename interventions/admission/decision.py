@@ -1,0 +1,215 @@
+"""What becomes of a failure when it is put: pure decisions, no storage.
+
+Source: "Backpressure Behavior" of the core document; the two cases before its four are ours, and so
+is the escalation. The limits of a session and of an error type keep one failure from flooding the
+queue; an escalation is no failure but somebody who waits for a person, each for an answer of their
+own. So it is never merged, and counts for nothing but the queue's size and a bound of its own: one
+session must not take all the room that the failures of others need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from interventions.entry import (
+    ESCALATION,
+    Entry,
+    MergedFailure,
+    Sample,
+    is_snoozed,
+    open_ones,
+    severity_rank,
+)
+from interventions.storage.store import AdmissionKind, Limits
+
+# Merged fingerprints that keep a sample, and those that keep at least their name and count.
+MERGED_WITH_SAMPLE = 10
+MERGED_ROWS = 100
+MAX_TURNS = 1000
+_MERGED_TEXT = 2_000
+
+
+@dataclass(frozen=True)
+class Decision:
+    """`target` is the entry that takes the failure; `closes` the retried entry that got past it.
+
+    `known` says that the same failure is open already.
+    """
+
+    kind: AdmissionKind
+    reason: str = ""
+    target: Entry | None = None
+    closes: Entry | None = None
+    known: bool = False
+
+
+def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: datetime) -> Decision:
+    open_entries = open_ones(entries)
+    same_failure = [e for e in open_entries if e["fingerprint"] == failure["fingerprint"]]
+
+    snoozed = [entry for entry in same_failure if is_snoozed(entry, now)]
+    if snoozed:
+        return Decision(AdmissionKind.COUNTED, "snoozed", target=_newest(snoozed), known=True)
+
+    retried = _retried(open_entries, failure)
+    if retried is not None and retried["phase"] == failure["phase"]:
+        return Decision(AdmissionKind.COUNTED, "retried", target=retried)
+    if retried is not None:
+        open_entries = [entry for entry in open_entries if entry is not retried]
+
+    if len(open_entries) >= limits.max_size:
+        return Decision(AdmissionKind.DROPPED, "queue_full", closes=retried)
+
+    if failure["type"] == ESCALATION:
+        asked = [entry for entry in same_failure if _same_message(entry, failure)]
+        if asked:
+            return Decision(AdmissionKind.COUNTED, "delivered", _newest(asked), retried, known=True)
+        if _escalations_of(failure, open_entries) >= limits.max_escalations_per_session:
+            return Decision(AdmissionKind.DROPPED, "session_escalations", closes=retried)
+        return Decision(AdmissionKind.ACCEPTED, closes=retried, known=bool(same_failure))
+    open_entries = _failures(open_entries)
+
+    same_session = [e for e in open_entries if e["session_id"] == failure["session_id"]]
+    if len(same_session) >= limits.max_per_session:
+        same_type = [entry for entry in same_session if entry["type"] == failure["type"]]
+        target = _same_failure_or_newest(same_type or same_session, failure)
+        return Decision(AdmissionKind.MERGED, "session", target=target, closes=retried)
+
+    same_error = [e for e in open_entries if e["error_type"] == failure["error_type"]]
+    if len(same_error) >= limits.max_per_error_type:
+        target = _same_failure_or_newest(same_error, failure)
+        return Decision(AdmissionKind.COUNTED, "error_type", target=target, closes=retried)
+
+    return Decision(AdmissionKind.ACCEPTED, closes=retried, known=bool(same_failure))
+
+
+def limit_in_the_way(entries: Sequence[Entry], returning: Entry, limits: Limits) -> str:
+    """Which limit one more open entry would pass, in words; empty when there is room."""
+    others = [e for e in open_ones(entries) if e["id"] != returning["id"]]
+    if len(others) >= limits.max_size:
+        return f"{len(others)} of {limits.max_size} entries are open"
+    if returning["type"] == ESCALATION:
+        count, most = _escalations_of(returning, others), limits.max_escalations_per_session
+        waits = f"session {returning['session_id']} has {count} of {most} escalations open"
+        return waits if count >= most else ""
+    others = _failures(others)
+    session = sum(1 for e in others if e["session_id"] == returning["session_id"])
+    if session >= limits.max_per_session:
+        return f"session {returning['session_id']} has {session} of {limits.max_per_session} open"
+    error = sum(1 for e in others if e["error_type"] == returning["error_type"])
+    if error >= limits.max_per_error_type:
+        return f"{returning['error_type']} has {error} of {limits.max_per_error_type} open"
+    return ""
+
+
+def _same_message(entry: Entry, failure: Entry) -> bool:
+    """Whether it is one message that was delivered twice, and so one person who waits."""
+    request = failure.get("request_id")
+    return request is not None and all(
+        entry.get(name) == failure.get(name) for name in ("request_id", "session_id", "context")
+    )
+
+
+def _escalations_of(escalation: Entry, entries: Sequence[Entry]) -> int:
+    """How many of its session are among `entries`."""
+    session = escalation["session_id"]
+    return sum(e["type"] == ESCALATION and e["session_id"] == session for e in entries)
+
+
+def _failures(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry["type"] != ESCALATION]
+
+
+def _retried(open_entries: Sequence[Entry], failure: Entry) -> Entry | None:
+    wanted = failure.get("retry_of")
+    return next((e for e in open_entries if e["id"] == wanted), None) if wanted else None
+
+
+def _same_failure_or_newest(candidates: Sequence[Entry], failure: Entry) -> Entry:
+    same = [e for e in candidates if e["fingerprint"] == failure["fingerprint"]]
+    return _newest(same or candidates)
+
+
+def _newest(entries: Sequence[Entry]) -> Entry:
+    """The last one in the queue's own order, which a clock that jumps back cannot change."""
+    return entries[-1]
+
+
+def count_onto(entry: Entry, failure: Entry) -> Entry:
+    """The entry with the failure counted: as its latest sample, or as a row of `merged`.
+
+    The entry takes the worse of both severities: a flood must not hide somebody's critical error.
+    """
+    changed: Entry = {
+        **entry,
+        "occurrences": entry["occurrences"] + failure["occurrences"],
+        "last_seen": max(entry["last_seen"], failure["last_seen"]),
+        "severity": min(entry["severity"], failure["severity"], key=severity_rank),
+    }
+    turn = failure["turn_id"]
+    if turn and turn != entry["turn_id"]:
+        # Which other turns wait for the same fix, the latest last.
+        others = [known for known in entry.get("turns") or [] if known != turn]
+        changed["turns"] = [*others, turn][-MAX_TURNS:]
+    if failure["fingerprint"] == entry["fingerprint"]:
+        changed["latest_sample"] = sample_of(failure)
+    else:
+        changed["merged"] = _merge(entry.get("merged") or [], failure)
+    return changed
+
+
+def sample_of(failure: Entry) -> Sample:
+    found = {name: failure.get(name) for name in Sample.__annotations__}
+    return cast(Sample, {name: value for name, value in found.items() if value is not None})
+
+
+def _small_sample(failure: Entry) -> Sample:
+    """A merged failure's sample is short, so that a merged entry stays within bounds."""
+    sample = sample_of(failure)
+    if (traceback := sample.get("traceback")) is not None:
+        sample["traceback"] = _short(traceback)
+    sample["error_message"] = _short(failure["error_message"])
+    if len(str(sample.get("context", ""))) > _MERGED_TEXT:
+        sample["context"] = {"...": "[whole in the error log]"}
+    return sample
+
+
+def _short(text: str) -> str:
+    cut = len(text) > _MERGED_TEXT
+    return text[:_MERGED_TEXT] + "[... whole in the error log]" if cut else text
+
+
+def _merge(rows: list[MergedFailure], failure: Entry) -> list[MergedFailure]:
+    seen, count = failure["last_seen"], failure["occurrences"]
+    for number, row in enumerate(rows):
+        if row.get("fingerprint") == failure["fingerprint"]:
+            again: MergedFailure = {**row, "count": row.get("count", 1) + count, "last_seen": seen}
+            if "sample" in row:
+                again["sample"] = _small_sample(failure)
+            return [*rows[:number], again, *rows[number + 1 :]]
+    if len(rows) >= MERGED_ROWS:
+        # The last row stands for all further ones; each is whole in the error log.
+        rest: MergedFailure = {**rows[-1], "last_seen": seen}
+        if rest.get("fingerprint"):
+            rest = {"fingerprint": "", "error_type": "(others)", "count": 0, "last_seen": seen}
+            rows = [*rows, rest]
+        return [*rows[:-1], {**rest, "count": rest.get("count", 0) + count}]
+    new: MergedFailure = {
+        "fingerprint": failure["fingerprint"],
+        "type": failure["type"],
+        "phase": failure["phase"],
+        "tool": failure.get("tool"),
+        "error_type": failure["error_type"],
+        "severity": failure["severity"],
+        "count": count,
+        "first_seen": failure["first_seen"],
+        "last_seen": seen,
+    }
+    if regression_of := failure.get("regression_of"):
+        new["regression_of"] = regression_of
+    if len(rows) < MERGED_WITH_SAMPLE:
+        new["sample"] = _small_sample(failure)
+    return [*rows, new]

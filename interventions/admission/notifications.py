@@ -1,0 +1,177 @@
+"""Telling people at once: a new critical failure, a regression, the 10th and 100th occurrence.
+
+Off unless the settings name an Apprise URL or a command. The failing turn waits only until a small
+process, this module again, has detached. It delivers with a time limit, and writes its own trouble
+into a log.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from interventions.entry import Entry, short_id
+from interventions.errors import QueueError
+from interventions.secrets.redaction import redact_text
+from interventions.settings import notification_settings
+from interventions.storage import jsonl
+from interventions.storage.store import Admission, AdmissionKind
+from interventions.times import to_text, utc_now
+
+logger = logging.getLogger("interventions")
+
+OCCURRENCES = (10, 100)
+START_TIMEOUT_S = 5.0
+
+
+def event_of(failure: Entry, admission: Admission, entry: Entry, *, known: bool) -> str:
+    """`new_critical`, `regression`, `occurrence_10`, `occurrence_100`, or empty: no news.
+
+    Of a failure that is open already (`known`) only the number of occurrences is news.
+    """
+    if admission.reason == "snoozed":
+        return ""
+    if admission.kind is AdmissionKind.ACCEPTED and not known:
+        if entry.get("regression_of"):
+            return "regression"
+        if entry["severity"] == "critical":
+            return "new_critical"
+    for number in OCCURRENCES:
+        if entry["occurrences"] - failure["occurrences"] < number <= entry["occurrences"]:
+            return f"occurrence_{number}"
+    return ""
+
+
+def message(event: str, entry: Entry) -> dict[str, Any]:
+    """What the command gets on stdin: all of it redacted, short enough for any channel."""
+    return {
+        "event": event,
+        "id": entry["id"],
+        "short_id": short_id(entry["id"]),
+        "fingerprint": entry["fingerprint"],
+        "severity": entry["severity"],
+        "type": entry["type"],
+        "phase": entry["phase"],
+        "tool": entry.get("tool"),
+        "error_type": entry["error_type"],
+        "error_message": entry["error_message"][:500],
+        "occurrences": entry["occurrences"],
+        "session_id": entry["session_id"],
+        "turn_id": entry["turn_id"],
+        "created_at": entry["created_at"],
+        "regression_of": entry.get("regression_of"),
+        "regression_note": entry.get("regression_note"),
+    }
+
+
+def notify(home: Path, event: str, entry: Entry) -> None:
+    """Start the process that delivers it, if the settings name a channel. Never raises."""
+    try:
+        settings = notification_settings(home)
+        if not settings.url and not settings.command:
+            return
+        task = {
+            "url": settings.url,
+            "command": settings.command,
+            "timeout_s": settings.timeout_s,
+            "log": str(home / "logs" / "notifications.log"),
+            "message": message(event, entry),
+        }
+        subprocess.run(
+            [sys.executable, "-m", "interventions.admission.notifications"],
+            input=json.dumps(task).encode(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=START_TIMEOUT_S,
+            check=True,
+        )
+    except (QueueError, OSError, subprocess.SubprocessError) as error:
+        logger.warning("the notification could not be started: %s", error)
+
+
+def main() -> None:
+    task: dict[str, Any] = json.load(sys.stdin)
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    # The last resort: both channels keep to their own limit.
+    signal.alarm(2 * int(task["timeout_s"]) + 5)
+    for trouble in deliver(task):
+        line = {"at": to_text(utc_now()), "id": task["message"]["id"], "trouble": trouble}
+        jsonl.append(Path(task["log"]), jsonl.encode(line))
+    os._exit(0)
+
+
+def deliver(task: dict[str, Any]) -> list[str]:
+    """What went wrong, in words; empty when everybody was told."""
+    trouble = []
+    if task["command"]:
+        trouble += _run(task["command"], task["message"], task["timeout_s"])
+    if task["url"]:
+        trouble += _apprise(task["url"], task["message"], task["timeout_s"])
+    return trouble
+
+
+def _run(command: str, message: dict[str, Any], timeout_s: float) -> list[str]:
+    try:
+        words = shlex.split(command)
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # Its own group, so that what it started ends with it.
+            start_new_session=True,
+        )
+    except (OSError, ValueError, IndexError) as error:
+        return [f"the command {redact_text(command, 200)!r} cannot be started: {error}"]
+    try:
+        process.communicate(json.dumps(message).encode() + b"\n", timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return [f"{words[0]} took longer than {timeout_s:g} s"]
+    return [f"{words[0]} exited with {process.returncode}"] if process.returncode else []
+
+
+def _apprise(url: str, message: dict[str, Any], timeout_s: float) -> list[str]:
+    """Its plug-ins have time-outs of their own, each; a thread can be left behind."""
+    told: list[list[str]] = []
+    thread = Thread(target=lambda: told.append(_tell_apprise(url, message)), daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    return told[0] if told else [f"apprise took longer than {timeout_s:g} s"]
+
+
+def _tell_apprise(url: str, message: dict[str, Any]) -> list[str]:
+    try:
+        apprise: Any = import_module("apprise")
+    except ImportError:
+        return ["apprise is not installed: pip install 'unified-flow[notify]'"]
+    note = f" (was resolved: {message['regression_note']})" if message["regression_of"] else ""
+    title = f"{message['event'].replace('_', ' ')}: {message['phase']} {message['error_type']}"
+    body = (
+        f"{message['error_message']}{note}\n{message['occurrences']} x, "
+        f"interventions show {message['short_id']}"
+    )
+    try:
+        told = apprise.Apprise([url]).notify(title=title, body=body)
+    except Exception as error:  # noqa: BLE001 - a plug-in's own code may raise anything
+        return [redact_text(f"apprise: {type(error).__name__}: {error}", 500)]
+    return [] if told else ["apprise could not deliver it"]
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(f"interventions.admission.notifications: {error}")

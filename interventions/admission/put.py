@@ -1,0 +1,169 @@
+"""One failure into an open transaction: the decision, applied."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from interventions import transitions
+from interventions.admission.decision import Decision, count_onto, decide
+from interventions.admission.notifications import event_of
+from interventions.entry import ESCALATION, Entry, Transition, closed_at, fingerprints, new_id
+from interventions.storage.store import (
+    Admission,
+    AdmissionKind,
+    Limits,
+    PutResult,
+    QueueState,
+    Store,
+    Transaction,
+)
+from interventions.times import from_text, to_text, utc_now
+from interventions.transitions import Actor
+
+
+def admit(work: Transaction, failure: Entry, limits: Limits, store: Store) -> PutResult:
+    return _apply(work, _with_unique_id(failure, work.state), limits, store, utc_now())
+
+
+def admit_again(
+    work: Transaction, failure: Entry, limits: Limits, store: Store, actor: Actor
+) -> PutResult:
+    """A failure from the emergency log: never twice, and nothing happens when there is no room."""
+    now = utc_now()
+    holder = _holder(work.state, store, failure["id"])
+    if holder is not None:
+        # Another drain was quicker, or one was killed before it could note what it did.
+        work.to_journal.append(_drain_line(failure, holder, actor, now))
+        admission = Admission(AdmissionKind.COUNTED, holder, "already_there")
+        return PutResult(failure, admission)
+    before = work.state
+    outcome = _apply(work, failure, limits, store, now)
+    if outcome.admission:
+        holder = outcome.admission.intervention_id or ""
+        work.to_journal_after.append(_drain_line(failure, holder, actor, now))
+    else:
+        work.state = before
+        work.to_journal.clear()
+    return outcome
+
+
+def _apply(
+    work: Transaction, failure: Entry, limits: Limits, store: Store, now: datetime
+) -> PutResult:
+    decision = decide(work.state.entries, failure, limits, now)
+    if decision.closes is not None:
+        # The retry got past the phase that had failed, which is what the entry was about.
+        phases = decision.closes["phase"], failure["phase"]
+        transitions.close_retried(
+            work,
+            decision.closes,
+            note="a retry got past {}; the turn then failed in {}".format(*phases),
+            outcome=f"failed in {phases[1]}",
+            actor=Actor.current(via="retry"),
+            now=now,
+            max_size=limits.max_size,
+        )
+    if decision.kind is AdmissionKind.DROPPED:
+        dropped = work.state.dropped
+        counts = {**dropped, decision.reason: dropped.get(decision.reason, 0) + 1}
+        work.state = replace(work.state, dropped=counts)
+        return PutResult(failure, _dropped(decision, limits))
+    failure = _marked_as_regression(failure, work.state, store)
+    entry = failure if decision.target is None else count_onto(decision.target, failure)
+    work.store(entry, limits.max_size)
+    name = str(decision.kind)
+    counts = {**work.state.admitted, name: work.state.admitted.get(name, 0) + 1}
+    work.state = replace(work.state, admitted=counts)
+    admission = Admission(decision.kind, entry["id"], decision.reason)
+    event = event_of(failure, admission, entry, known=decision.known)
+    return PutResult(failure, admission, entry, event)
+
+
+def _with_unique_id(failure: Entry, state: QueueState) -> Entry:
+    while any(entry["id"] == failure["id"] for entry in state.entries):
+        failure = {**failure, "id": new_id(from_text(failure["created_at"]))}
+    return failure
+
+
+def _holder(state: QueueState, store: Store, failure_id: str) -> str | None:
+    """The id of the entry that has this very failure, as itself or as a sample."""
+    for line in store.journal():
+        if line.get("action") == "drain" and line.get("failure_id") == failure_id:
+            return str(line["id"])
+    for entry in (*state.entries, *store.archived()):
+        rows = (row.get("sample") or {} for row in entry["merged"])
+        samples: Iterable[Mapping[str, Any]] = (entry, entry.get("latest_sample") or {}, *rows)
+        if any(sample.get("id") == failure_id for sample in samples):
+            return str(entry["id"])
+    return None
+
+
+def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> Entry:
+    if failure["type"] == ESCALATION:
+        return failure  # a question that is asked again is no bug that came back
+    known = failure["fingerprint"]
+    resolved = [e for e in state.entries if e["resolved_at"] and known in fingerprints(e)]
+    if resolved:
+        before: Entry | None = max(resolved, key=closed_at)
+    else:
+        # What was reopened is in the archive as it was before.
+        before = store.last_resolved(known, {entry["id"] for entry in state.entries})
+    if before is None:
+        return failure
+    return {**failure, "regression_of": before["id"], "regression_note": before["resolution"]}
+
+
+def _drain_line(failure: Entry, intervention_id: str, actor: Actor, now: datetime) -> Transition:
+    return {
+        "at": to_text(now),
+        "action": "drain",
+        "id": intervention_id,
+        "failure_id": failure["id"],
+        "by": actor.name,
+        "via": actor.via,
+        "host": actor.host,
+    }
+
+
+def _dropped(decision: Decision, limits: Limits) -> Admission:
+    detail = f"{limits.max_size} entries are open"
+    if decision.reason == "session_escalations":
+        detail = f"{limits.max_escalations_per_session} escalations of this session are open"
+    return Admission(AdmissionKind.DROPPED, None, decision.reason, detail)
+
+
+logger = logging.getLogger("interventions")
+
+
+def log_admission(failure: Entry, admission: Admission, limits: Limits) -> None:
+    fields = {
+        "service": "interventions",
+        "component": failure["phase"],
+        "operation": "put",
+        "error_type": failure["error_type"],
+        "error_message": failure["error_message"],
+        "session_id": failure["session_id"],
+        "turn_id": failure["turn_id"],
+        "request_id": failure.get("request_id"),
+        "status_code": failure.get("status_code"),
+        "intervention_id": admission.intervention_id,
+        "admission": str(admission.kind),
+    }
+    if admission.kind is AdmissionKind.DROPPED:
+        if admission.reason == "queue_full":
+            text = f"INTERVENTION QUEUE FULL ({limits.max_size}). Dropping: {failure['type']}"
+        else:
+            text = f"intervention not queued ({admission.reason}): {admission.detail}"
+        logger.critical("%s", text, extra=fields)
+    elif admission.reason == "session":
+        text = f"Session {failure['session_id']} hit intervention limit ({limits.max_per_session})"
+        logger.warning("%s", text, extra=fields)
+    elif admission.reason == "error_type":
+        limit = limits.max_per_error_type
+        logger.warning("Error type %s hit limit (%d)", failure["error_type"], limit, extra=fields)
+    else:
+        logger.info("intervention %s", admission.kind, extra=fields)

@@ -1,0 +1,277 @@
+"""`list`, `show`, `history`, `similar`, `export` and `watch`: entries to look at or to hand on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from interventions.cli.options import (
+    AsJson,
+    AsJsonl,
+    AsLines,
+    Home,
+    Id,
+    Limit,
+    QueryWords,
+    Session,
+    query_of,
+    read_entries,
+    the_queue,
+)
+from interventions.cli.table import table
+from interventions.cli.terminal import (
+    Code,
+    UsageError,
+    exits,
+    note,
+    paint,
+    say,
+    say_json,
+    say_painted,
+    width,
+)
+from interventions.entry import (
+    Entry,
+    entry_view,
+    is_open,
+    worst_first,
+)
+from interventions.home import PRIVATE_FILE_MODE, find_home, queue_file
+from interventions.plaintext import clean, home_flag
+from interventions.times import utc_now
+from interventions.view.groups import grouped, single
+
+_POLL_S = 0.25
+
+
+def list_(
+    query: QueryWords = None,
+    home: Home = None,
+    as_json: AsJson = False,
+    as_jsonl: AsJsonl = False,
+    flat: Annotated[
+        bool, typer.Option("--flat", help="Every entry a row; do not group what is alike.")
+    ] = False,
+    session: Session = None,
+    limit: Limit = 0,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 if anything matched.")
+    ] = False,
+) -> None:
+    """Open interventions, the worst and newest first."""
+    with exits():
+        wanted = query_of(query, session)
+        now = utc_now()
+        entries = read_entries(home)
+        found = _first(worst_first(wanted.select(entries, now)), limit)
+        if not _as_data(found, now, as_json, as_jsonl):
+            _as_table(found, now, flat=flat)
+            total = sum(1 for entry in entries if is_open(entry))
+            if not found:
+                note(f"nothing matches; {total} open" if wanted.text else "no open interventions")
+            else:
+                note(f"{len(found)} shown, {total} open")
+        if exit_code and found:
+            raise typer.Exit(Code.FAILED)
+
+
+def history(
+    query: QueryWords = None,
+    home: Home = None,
+    as_json: AsJson = False,
+    as_jsonl: AsJsonl = False,
+    session: Session = None,
+    limit: Limit = 50,
+) -> None:
+    """Closed interventions, those of the archive included, the latest first."""
+    with exits():
+        wanted = query_of(query, session)
+        now = utc_now()
+        found = [entry for entry in the_queue(home).history() if wanted.matches(entry, now)]
+        shown = _first(found, limit)
+        if not _as_data(shown, now, as_json, as_jsonl):
+            _as_table(shown, now, flat=True)
+            note(f"{len(shown)} of {len(found)} closed" if found else "nothing was closed yet")
+
+
+def similar(
+    intervention_id: Id,
+    home: Home = None,
+    as_json: AsJson = False,
+    as_jsonl: AsJsonl = False,
+    limit: Limit = 0,
+) -> None:
+    """Past resolutions of the same failure."""
+    with exits():
+        found = _first(the_queue(home).similar(intervention_id), limit)
+        now = utc_now()
+        if not _as_data(found, now, as_json, as_jsonl):
+            _as_table(found, now, flat=True)
+            note(
+                f"{len(found)} resolved before"
+                if found
+                else "this failure was never resolved before"
+            )
+
+
+def _first(entries: list[Entry], limit: int) -> list[Entry]:
+    return entries[:limit] if limit else entries
+
+
+def _as_data(entries: list[Entry], now: datetime, as_json: bool, as_jsonl: bool) -> bool:
+    if as_json and as_jsonl:
+        raise UsageError("--json and --jsonl are two forms", hint="choose one")
+    views = [entry_view(entry, now) for entry in entries]
+    if as_jsonl:
+        for view in views:
+            say_json(view, lines=True)
+    elif as_json:
+        groups = [
+            {
+                "fingerprint": group.first["fingerprint"],
+                "ids": [entry["id"] for entry in group.entries],
+                "occurrences": group.occurrences,
+            }
+            for group in grouped(entries)
+        ]
+        say_json({"count": len(views), "interventions": views, "groups": groups})
+    return as_json or as_jsonl
+
+
+def _as_table(entries: list[Entry], now: datetime, *, flat: bool) -> None:
+    groups = single(entries) if flat else grouped(entries)
+    if groups:
+        for line in table(groups, width(), now):
+            say_painted(line)
+
+
+def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> None:
+    """Everything about one intervention, and the commands to go on."""
+    from interventions.retry.resumers import has_resumer
+    from interventions.view.description import describe
+
+    with exits():
+        queue = the_queue(home)
+        now = utc_now()
+        entry = queue.find(intervention_id)
+        past = queue.similar(entry["id"])
+        journal = queue.journal(entry["id"])
+        if as_json:
+            view = entry_view(entry, now)
+            say_json({**view, "similar": [entry_view(e, now) for e in past], "journal": journal})
+            return
+        told = describe(entry, past, journal, now, home_flag=home_flag(home), resumer=has_resumer())
+        for section in told:
+            say_painted(paint(section.title, "bold"))
+            for line in section.texts:
+                say(f"  {line}" if line else "")
+            say("")
+
+
+def export(
+    intervention_id: Id,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write this file instead of stdout.", show_default=False
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Markdown instead of JSON, to paste anywhere.")
+    ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option("--as", metavar="FORM", help="json, markdown, or pytest: a test of its turn."),
+    ] = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """One intervention, redacted once more, to hand on."""
+    if form not in (None, "json", "markdown", "pytest"):
+        raise typer.BadParameter(f"{form!r} is no form: json, markdown or pytest")
+    markdown = markdown or form == "markdown"
+    if as_json and (markdown or form == "pytest"):
+        raise typer.BadParameter("--json is another form than the one that is asked for")
+    from interventions.view import description
+
+    with exits():
+        queue = the_queue(home)
+        entry = queue.find(intervention_id)
+        if form == "pytest":
+            from interventions.retry.turns import find_turn_reader
+
+            text = find_turn_reader().as_pytest(entry, queue.home)
+        else:
+            past, journal = queue.similar(entry["id"]), queue.journal(entry["id"])
+            render = description.as_markdown if markdown else description.as_json
+            text = render(entry, past, journal, utc_now())
+        text = clean(text)
+        if output is None:
+            say(text)
+            return
+        try:
+            fd = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE_MODE)
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        except OSError as error:
+            raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
+        note(f"wrote {output}")
+
+
+def watch(
+    query: QueryWords = None,
+    home: Home = None,
+    as_json: AsLines = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Begin with those that are open already.")
+    ] = False,
+    session: Session = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=0, help="End after so many; 0: never.")
+    ] = 0,
+) -> None:
+    """Print new interventions as they come, until interrupted."""
+    with exits():
+        wanted = query_of(query, session)
+        path = queue_file(find_home(home))
+        known = set() if everything else {entry["id"] for entry in read_entries(home)}
+        printed = 0
+        note(f"watching {path}")
+        for _ in _changes(path):
+            now = utc_now()
+            for entry in wanted.select(read_entries(home), now):
+                if entry["id"] in known:
+                    continue
+                known.add(entry["id"])
+                if as_json:
+                    say_json(entry_view(entry, now), lines=True)
+                else:
+                    for line in table(single([entry]), width(), now)[1:]:
+                        say_painted(line)
+                sys.stdout.flush()
+                printed += 1
+                if limit and printed >= limit:
+                    return
+
+
+def _changes(path: Path) -> Iterator[None]:
+    """Once at the start, and again whenever the file was replaced."""
+    last: object = ...
+    while True:
+        try:
+            found = path.stat()
+            mark: object = (found.st_ino, found.st_mtime_ns, found.st_size)
+        except FileNotFoundError:
+            mark = None
+        if mark != last:
+            last = mark
+            yield
+        else:
+            time.sleep(_POLL_S)

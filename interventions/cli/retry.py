@@ -1,0 +1,243 @@
+"""`retry`: a turn goes on from the phase that failed, or every turn that waits for the same fix."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interventions.cli.options import AsJson, By, Grant, Home, Id, the_queue
+from interventions.cli.prompts import asker, edit_text
+from interventions.cli.terminal import Code, UsageError, code_of, exits, note, say, say_json
+from interventions.entry import Entry, short_id
+from interventions.errors import NotFoundError, QueueError, StorageError
+from interventions.plaintext import one_line
+from interventions.retry.contract import (
+    RetriedEntry,
+    RetryFailedError,
+    RetryRequest,
+    RetryResult,
+)
+from interventions.retry.resumers import find_resumer
+from interventions.retry.single import how_it_went, retry_entry
+from interventions.secrets.redaction import redact_text
+
+if TYPE_CHECKING:
+    from interventions.queue import InterventionQueue
+    from interventions.retry.batch import RetriedTurn
+
+
+def retry(
+    intervention_id: Id,
+    note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Every turn that waits for the same fix; one first, to see if it helps."
+        ),
+    ] = False,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")
+    ] = 4,
+    from_phase: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="PHASE",
+            help="Go back: drop what this phase and those after it had found.",
+        ),
+    ] = None,
+    rerun_tools: Annotated[
+        bool,
+        typer.Option("--rerun-tools", help="Let tools that may have written write again."),
+    ] = False,
+    tools_done: Annotated[
+        bool,
+        typer.Option("--tools-done", help="Count a call that was cut off while writing as done."),
+    ] = False,
+    edit: Annotated[
+        bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")
+    ] = False,
+    grant: Grant = None,
+    home: Home = None,
+    by: By = None,
+    as_json: AsJson = False,
+) -> None:
+    """Resume the turn from the phase that failed; resolve, verified, what it gets past."""
+    with exits():
+        queue = the_queue(home)
+        entry = queue.find(intervention_id)
+        request = RetryRequest(
+            entry["turn_id"],
+            entry["id"],
+            note_text or f"retried, and it got past {entry['phase']}",
+            answer=note_text or None,
+            grant=grant,
+            from_phase=from_phase,
+            rerun_tools=rerun_tools,
+            tools_done=tools_done,
+            by=by,
+            via="cli",
+        )
+        if everything:
+            if edit:
+                raise UsageError("--edit changes one turn, and --all is about many")
+            # Each turn asked a question of its own.
+            request = replace(request, answer=None)
+            _retry_all(queue, entry, request, jobs=jobs, as_json=as_json)
+            return
+        if edit:
+            request = replace(request, edit=edit_text)
+        _retry_one(queue, entry, with_person(request, as_json=as_json), as_json=as_json)
+
+
+def with_person(request: RetryRequest, *, as_json: bool) -> RetryRequest:
+    """The request with what its resumer tells, and can ask, a person."""
+
+    def started(phase: str, changed: Sequence[str]) -> None:
+        note(f"turn {request.turn_id} goes on at {phase}")
+        told = "; ".join(changed) or "nothing that is recorded"
+        note(f"changed since it stopped: {one_line(told)}")
+
+    return replace(request, ask=asker(), started=None if as_json else started)
+
+
+def _retry_one(
+    queue: InterventionQueue, entry: Entry, request: RetryRequest, *, as_json: bool
+) -> None:
+    view = {"id": entry["id"], "turn_id": entry["turn_id"]}
+    try:
+        retried = retry_entry(queue, request)
+    except RetryFailedError as error:
+        if as_json:
+            failed = {"error": redact_text(str(error)), "difference": list(error.difference)}
+            say_json({**view, "resolved": False, "failed": failed})
+        say_retry_failed(entry, error)
+        raise typer.Exit(Code.FAILED) from error
+    except QueueError as error:
+        if as_json:
+            refused = {"error": redact_text(str(error)), "hint": error.hint}
+            say_json({**view, "resolved": False, "refused": refused})
+        raise
+    except KeyboardInterrupt:
+        note(f"interrupted; to go on: interventions retry {short_id(entry['id'])}")
+        raise
+    result = retried.result
+    if as_json:
+        how = {"result": result.as_dict(), "why_open": retried.why_open or None}
+        say_json({**view, "resolved": retried.resolved, **how})
+    else:
+        say_how_it_went(entry, result)
+        if retried.resolved:
+            say(f"resolved {entry['id']} (verified)")
+        else:
+            _say_open(entry, retried)
+    if result.failed:
+        told = result.intervention_id is not None
+        raise typer.Exit(Code.FAILED if told else Code.QUEUE)
+
+
+def _say_open(entry: Entry, retried: RetriedEntry) -> None:
+    name = short_id(entry["id"])
+    ended = retried.result.status or "done"
+    said = f"turn {entry['turn_id']} went on and is {ended}; {name} stays open: {retried.why_open}"
+    say(one_line(redact_text(said)))
+    if retried.result.waiting is not None:
+        note(f"next: interventions retry {name} --all")
+    elif retried.result.trouble:
+        note(f"next: interventions retry {name}")
+    else:
+        note(f'next: interventions resolve {name} --note "what you mended"')
+
+
+def _retry_all(
+    queue: InterventionQueue, entry: Entry, request: RetryRequest, *, jobs: int, as_json: bool
+) -> None:
+    """Exits with 1 if a turn failed, in whatever phase; what was got past is resolved, verified."""
+    from interventions.retry.batch import retry_all, waiting_turns
+
+    find_resumer()
+    turns = waiting_turns(entry, queue.entries())
+    if not as_json and len(turns) > 1:
+        note(f"{len(turns)} turns wait for this fix; turn {turns[0].turn_id} goes first")
+    outcomes, interrupted = retry_all(
+        turns,
+        queue.home,
+        request,
+        jobs=jobs,
+        progress=_quiet if as_json else _tell,
+        interrupted=_say_interrupted,
+    )
+    counts = Counter(outcome.came for outcome in outcomes)
+    if as_json:
+        rows: dict[str, list[dict[str, object]]] = {"passed": [], "failed": [], "skipped": []}
+        for outcome in outcomes:
+            rows[outcome.came].append({"turn_id": outcome.turn_id, "what": outcome.what})
+        say_json({"id": entry["id"], **rows, "interrupted": interrupted})
+    else:
+        say(f"passed {counts['passed']}, failed {counts['failed']}, skipped {counts['skipped']}")
+    if any(isinstance(outcome.error, NotFoundError) for outcome in outcomes):
+        note("a turn that is gone can never pass; which those are: interventions doctor")
+    if interrupted:
+        note("interrupted; to go on: " + _again(entry))
+        # Not even the turns that run are waited for: their journals hold what they have done, and
+        # nobody's lock outlives this process.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(Code.INTERRUPTED)
+    if code := _code_of_all(outcomes):
+        raise typer.Exit(code)
+
+
+def _code_of_all(outcomes: Sequence[RetriedTurn]) -> Code:
+    """A turn that was skipped is no failure where others passed, but for a queue in trouble."""
+    refused = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if any(outcome.untold for outcome in outcomes):
+        return Code.QUEUE
+    if any(outcome.came == "failed" for outcome in outcomes):
+        return Code.FAILED
+    if any(isinstance(error, StorageError) for error in refused):
+        return Code.QUEUE
+    if refused and not any(outcome.came == "passed" for outcome in outcomes):
+        return code_of(refused[0])
+    return Code.DONE
+
+
+def _again(entry: Entry) -> str:
+    return f"interventions retry {short_id(entry['id'])} --all"
+
+
+def _say_interrupted(running: int) -> None:
+    from interventions.retry.batch import PATIENCE_S
+
+    if running:
+        patience = f"for {running} turns that run, {PATIENCE_S:.0f} s at most"
+        note(f"interrupted: waiting {patience}; Ctrl-C again stops them now")
+
+
+def _tell(outcome: RetriedTurn, done: int, total: int) -> None:
+    what = one_line(redact_text(outcome.what))
+    note(f"{done}/{total} turn {outcome.turn_id}: {outcome.came}: {what}")
+
+
+def _quiet(outcome: RetriedTurn, done: int, total: int) -> None:
+    return
+
+
+def say_how_it_went(entry: Entry, result: RetryResult) -> None:
+    for line in how_it_went(entry, result):
+        note(line)
+    if result.failed and result.intervention_id is not None:
+        note(f"  next: interventions show {short_id(result.intervention_id)}")
+
+
+def say_retry_failed(entry: Entry, error: RetryFailedError) -> None:
+    note(f"error: turn {entry['turn_id']} failed again: {one_line(redact_text(str(error)))}")
+    for line in error.difference:
+        note(f"  {one_line(redact_text(line))}")
+    note(f"  hint: interventions show {short_id(entry['id'])}")

@@ -1,0 +1,132 @@
+"""What commands print, data on stdout and notes on stderr, and the code with which they exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+import click
+import typer
+
+from interventions.errors import (
+    ConflictError,
+    NoResumerError,
+    NotFoundError,
+    QueryError,
+    QueueError,
+    SettingsError,
+    StorageError,
+)
+from interventions.plaintext import clean, for_home
+from interventions.retry.contract import StillOpenError
+
+_COLOURS = {"critical": "31;1", "high": "33", "medium": "36", "dim": "2", "bold": "1", "bad": "31"}
+
+
+class Code(IntEnum):
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    QUEUE = 4
+    CONFLICT = 5
+    INTERRUPTED = 130
+
+
+_CODES: tuple[tuple[type[QueueError], Code], ...] = (
+    (StillOpenError, Code.FAILED),
+    (NotFoundError, Code.NOT_FOUND),
+    (ConflictError, Code.CONFLICT),
+    (StorageError, Code.QUEUE),
+    (QueryError, Code.USAGE),
+    (SettingsError, Code.USAGE),
+    (NoResumerError, Code.USAGE),
+)
+
+
+class UsageError(QueueError):
+    """What was typed cannot be done."""
+
+
+def code_of(error: QueueError) -> Code:
+    return next((code for kind, code in _CODES if isinstance(error, kind)), Code.USAGE)
+
+
+@contextmanager
+def exits() -> Iterator[None]:
+    try:
+        yield
+    except QueueError as error:
+        report(error)
+        raise typer.Exit(code_of(error)) from error
+    except KeyboardInterrupt as error:
+        raise typer.Exit(Code.INTERRUPTED) from error
+    except BrokenPipeError as error:
+        # The reader is gone; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(Code.DONE) from error
+
+
+def report(error: QueueError) -> None:
+    note(f"error: {error}")
+    if error.hint:
+        note(f"  hint: {error.hint}")
+
+
+def width() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def coloured() -> bool:
+    return (
+        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+
+
+def paint(text: str, colour: str) -> str:
+    """The text cleaned, and in colour where there is colour."""
+    text = clean(text)
+    code = _COLOURS.get(colour)
+    return f"\x1b[{code}m{text}\x1b[0m" if code and coloured() else text
+
+
+def note(text: str) -> None:
+    """A line for the person, on stderr; the commands in it find the same home."""
+    print(_encodable(clean(with_home(text)), sys.stderr.encoding), file=sys.stderr)
+
+
+def say(text: str) -> None:
+    """Data, on stdout: the one way there, so that no text from outside commands the terminal."""
+    say_painted(clean(text))
+
+
+def say_painted(text: str) -> None:
+    """Data with our own colours in it; whatever else is in it must be clean already."""
+    sys.stdout.write(_encodable(text, sys.stdout.encoding) + "\n")
+
+
+def say_json(value: Any, *, lines: bool = False) -> None:
+    """One object; or with `lines` one compact object on one line."""
+    if lines:
+        say(json.dumps(value, ensure_ascii=True, separators=(",", ":")))
+    else:
+        say(json.dumps(value, ensure_ascii=True, indent=2))
+    sys.stdout.flush()
+
+
+def _encodable(text: str, encoding: str | None) -> str:
+    """A terminal that is not UTF-8 gets what it lacks spelled out, not a crash."""
+    name = encoding or "utf-8"
+    return text.encode(name, "backslashreplace").decode(name)
+
+
+def with_home(text: str) -> str:
+    """`text` with the home that this command was given, in each command that it names."""
+    context = click.get_current_context(silent=True)
+    return for_home(text, context.params.get("home") if context is not None else None)

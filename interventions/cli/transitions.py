@@ -1,0 +1,310 @@
+"""resolve"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interventions.cli.options import AsJson, By, Grant, Home, Id, Ids, Yes, the_queue
+from interventions.cli.retry import say_how_it_went, say_retry_failed, with_person
+from interventions.cli.terminal import Code, UsageError, code_of, exits, note, report, say, say_json
+from interventions.entry import Entry, entry_view, short_ids, worst_first
+from interventions.errors import QueueError
+from interventions.plaintext import clean, one_line
+from interventions.retry.contract import RetryFailedError, RetryRequest, RetryResult, StillOpenError
+from interventions.retry.resumers import find_resumer
+from interventions.retry.single import retry_and_resolve
+from interventions.times import from_text, parse_duration, utc_now
+from interventions.view.query import parse
+
+if TYPE_CHECKING:
+    from interventions.queue import InterventionQueue
+
+
+_Query = Annotated[
+    str | None, typer.Option("--query", help="All open ones that match, instead of ids.")
+]
+_Version = Annotated[
+    int | None,
+    typer.Option("--expected-version", help="Refuse if somebody changed it since this version."),
+]
+
+
+def resolve(
+    note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")],
+    ids: Ids = None,
+    query: _Query = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Resume the turn first; resolve only if that works.")
+    ] = False,
+    grant: Grant = None,
+    expected_version: _Version = None,
+    home: Home = None,
+    by: By = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Close interventions as solved, with a note for whoever meets the failure again."""
+    with exits():
+        _need_text(note_text)
+        queue = the_queue(home)
+        if retry:
+            find_resumer()
+        elif grant is not None:
+            raise UsageError("--grant lets a turn go on: it needs --retry")
+        results: dict[str, RetryResult] = {}
+
+        def one(wanted: str) -> Entry:
+            if retry:
+                entry = queue.find(wanted)
+                request = RetryRequest(
+                    entry["turn_id"],
+                    entry["id"],
+                    note_text,
+                    answer=note_text,
+                    grant=grant,
+                    by=by,
+                    via="cli",
+                )
+                retried = retry_and_resolve(
+                    queue,
+                    with_person(request, as_json=as_json),
+                    expected_version=expected_version,
+                )
+                say_how_it_went(entry, retried.result)
+                results[entry["id"]] = retried.result
+                return retried.entry
+            return queue.resolve(
+                wanted, note_text, expected_version=expected_version, by=by, via="cli"
+            )
+
+        each(queue, "resolve", "resolved", ids, query, one, yes=yes, as_json=as_json, how=results)
+        if any(result.failed for result in results.values()):
+            raise typer.Exit(Code.FAILED)  # as `retry` does: the turn has failed again, later
+
+
+def dismiss(
+    ids: Ids = None,
+    note_text: Annotated[str, typer.Option("--note", "-m", help="Why it needs no fix.")] = "",
+    query: _Query = None,
+    expected_version: _Version = None,
+    home: Home = None,
+    by: By = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Close interventions as not worth a fix; they never count as solved."""
+    with exits():
+        queue = the_queue(home)
+
+        def one(wanted: str) -> Entry:
+            return queue.dismiss(
+                wanted, note_text, expected_version=expected_version, by=by, via="cli"
+            )
+
+        each(queue, "dismiss", "dismissed", ids, query, one, yes=yes, as_json=as_json)
+
+
+def snooze(
+    ids: Ids = None,
+    for_: Annotated[str | None, typer.Option("--for", help="30m, 4h, 2d.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="ISO 8601 time with a zone.")] = None,
+    until_n_more: Annotated[
+        int | None,
+        typer.Option("--until-n-more", "--more", min=1, help="Until it came N more times."),
+    ] = None,
+    query: _Query = None,
+    expected_version: _Version = None,
+    home: Home = None,
+    by: By = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Hear nothing of a failure for a while; it stays open and goes on counting."""
+    with exits():
+        if sum(value is not None for value in (for_, until, until_n_more)) != 1:
+            raise UsageError(
+                "say for how long, in one way", hint="--for 4h, --until TIME or --until-n-more 10"
+            )
+        duration, moment = _duration(for_), _moment(until)
+        queue = the_queue(home)
+
+        def one(wanted: str) -> Entry:
+            return queue.snooze(
+                wanted,
+                duration=duration,
+                until=moment,
+                until_n_more=until_n_more,
+                expected_version=expected_version,
+                by=by,
+                via="cli",
+            )
+
+        each(queue, "snooze", "snoozed", ids, query, one, yes=yes, as_json=as_json)
+
+
+def reopen(
+    ids: Ids = None,
+    expected_version: _Version = None,
+    home: Home = None,
+    by: By = None,
+    as_json: AsJson = False,
+) -> None:
+    """Open closed interventions again, from the archive too."""
+    with exits():
+        queue = the_queue(home)
+
+        def one(wanted: str) -> Entry:
+            return queue.reopen(wanted, expected_version=expected_version, by=by, via="cli")
+
+        each(queue, "reopen", "reopened", ids, None, one, yes=True, as_json=as_json)
+
+
+def assign(
+    intervention_id: Id,
+    owner: Annotated[str | None, typer.Argument(help="Who takes it; nobody if left out.")] = None,
+    expected_version: _Version = None,
+    home: Home = None,
+    by: By = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say who looks into it."""
+    with exits():
+        entry = the_queue(home).assign(
+            intervention_id, owner, expected_version=expected_version, by=by, via="cli"
+        )
+        if as_json:
+            say_json(entry_view(entry, utc_now()))
+        else:
+            say(f"{entry['id']} is assigned to {one_line(entry['owner'] or 'nobody')}")
+
+
+def undo(
+    intervention_id: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Whose last change; the last of all if left out."),
+    ] = None,
+    expected_version: _Version = None,
+    home: Home = None,
+    by: By = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take back the last resolve, dismiss, snooze, reopen or assign."""
+    with exits():
+        if expected_version is not None and intervention_id is None:
+            raise UsageError("--expected-version needs the ID whose version it is")
+        line, entry = the_queue(home).undo(
+            intervention_id, expected_version=expected_version, by=by, via="cli"
+        )
+        if as_json:
+            say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
+        else:
+            say(
+                f"undone: {line['action']} of {entry['id']} by {one_line(line['by'])}, {line['at']}"
+            )
+
+
+def _need_text(text: str) -> None:
+    if not text.strip():
+        raise UsageError("a resolution needs a note", hint='--note "what you mended"')
+
+
+def _duration(text: str | None) -> timedelta | None:
+    if text is None:
+        return None
+    duration = parse_duration(text)
+    if duration is None or not duration:
+        raise UsageError(f"{text!r} is no duration", hint="for example 30m, 4h, 2d")
+    return duration
+
+
+def _moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return from_text(text)
+    except ValueError as error:
+        what = "has no time zone" if "zone" in str(error) else "is no time"
+        raise UsageError(
+            f"--until: {text!r} {what}", hint="for example 2026-01-31T09:00:00Z"
+        ) from error
+
+
+def each(
+    queue: InterventionQueue,
+    action: str,
+    done_word: str,
+    ids: list[str] | None,
+    query: str | None,
+    one: Callable[[str], Entry],
+    *,
+    yes: bool,
+    as_json: bool,
+    how: Mapping[str, RetryResult] | None = None,
+) -> None:
+    """Do it to each, go on after a refusal, and exit with the code of the first one.
+
+    `how` is what became of turns that were resumed for it, by id.
+    """
+    wanted = _chosen(queue, ids, query)
+    if query is not None:
+        _confirm(action, wanted, yes=yes)
+    done: list[Entry] = []
+    failed: list[dict[str, object]] = []
+    for name in wanted:
+        try:
+            done.append(one(name))
+        except StillOpenError as error:
+            entry, result = error.retried.entry, error.retried.result
+            row = {"id": name, "error": str(error), "exit_code": int(Code.FAILED)}
+            failed.append({**row, "result": result.as_dict()})
+            say_how_it_went(entry, result)
+            report(error)
+        except QueueError as error:
+            failed.append({"id": name, "error": str(error), "exit_code": int(code_of(error))})
+            report(error)
+        except RetryFailedError as error:
+            failed.append({"id": name, "error": str(error), "exit_code": int(Code.FAILED)})
+            say_retry_failed(queue.find(name), error)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    if as_json:
+        now = utc_now()
+        results = (
+            {"results": {name: result.as_dict() for name, result in how.items()}} if how else {}
+        )
+        views = [entry_view(entry, now) for entry in done]
+        say_json({done_word: views, "failed": failed, **results})
+    else:
+        for entry in done:
+            say(f"{done_word} {entry['id']}")
+    if failed:
+        raise typer.Exit(int(str(failed[0]["exit_code"])))
+
+
+def _chosen(queue: InterventionQueue, ids: list[str] | None, query: str | None) -> list[str]:
+    if bool(ids) == (query is not None):
+        raise UsageError(
+            "name the interventions, by ids or by --query", hint="ids: interventions list"
+        )
+    if ids:
+        return list(dict.fromkeys(ids))
+    matching = parse(query or "").select(list(queue.entries()), utc_now())
+    if not matching:
+        note("nothing matches")
+    return [entry["id"] for entry in worst_first(matching)]
+
+
+def _confirm(action: str, wanted: list[str], *, yes: bool) -> None:
+    if yes or not wanted:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"{action} of {len(wanted)} interventions needs --yes without a terminal")
+    if not typer.confirm(
+        clean(f"{action} {len(wanted)} interventions ({short_ids(wanted, 10)})?"), err=True
+    ):
+        raise UsageError("nothing was changed")

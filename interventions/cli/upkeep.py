@@ -1,0 +1,118 @@
+"""`health`, `drain` and `doctor`: the queue itself."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from interventions.cli.options import AsJson, By, Home, the_queue
+from interventions.cli.terminal import (
+    Code,
+    coloured,
+    exits,
+    note,
+    paint,
+    say,
+    say_json,
+    say_painted,
+)
+from interventions.health import Health
+from interventions.home import find_home
+from interventions.plaintext import clean
+
+_COLOUR = {"healthy": "bold", "warning": "high", "critical": "critical"}
+
+
+def health(
+    home: Home = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """How many wait, how old, how fast they are resolved, what was dropped and why."""
+    with exits():
+        queue = the_queue(home)
+        while True:
+            figures = queue.health()
+            if as_json:
+                say_json(figures, lines=watch)
+            else:
+                if watch and coloured():
+                    say_painted("\x1b[H\x1b[2J")
+                first, *more = health_lines(figures)
+                grade, rest = first.split(":", 1)
+                say_painted(f"{paint(grade, _COLOUR[grade])}:{clean(rest)}")
+                for line in more:
+                    say(line)
+            sys.stdout.flush()
+            if not watch:
+                return
+            time.sleep(2)
+
+
+def health_lines(figures: Health) -> list[str]:
+    limits = figures["limits"]
+    severities = ", ".join(f"{count} {name}" for name, count in figures["by_priority"].items())
+    lines = [
+        f"{figures['queue_health']}: "
+        f"{figures['unresolved']}/{limits['max_size']} open ({severities})",
+        f"{figures['snoozed']} snoozed, {figures['total']} in the file",
+        f"oldest open: {figures['oldest_unresolved_age_hours']:g} h",
+    ]
+    if figures["median_hours_to_resolve"] is not None:
+        lines.append(f"median time to resolve: {figures['median_hours_to_resolve']:g} h")
+    lines.append(
+        f"accepted {figures['accepted']}, merged {figures['merged']}, "
+        f"counted {figures['counted']}, regressions {figures['regressions']}"
+    )
+    dropped = ", ".join(f"{count} {reason}" for reason, count in figures["dropped"].items())
+    lines.append(f"dropped: {dropped or 'none'}")
+    for title, counts, limit in (
+        ("session", figures["sessions"], limits["max_per_session"]),
+        ("error", figures["error_types"], limits["max_per_error_type"]),
+    ):
+        lines += [f"{title} {name}: {count}/{limit}" for name, count in counts.items() if count > 1]
+    return lines
+
+
+def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:
+    """Put emergency entries back while there is room, the oldest critical first."""
+    from interventions.recovery import drain as drain_queue
+
+    with exits():
+        result = drain_queue(the_queue(home), by=by, via="cli")
+        if as_json:
+            say_json({"put": result.put, "left": result.left, "unusable": result.unusable})
+        else:
+            say(f"put back {len(result.put)}, left {result.left}")
+            if result.left:
+                note("the queue is full: resolve some, then drain again")
+            if result.unusable:
+                note(f"{result.unusable} lines of the emergency log are no failures")
+
+
+def doctor(
+    home: Home = None,
+    check: Annotated[bool, typer.Option("--check", help="Only look; mend nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find what is wrong with the queue's files, and mend it; rebuild a queue that was damaged."""
+    from interventions.doctor import examine
+
+    with exits():
+        place = find_home(home)
+        findings = examine(the_queue(home), mend=not check)
+        wrong = [finding for finding in findings if not finding.fine]
+        if as_json:
+            say_json({"home": str(place), "findings": [finding.as_dict() for finding in findings]})
+        else:
+            for finding in findings:
+                mark = "ok  " if finding.fine else "did " if finding.mended else "bad "
+                painted = paint(mark, "bold" if finding.fine else "high")
+                say_painted(painted + clean(finding.what))
+                if finding.todo:
+                    say(f"      {finding.todo}")
+        if any(not finding.mended for finding in wrong):
+            raise typer.Exit(Code.QUEUE)

@@ -1,0 +1,238 @@
+"""What is wrong with the queue's files, and how it is mended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from interventions.entry import Entry
+from interventions.errors import CorruptQueueError, NoResumerError, StorageError
+from interventions.home import (
+    PRIVATE_FILE_MODE,
+    PRIVATE_FOLDER_MODE,
+    archive_file,
+    error_log_folder,
+    lock_file,
+    queue_file,
+    state_folder,
+    transitions_file,
+)
+from interventions.queue import InterventionQueue
+from interventions.recovery import pending, rebuild, recount, whole_log
+from interventions.retry.resumers import find_resumer
+from interventions.retry.turns import describe_lost_turns, find_turn_reader, with_lost_turns
+from interventions.storage import jsonl
+from interventions.storage.disk import obstacle
+from interventions.storage.error_log import emergency_lines, error_lines
+from interventions.storage.file_store import CORRUPT_PREFIX, TEMPORARY_PREFIX, sweep
+from interventions.storage.lock import held_if_free, holders
+from interventions.storage.queue_file import reading, salvage
+from interventions.storage.store import make_room
+from interventions.times import to_text, utc_now
+from interventions.transitions import Actor
+
+_MEND_MODES = "mend its permissions; the queue's files belong to the user who runs the flow"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`fine` needs nothing; `mended` was wrong and is right now; `todo` is for a person."""
+
+    what: str
+    fine: bool = True
+    mended: bool = False
+    todo: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
+    """In the order of what must be right for the next thing to be. Raises nothing of the queue."""
+    findings = [Finding(f"home: {queue.home}"), *_folders(queue.home)]
+    if all(finding.fine for finding in findings):
+        try:
+            findings += _lock(queue, mend=mend)
+            findings += _queue(queue, mend=mend)
+            findings += _modes(queue.home, mend=mend)
+            findings += _logs(queue)
+            findings += _turns(queue)
+        except StorageError as error:
+            findings.append(Finding(str(error), fine=False, todo=error.hint))
+        except OSError as error:
+            findings.append(Finding(f"cannot go on: {error}", fine=False, todo=_MEND_MODES))
+    findings.append(_resumer())
+    return findings
+
+
+def _folders(home: Path) -> Iterator[Finding]:
+    for folder in (state_folder(home), error_log_folder(home)):
+        existing = folder
+        while not existing.exists() and existing.parent != existing:
+            existing = existing.parent
+        if not existing.is_dir():
+            yield Finding(f"{existing} is no folder", fine=False, todo="move it out of the way")
+        elif not os.access(existing, os.R_OK | os.X_OK):
+            yield Finding(f"{existing} cannot be read", fine=False, todo=f"chmod u+rwx {existing}")
+        elif (found := obstacle(existing)) is not None:
+            yield Finding(found.what, fine=False, todo=found.todo)
+
+
+def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
+    timeout_s, path = min(queue.lock_timeout_s, 2.0), lock_file(queue.home)
+    with held_if_free(path, timeout_s) as free:
+        # While nobody can be writing, a temporary file is one that nobody will need.
+        left = list(state_folder(queue.home).glob(f"{TEMPORARY_PREFIX}*.tmp"))
+    if not free:
+        who = ", ".join(holders(path)) or "an unknown process"
+        raise StorageError(
+            f"{path} was held by somebody else for longer than {timeout_s:g} s; held by {who}",
+            hint="end that process, or wait",
+        )
+    yield Finding("the lock is free")
+    if mend:
+        with suppress(CorruptQueueError):  # now set aside, and what `_queue` is about
+            _sweep(queue)
+    if left:
+        yield Finding(f"{len(left)} left-over temporary files", False, mended=mend)
+
+
+def _sweep(queue: InterventionQueue) -> None:
+    with queue.store.transaction(queue.lock_timeout_s):
+        sweep(state_folder(queue.home))
+
+
+def _queue(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
+    aside = _not_rebuilt(queue)
+    try:
+        count = len(queue.entries())
+    except CorruptQueueError as error:
+        yield Finding(str(error), fine=False, todo=error.hint)
+        return
+    if not aside:
+        yield Finding(f"the queue parses: {count} entries, {queue.open_count()} open")
+        return
+    names = ", ".join(path.name for path in aside)
+    if not mend:
+        yield Finding(f"damaged queue files: {names}", False, todo="interventions doctor")
+        return
+    restored = _rebuild(queue, aside)
+    yield Finding(f"restored {restored} entries that were lost with {names}", False, mended=True)
+
+
+def _not_rebuilt(queue: InterventionQueue) -> list[Path]:
+    done = {name for line in queue.store.journal() for name in line.get("rebuilt_from") or ()}
+    found = sorted(state_folder(queue.home).glob(f"{CORRUPT_PREFIX}*.json"))
+    return [path for path in found if path.name not in done]
+
+
+def _rebuild(queue: InterventionQueue, aside: list[Path]) -> int:
+    salvaged = [entry for path in aside for entry in _salvaged(path)]
+    actor = Actor.current(via="doctor")
+    with queue.store.transaction(queue.lock_timeout_s) as work:
+        before = work.state.entries
+        journal = list(queue.store.journal())
+        log = whole_log(error_lines(queue.home), emergency_lines(queue.home))
+        entries = rebuild(
+            log=log,
+            journal=journal,
+            archived=queue.store.archived(),
+            salvaged=salvaged,
+            current=before,
+        )
+        kept, work.to_archive = make_room(entries, queue.limits.max_size)
+        admitted, dropped = recount(log, journal)
+        work.state = replace(
+            work.state,
+            entries=kept,
+            admitted=_larger(work.state.admitted, admitted),
+            dropped=_larger(work.state.dropped, dropped),
+        )
+        work.to_journal_after.append(
+            {
+                "at": to_text(utc_now()),
+                "action": "rebuild",
+                "id": None,
+                "rebuilt_from": [path.name for path in aside],
+                "by": actor.name,
+                "via": actor.via,
+                "host": actor.host,
+            }
+        )
+    return len(entries) - len(before)
+
+
+def _modes(home: Path, *, mend: bool) -> Iterator[Finding]:
+    places = [
+        (state_folder(home), PRIVATE_FOLDER_MODE),
+        (error_log_folder(home), PRIVATE_FOLDER_MODE),
+    ]
+    files = [queue_file(home), archive_file(home), transitions_file(home)]
+    files += sorted(error_log_folder(home).glob("*.jsonl"))
+    places += [(path, PRIVATE_FILE_MODE) for path in files]
+    for path, mode in places:
+        if not path.exists() or not path.stat().st_mode & 0o077:
+            continue
+        what = f"{path} can be read by others"
+        mended = mend and _chmod(path, mode)
+        yield Finding(what, False, mended=mended, todo="" if mended else f"chmod {mode:o} {path}")
+
+
+def _chmod(path: Path, mode: int) -> bool:
+    """False for a file of another user."""
+    try:
+        path.chmod(mode)
+    except OSError:
+        return False
+    return True
+
+
+def _salvaged(path: Path) -> list[Entry]:
+    with reading(path):
+        return salvage(path.read_bytes())
+
+
+def _larger(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
+
+
+def _logs(queue: InterventionQueue) -> Iterator[Finding]:
+    home = queue.home
+    logs = [archive_file(home), transitions_file(home), *error_log_folder(home).glob("*.jsonl")]
+    for path in logs:
+        try:
+            torn = jsonl.torn_lines(path)
+        except OSError as error:
+            what = f"cannot read {path}: {error.strerror or error}"
+            yield Finding(what, fine=False, todo=_MEND_MODES)
+            return
+        if torn:
+            yield Finding(f"{path}: {torn} torn lines, which are passed over")
+    waiting, _ = pending(queue)
+    if waiting:
+        yield Finding(
+            f"{len(waiting)} failures wait in the emergency log", todo="interventions drain"
+        )
+
+
+def _turns(queue: InterventionQueue) -> Iterator[Finding]:
+    """Nothing of the queue's is wrong then, so it is no failure of the queue."""
+    try:
+        reader = find_turn_reader()
+        lost = with_lost_turns(queue.entries(), queue.home, reader)
+    except (CorruptQueueError, NoResumerError):
+        return  # which is told as a finding of its own
+    if lost:
+        what, todo = describe_lost_turns(lost)
+        yield Finding(what, todo=todo)
+
+
+def _resumer() -> Finding:
+    try:
+        return Finding(f"turns are resumed by {type(find_resumer()).__module__}")
+    except NoResumerError as error:
+        return Finding(f"no retry: {error}")

@@ -1,0 +1,114 @@
+"""How the queue is doing ("Queue Health Monitoring" of the core document), and a little more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from statistics import median
+from typing import Literal, NamedTuple, TypedDict
+
+from interventions.entry import ESCALATION, SEVERITIES, Entry, is_open, is_snoozed
+from interventions.storage.store import Limits, QueueState
+from interventions.times import from_text
+
+WARNING_FROM = 10
+CRITICAL_FROM = 30
+
+
+class Past(NamedTuple):
+    """What is counted of an entry that may have left the queue."""
+
+    hours_to_resolve: float | None
+    regression: bool
+
+
+def past(entry: Entry) -> Past:
+    hours = None
+    if resolved_at := entry["resolved_at"]:
+        took = from_text(resolved_at) - from_text(entry["created_at"])
+        hours = took.total_seconds() / 3600
+    return Past(hours, bool(entry.get("regression_of")))
+
+
+class Health(TypedDict):
+    """The document's five keys first; ages and times in hours."""
+
+    total: int
+    unresolved: int
+    by_priority: dict[str, int]
+    oldest_unresolved_age_hours: float
+    queue_health: Literal["healthy", "warning", "critical"]
+    snoozed: int
+    accepted: int
+    merged: int
+    counted: int
+    dropped: dict[str, int]
+    regressions: int
+    median_hours_to_resolve: float | None
+    sessions: dict[str, int]
+    error_types: dict[str, int]
+    limits: dict[str, int]
+
+
+def health(
+    state: QueueState,
+    archived: Mapping[str, Past],
+    logged: Mapping[str, int],
+    limits: Limits,
+    now: datetime,
+) -> Health:
+    """`archived` by id; `logged` are dropped failures in the emergency logs, by reason."""
+    unresolved = [entry for entry in state.entries if is_open(entry)]
+    failures = [entry for entry in unresolved if entry["type"] != ESCALATION]
+    everything = {**archived, **{entry["id"]: past(entry) for entry in state.entries}}
+    severities = Counter(entry["severity"] for entry in unresolved)
+    return {
+        "total": len(state.entries),
+        "unresolved": len(unresolved),
+        "by_priority": {name: severities[name] for name in SEVERITIES},
+        "oldest_unresolved_age_hours": _oldest_hours(unresolved, now),
+        "queue_health": grade(len(unresolved)),
+        "snoozed": sum(1 for entry in unresolved if is_snoozed(entry, now)),
+        "accepted": state.admitted.get("accepted", 0),
+        "merged": state.admitted.get("merged", 0),
+        "counted": state.admitted.get("counted", 0),
+        "dropped": _dropped(state, logged),
+        "regressions": sum(1 for one in everything.values() if one.regression),
+        "median_hours_to_resolve": _median_hours(everything.values()),
+        "sessions": _largest(entry["session_id"] for entry in failures),
+        "error_types": _largest(entry["error_type"] for entry in failures),
+        "limits": {
+            "max_size": limits.max_size,
+            "max_per_session": limits.max_per_session,
+            "max_per_error_type": limits.max_per_error_type,
+            "max_escalations_per_session": limits.max_escalations_per_session,
+        },
+    }
+
+
+def grade(unresolved: int) -> Literal["healthy", "warning", "critical"]:
+    if unresolved < WARNING_FROM:
+        return "healthy"
+    return "warning" if unresolved < CRITICAL_FROM else "critical"
+
+
+def _oldest_hours(unresolved: list[Entry], now: datetime) -> float:
+    """0 when nothing is open, and never negative after a clock was set back."""
+    oldest = min((from_text(entry["created_at"]) for entry in unresolved), default=now)
+    return round(max((now - oldest).total_seconds(), 0.0) / 3600, 3)
+
+
+def _dropped(state: QueueState, logged: Mapping[str, int]) -> dict[str, int]:
+    """By reason. The queue counts what it could write; the emergency log knows the rest."""
+    names = sorted({*logged, *state.dropped})
+    return {name: max(logged.get(name, 0), state.dropped.get(name, 0)) for name in names}
+
+
+def _median_hours(past: Iterable[Past]) -> float | None:
+    hours = [one.hours_to_resolve for one in past if one.hours_to_resolve is not None]
+    return round(max(median(hours), 0.0), 3) if hours else None
+
+
+def _largest(names: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(names).most_common(5))

@@ -1,0 +1,86 @@
+"""Text for a terminal: what comes from outside is neither markup nor a command to it, and the
+commands in a hint find the same home."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from pathlib import Path
+
+_JOINERS = "\u00ad\u200c\u200d"
+_EMOJI_JOINED = re.compile(r"([\u2190-\u2bff\U0001f000-\U0001faff])[\u200d\ufe0f]+")
+_WORTH_A_LOOK = re.compile(r"[^\t\n\x20-\x7e]")
+
+
+_NAMES = (
+    "list|show|resolve|dismiss|snooze|reopen|undo|assign|retry|similar|history|health|drain"
+    "|doctor|export|watch"
+)
+_WORD = r"""(?:"[^"]*"|[^\s;,)]+)"""
+_COMMAND = re.compile(rf"\b(?:interventions (?:{_NAMES})|unified-flow [a-z]+)\b(?: {_WORD})*")
+
+
+def clean(text: str) -> str:
+    """Control characters, escape sequences and bidi overrides shown instead of obeyed.
+
+    As JSON writes them, so that JSON stays the same JSON.
+    """
+    return _WORTH_A_LOOK.sub(_shown, text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    character = found[0]
+    kind = unicodedata.category(character)
+    # What nobody sees is shown too, but for the joiners, which words in some scripts need.
+    hidden = kind == "Cf" and character not in _JOINERS
+    if kind in ("Cc", "Cs", "Zl", "Zp") or hidden:
+        units = character.encode("utf-16-be", "surrogatepass").hex()
+        return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return character
+
+
+def one_line(text: str) -> str:
+    """Without what joins emoji to one: terminals differ in how many columns that takes."""
+    return " ".join(_EMOJI_JOINED.sub(r"\1", clean(text)).split())
+
+
+def cells(text: str) -> int:
+    """How many columns the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def fit(text: str, width: int) -> str:
+    """Exactly `width` columns, cut or padded."""
+    missing = width - cells(text)
+    if missing >= 0:
+        return text + " " * missing
+    kept, used = [], 0
+    for character in text:
+        used += cells(character)
+        if used > width - 1:
+            break
+        kept.append(character)
+    cut = "".join(kept) + "…"
+    return cut + " " * (width - cells(cut))
+
+
+def home_flag(home: Path | str | None) -> str:
+    """What a command needs to find the same home: ` --home …`, or nothing."""
+    if not home:
+        return ""
+    import shlex  # late: most commands are given no home
+
+    return f" --home {shlex.quote(str(home))}"
+
+
+def for_home(text: str, home: Path | str | None) -> str:
+    """`text` with that home in each command that it names."""
+    flag = home_flag(home)
+    if not flag or "--home" in text:
+        return text
+    return _COMMAND.sub(lambda found: found[0] + flag, text)

@@ -1,1 +1,0 @@
-"""From an exception to an entry: prepared, admitted or counted, announced."""

@@ -1,0 +1,80 @@
+"""Secrets as people say them: "my password is swordfish", "pin code 4711".
+
+What is to be remembered is judged eagerly: a refusal costs a person a sentence in other words. In
+what leaves a turn "the token is passed on" must stay readable, so that only a person's own secret,
+or what has the form of one, is masked there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from interventions.secrets.names import MASK
+
+_NAME = (
+    r"(?:pass(?:word|phrase|code)s?|pwd|pin(?:[ -]?(?:code|number))?|(?:api|access|secret|private)"
+    r"[ -]?(?:key|token)s?|token|credentials?"
+    r"|lösenord(?:et)?|pinkod(?:en)?|passwort|kennwort|mot de passe|code secret|contraseña)"
+)
+# Of what it is: "for the router", "to our VPN".
+_OF = r"(?:\s{1,4}(?:for|of|to|on|at|till|för|på|für|pour|de|du|para)\s{1,4}[^.!?\n]{1,60}?)?"
+_IS = r"\s{0,4}(?:[:=]|\s(?:is|are|was|is now|är|ist|lautet|est|es)\s)\s{0,4}"
+_MINE = (
+    r"(?P<mine>\b(?:my|our|min|mitt|vårt|meine?|unser|mon|notre|mi|nuestra)\s{1,4}"
+    r"(?:[\w-]{1,40}\s{1,4}){0,2})?"
+)
+_VALUE = r"(?P<value>(?:[^\s\\\"'”’`»]|\\(?![\"'nrt]))+)"  # noqa: RUF001
+_SAID = re.compile(
+    rf"{_MINE}\b{_NAME}{_OF}(?P<is>{_IS})(?P<quote>[\"'“‘`«]?){_VALUE}",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_PIN_CODE = re.compile(r"\bpin(?:[ -]?code|kod)\s+(?P<value>\d{4,})\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"\bpin(?:[ -]?(?:code|number)|kod)?s?\s+\d{3,}\b", re.IGNORECASE)
+_HINTS = ("pass", "pwd", "pin", "key", "token", "credential", "lösenord", "kennwort", "mot de",
+          "code secret", "contraseña")  # fmt: skip
+_MIXED = re.compile(r"(?!\d+-[a-z]+\Z)(?=.*\d)(?=.*[^\W\d]).{5,}", re.IGNORECASE)
+_CLOSING = ".,;:?!)"
+# What such a sentence says of a secret without telling it.
+_NOT_TOLD = frozenset(
+    """
+    a always an at by case changed compromised correct different empty encrypted expired for from
+    given hashed hidden held in incorrect invalid kept known leaked long lost managed missing my
+    named needed never new no not on optional our required right rotated safe same secret set short
+    stored strong that the there to too unknown used valid weak what where with wrong your
+    inte fel rätt sparat i på falsch richtig nicht im in dans faux incorrecte
+    """.split()  # noqa: SIM905
+)
+
+
+def states_a_secret(text: str) -> bool:
+    if _NUMBERED.search(text):
+        return True
+    return any(_is_told(match) for match in _SAID.finditer(text))
+
+
+def mask_stated(text: str, lowered: str) -> str:
+    """`lowered` is `text` in small letters."""
+    if not any(hint in lowered for hint in _HINTS):
+        return text
+    text = _SAID.sub(_masked, text)
+    return _PIN_CODE.sub(_masked_value, text) if "pin" in lowered else text
+
+
+def _is_told(match: re.Match[str]) -> bool:
+    value = match["value"].strip(".,;!?()").casefold()
+    return bool(value) and value not in _NOT_TOLD
+
+
+def _masked(match: re.Match[str]) -> str:
+    by_sign = match["is"].strip() in (":", "=")  # an assignment, which has rules of its own
+    own = match["mine"] or match["quote"] or _MIXED.match(match["value"])
+    masked = own and _is_told(match) and not by_sign
+    return _masked_value(match) if masked else match[0]
+
+
+def _masked_value(match: re.Match[str]) -> str:
+    value = match["value"]
+    if value.startswith(MASK[:-1]):
+        return match[0]
+    bare = value.rstrip(_CLOSING)
+    return f"{match[0][: -len(value)]}{MASK}{value[len(bare) :]}"

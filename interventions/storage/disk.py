@@ -1,0 +1,92 @@
+"""Whether a folder takes what is written to it: tried, since modes and free inodes tell little.
+
+Also a place for what a person wrote and cannot be used as it is, so that it is not lost.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from interventions.home import open_private
+
+_BYTES = 64 * 1024
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What keeps a folder from being written to, and what to do about it."""
+
+    what: str
+    todo: str
+
+
+def obstacle(folder: Path) -> Obstacle | None:
+    """None if a file was written there, and removed."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".room_")
+    except OSError as error:
+        return _obstacle(folder, error)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(bytes(_BYTES))
+            file.flush()
+            os.fsync(descriptor)
+    except OSError as error:
+        return _obstacle(folder, error)
+    finally:
+        with suppress(OSError):
+            Path(name).unlink()
+    return None
+
+
+def has_no_room(folder: Path) -> bool:
+    """Whether its disk is full, without writing to it."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _BYTES
+
+
+def remedy(error: OSError) -> str:
+    """What helps against it, in words; empty for what is not about the disk or its modes."""
+    if error.errno in _NO_ROOM:
+        return "make room on its disk"
+    if error.errno == errno.EROFS:
+        return "mount it for writing, or name another home with --home"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "give yourself read and write access, or name another home with --home"
+    return ""
+
+
+def _obstacle(folder: Path, error: OSError) -> Obstacle:
+    if error.errno in _NO_ROOM:
+        return Obstacle(f"there is no space left for {folder}", remedy(error))
+    if error.errno == errno.EROFS:
+        return Obstacle(f"{folder} is on a read-only file system", remedy(error))
+    return Obstacle(
+        f"{folder} cannot be written: {error.strerror or error}", f"chmod u+rwx {folder}"
+    )
+
+
+def save_draft(name: str, content: bytes) -> Path | None:
+    """Where the draft is, readable by its owner alone; None if there is no room for it."""
+    try:
+        path = Path(tempfile.mkdtemp(prefix="kept-")) / name
+        descriptor = open_private(path, os.O_WRONLY)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    except OSError:
+        return None
+    return path
+
+
+def draft_hint(path: Path | None) -> str:
+    """The hint that goes with the reason for which it cannot be used."""
+    return f"what you wrote is kept in {path}" if path is not None else ""

@@ -1,0 +1,114 @@
+"""Where a failure is written whole, whatever becomes of it in the queue.
+
+Three places, each the refuge of the one before: the day's error log, the day's emergency log, and
+stderr as one JSON line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from interventions.entry import Entry
+from interventions.home import emergency_log, error_log, error_log_folder
+from interventions.storage import jsonl
+from interventions.storage.queue_file import reading
+from interventions.storage.store import Admission
+from interventions.times import to_text, utc_now
+
+_EMERGENCY = "emergency_*.jsonl"
+
+
+def log_failure(home: Path, failure: Entry, admission: Admission) -> None:
+    """One line of `logs/errors/YYYY-MM-DD.jsonl`; never raises."""
+    now = utc_now()
+    try:
+        line = jsonl.encode_with(jsonl.encode_entry(failure), _remarks(admission, now))
+        jsonl.append(error_log(home, now.date()), line)
+    except OSError as error:
+        detail = f"the error log cannot be written: {error.strerror or error}"
+        if not admission:
+            # The emergency line is written in any case, with the reason that matters.
+            return
+        log_emergency(
+            home, failure, Admission(admission.kind, admission.intervention_id, "storage", detail)
+        )
+
+
+def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
+    """One line of the emergency log, durable; failing that, of stderr. Never raises."""
+    line = {**failure, **_remarks(admission, utc_now())}
+    try:
+        path = emergency_log(home, utc_now().date())
+        jsonl.append(path, jsonl.encode(line), durable=True)
+    except OSError as error:
+        line["detail"] = f"{line['detail']}; emergency log: {error.strerror or error}".lstrip("; ")
+        # A closed or full stderr leaves nobody to tell.
+        with suppress(OSError, ValueError):
+            sys.stderr.write(json.dumps(line, ensure_ascii=True) + "\n")
+            sys.stderr.flush()
+
+
+def emergency_lines(home: Path) -> Iterator[dict[str, Any]]:
+    """Raises StorageError."""
+    return _lines(home, _EMERGENCY)
+
+
+def dropped_lines(home: Path) -> Iterator[dict[str, Any]]:
+    """Those of failures that are nowhere else; others are there only for want of an error log."""
+    return (line for line in emergency_lines(home) if line.get("admission") == "dropped")
+
+
+class Dropped:
+    """How many failures are nowhere else, by reason; a second look reads on from the first."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._files: dict[Path, tuple[jsonl.Tail, Counter[str]]] = {}
+
+    def by_reason(self) -> Counter[str]:
+        """Raises StorageError."""
+        total: Counter[str] = Counter()
+        for path in _paths(self._home, _EMERGENCY):
+            tail, counts = self._files.setdefault(path, (jsonl.Tail(path), Counter()))
+            with reading(path):
+                another, lines = tail.read()
+                if another:
+                    counts.clear()
+                for _, line in lines:
+                    record = jsonl.parse_line(line)
+                    if record is not None and record.get("admission") == "dropped":
+                        counts[str(record.get("reason") or "unknown")] += 1
+            total += counts
+        return total
+
+
+def error_lines(home: Path) -> Iterator[dict[str, Any]]:
+    """Raises StorageError."""
+    return _lines(home, "[0-9]*.jsonl")
+
+
+def _paths(home: Path, pattern: str) -> list[Path]:
+    return sorted(error_log_folder(home).glob(pattern))
+
+
+def _lines(home: Path, pattern: str) -> Iterator[dict[str, Any]]:
+    for path in _paths(home, pattern):
+        with reading(path):
+            yield from jsonl.read(path)
+
+
+def _remarks(admission: Admission, now: datetime) -> dict[str, Any]:
+    return {
+        "logged_at": to_text(now),
+        "admission": str(admission.kind),
+        "intervention_id": admission.intervention_id,
+        "reason": admission.reason,
+        "detail": admission.detail,
+    }

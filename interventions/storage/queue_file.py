@@ -1,0 +1,174 @@
+"""The queue file: ordinary JSON, written with one entry a line, and only ever replaced whole.
+
+A line that did not change since the last reading need not be parsed again, which makes a put cheap
+beside other writers. Any other layout of the same JSON is read as well, only slower.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from interventions.entry import Entry, complete
+from interventions.errors import CorruptQueueError, StorageError
+from interventions.storage import jsonl
+from interventions.storage.store import QueueState
+
+VERSION = 1
+_HEAD = b'{"version": 1, "interventions": ['
+_KNOWN = ("version", "interventions", "dropped", "admitted")
+
+# The line of each entry; entries are never changed in place, so identity tells.
+Lines = dict[int, tuple[Entry, bytes]]
+
+
+def encode(state: QueueState, known: Lines) -> tuple[bytes, Lines]:
+    lines: Lines = {}
+    for entry in state.entries:
+        key = id(entry)
+        line = known.get(key)
+        if line is None or line[0] is not entry:
+            line = (entry, jsonl.encode_entry(entry))
+        lines[key] = line
+    version = state.extra.get("version", VERSION)
+    head = _HEAD if version == VERSION else _HEAD.replace(b"1", str(version).encode(), 1)
+    tail = {"dropped": state.dropped, "admitted": state.admitted}
+    tail |= {name: value for name, value in state.extra.items() if name != "version"}
+    rows = b",\n".join([line for _, line in lines.values()])
+    end = jsonl.encode(tail)
+    return b"".join((head, b"\n" if rows else b"", rows, b"\n], ", end[1:], b"\n")), lines
+
+
+def decode(data: bytes, known: Sequence[tuple[Entry, bytes]] = ()) -> tuple[QueueState, Lines]:
+    """Raises ValueError when it is not a queue."""
+    if data.startswith(_HEAD + b"\n"):
+        try:
+            return _decode_lines(data, known)
+        except (ValueError, IndexError):
+            pass  # an edited file; what it means is decided by reading it whole
+    return _decode_any(data)
+
+
+def salvage(data: bytes) -> list[Entry]:
+    """The entries of a damaged file that are whole lines."""
+    entries = []
+    for line in data.split(b"\n"):
+        record = jsonl.parse_line(line.rstrip(b",\r "))
+        if record is not None and "id" in record:
+            try:
+                entries.append(complete(record))
+            except ValueError:
+                continue
+    return entries
+
+
+def _decode_lines(data: bytes, known: Sequence[tuple[Entry, bytes]]) -> tuple[QueueState, Lines]:
+    lines: Lines = {}
+    entries = []
+    places: dict[bytes, int] | None = None
+    position, expected, parsed = len(_HEAD) + 1, 0, False
+    while not data.startswith(b"]", position):
+        # Nearly always the next line is the one that was there before, which costs no copy.
+        if expected < len(known) and data.startswith(known[expected][1], position):
+            line = known[expected]
+        else:
+            row = data[position : data.index(b"\n", position)].removesuffix(b",")
+            if places is None:
+                places = {pair[1]: number for number, pair in enumerate(known)}
+            expected = places.get(row, expected)
+            if row in places:
+                line = known[expected]
+            else:
+                line, parsed = (complete(_object(row)), row), True
+        entries.append(line[0])
+        lines[id(line[0])] = line
+        expected += 1
+        position += len(line[1])
+        if data.startswith(b",\n", position):
+            position += 2
+        elif data.startswith(b"\n]", position):
+            position += 1
+        else:
+            raise ValueError("a line that is not one entry")
+    tail = json.loads(b'{"interventions": [' + data[position:])
+    state = _state(tuple(entries), {"version": VERSION, **tail})
+    if parsed:
+        _refuse_twins(entries)
+    return state, lines
+
+
+def _object(row: bytes) -> dict[str, Any]:
+    entry = json.loads(row)
+    if not isinstance(entry, dict):
+        raise ValueError("an entry is not an object")
+    return entry
+
+
+def _decode_any(data: bytes) -> tuple[QueueState, Lines]:
+    document = json.loads(data.decode("utf-8-sig"))
+    if not isinstance(document, dict) or not isinstance(document.get("interventions"), list):
+        raise ValueError('it is not an object with a list "interventions"')
+    entries = tuple(complete(entry) for entry in document["interventions"])
+    _refuse_twins(entries)
+    return _state(entries, document), {}
+
+
+def _refuse_twins(entries: Sequence[Entry]) -> None:
+    if len({entry["id"] for entry in entries}) != len(entries):
+        raise ValueError("two entries have the same id")
+
+
+def _state(entries: tuple[Entry, ...], document: dict[str, object]) -> QueueState:
+    extra = {name: value for name, value in document.items() if name not in _KNOWN}
+    version = document.get("version", VERSION)
+    if version != VERSION:
+        extra["version"] = version
+    return QueueState(
+        entries, _counts(document.get("dropped")), _counts(document.get("admitted")), extra
+    )
+
+
+def _counts(value: object) -> dict[str, int]:
+    """Counters by name; the bare number of a hand-made file counts as unnamed."""
+    if value is None:
+        return {}
+    if isinstance(value, int):
+        return {"unknown": value} if value else {}
+    if not isinstance(value, dict) or not all(isinstance(n, int) for n in value.values()):
+        raise ValueError("the counters are not numbers by name")
+    return dict(value)
+
+
+def read_state(path: Path) -> QueueState:
+    """The queue as last committed. No lock, no cache; nothing is moved or changed."""
+    with reading(path):
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return QueueState()
+    try:
+        return decode(data)[0]
+    except (ValueError, RecursionError) as error:
+        raise CorruptQueueError(
+            f"{path} does not parse: {error}",
+            hint="run `interventions doctor`: it sets the file aside and rebuilds the queue",
+        ) from error
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raises StorageError for the file's trouble."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error("read", path, error) from error
+
+
+def storage_error(verb: str, path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"cannot {verb} {path}: {error.strerror or error}",
+        hint="make room or mend the permissions; `interventions doctor` says which",
+    )

@@ -1,0 +1,237 @@
+"""What a person does to an entry: resolve, dismiss, snooze, reopen, assign, and undo of these.
+
+Each is a pure function from an entry to the fields that change; `change` writes them. The journal
+keeps the fields before and after, which makes undo the same for all of them.
+"""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import cast
+
+from interventions.entry import Entry, EntryFields, Resolution, Transition, is_open, state_of
+from interventions.errors import ConflictError
+from interventions.storage.store import Transaction
+from interventions.times import to_text
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who did it and through what (`cli`, `monitor`, `library`, `retry`)."""
+
+    name: str
+    via: str
+    host: str
+
+    @classmethod
+    def current(cls, *, by: str | None = None, via: str = "library") -> Actor:
+        return cls(by or _user(), via, _host())
+
+
+def resolve(
+    entry: Entry, *, note: str, actor: Actor, now: datetime, verified: str | None = None
+) -> EntryFields:
+    """`verified` is the state of the turn that was resumed and got past the failed phase."""
+    _must_be_open(entry, now, "resolve")
+    row = _history("resolved", note, actor, now)
+    row["verified"] = verified is not None
+    if verified is not None:
+        row["turn_status"] = verified
+    return {
+        "resolved_at": to_text(now),
+        "resolution": note,
+        **_awake(entry),
+        "resolutions": [*entry["resolutions"], row],
+    }
+
+
+def dismiss(entry: Entry, *, note: str, actor: Actor, now: datetime) -> EntryFields:
+    """Not worth fixing: closed, but never counted as solved."""
+    _must_be_open(entry, now, "dismiss")
+    return {
+        "dismissed_at": to_text(now),
+        "resolution": note or None,
+        **_awake(entry),
+        "resolutions": [*entry["resolutions"], _history("dismissed", note, actor, now)],
+    }
+
+
+def snooze(
+    entry: Entry, *, until: datetime | None, until_n_more: int | None, now: datetime
+) -> EntryFields:
+    _must_be_open(entry, now, "snooze")
+    if (until is None) == (until_n_more is None):
+        raise ValueError("snooze needs either a time or a number of occurrences")
+    if until is not None and until <= now:
+        raise ValueError(f"{to_text(until)} is not in the future")
+    if until_n_more is not None and until_n_more < 1:
+        raise ValueError("until_n_more must be at least 1")
+    wake_at = entry["occurrences"] + until_n_more if until_n_more else None
+    return {
+        "snoozed_until": to_text(until) if until else None,
+        "snoozed_until_occurrences": wake_at,
+    }
+
+
+def reopen(entry: Entry, *, now: datetime) -> EntryFields:
+    if is_open(entry):
+        raise ConflictError(
+            f"{entry['id']} is {state_of(entry, now)}, so it cannot be reopened",
+            hint="to end a snooze: interventions undo",
+        )
+    marked = list(entry["resolutions"])
+    if marked:
+        marked[-1] = {**marked[-1], "reopened_at": to_text(now)}
+    return {"resolved_at": None, "dismissed_at": None, "resolution": None, "resolutions": marked}
+
+
+def assign(entry: Entry, *, owner: str | None) -> EntryFields:
+    if (entry.get("owner") or None) == owner:
+        raise ConflictError(f"{entry['id']} is already {_owned_by(owner)}")
+    return {"owner": owner}
+
+
+def change(
+    work: Transaction,
+    action: str,
+    before: Entry,
+    fields: EntryFields,
+    actor: Actor,
+    now: datetime,
+    max_size: int,
+) -> Entry:
+    """Write the fields and the line of the journal into the transaction; the entry after it."""
+    after: Entry = {**before, **fields, "version": before["version"] + 1}
+    work.store(after, max_size)
+    work.to_journal.append(
+        {
+            "transition_id": secrets.token_hex(6),
+            "at": to_text(now),
+            "action": action,
+            "id": before["id"],
+            "by": actor.name,
+            "via": actor.via,
+            "host": actor.host,
+            "version_from": before["version"],
+            "version_to": after["version"],
+            "before": cast(EntryFields, {name: before.get(name) for name in fields}),
+            "after": fields.copy(),
+        }
+    )
+    return after
+
+
+def close_retried(
+    work: Transaction,
+    entry: Entry,
+    *,
+    note: str,
+    outcome: str,
+    actor: Actor,
+    now: datetime,
+    max_size: int,
+) -> Entry:
+    """Resolve, verified, an entry whose turn was resumed and got past the failed phase: the one
+    place that does. `outcome` is how the turn ended."""
+    fields = resolve(entry, note=note, actor=actor, now=now, verified=outcome)
+    return change(work, "resolve", entry, fields, actor, now, max_size)
+
+
+def last_undoable(
+    journal: Iterable[Transition], entries: dict[str, Entry], intervention_id: str | None
+) -> tuple[Transition, Entry] | None:
+    """The latest transition that is not itself undone, of one entry or of all, and its entry."""
+    undone: set[str] = set()
+    stack: list[Transition] = []
+    for line in happened(journal, entries):
+        if line.get("action") == "undo":
+            undone.add(line.get("undoes", ""))
+        elif "before" in line and "after" in line:
+            stack.append(line)
+    for line in reversed(stack):
+        entry = entries.get(line["id"] or "")
+        if entry is None or line["transition_id"] in undone:
+            continue
+        if intervention_id in (None, entry["id"]):
+            return line, entry
+    return None
+
+
+def happened(
+    journal: Iterable[Transition], entries: Mapping[str, Entry] | None = None
+) -> list[Transition]:
+    """The journal without the lines whose write of the queue failed, or whose writer was killed.
+
+    Then the next transition of that entry began at the same version once more, or the entry, where
+    `entries` has it, never reached that version.
+    """
+    reached = {name: entry["version"] for name, entry in (entries or {}).items()}
+    kept: list[Transition] = []
+    for line in reversed(list(journal)):
+        name = line.get("id")
+        if name is not None and "after" in line and "version_from" in line:
+            if line["version_to"] > reached.get(name, line["version_to"]):
+                continue
+            reached[name] = line["version_from"]
+        kept.append(line)
+    return kept[::-1]
+
+
+def undo(entry: Entry, line: Transition) -> EntryFields:
+    """Raises ConflictError when the fields were changed again since."""
+    for name, value in line["after"].items():
+        if entry.get(name) != value:
+            raise ConflictError(
+                f"{entry['id']} changed since the {line['action']} by {line['by']} ({name})",
+                hint=f"look first: interventions show {entry['id']}",
+            )
+    return line["before"].copy()
+
+
+def _must_be_open(entry: Entry, now: datetime, action: str) -> None:
+    if is_open(entry):
+        return
+    state = state_of(entry, now)
+    last = entry["resolutions"][-1] if entry["resolutions"] else {}
+    who = f" by {last['by']}" if last.get("by") else ""
+    note = f": {entry['resolution']}" if entry.get("resolution") else ""
+    raise ConflictError(
+        f"cannot {action} {entry['id']}: it is already {state}{who}{note}",
+        hint=f"interventions reopen {entry['id']}",
+    )
+
+
+def _awake(entry: Entry) -> EntryFields:
+    fields: EntryFields = {}
+    if entry.get("snoozed_until"):
+        fields["snoozed_until"] = None
+    if entry.get("snoozed_until_occurrences"):
+        fields["snoozed_until_occurrences"] = None
+    return fields
+
+
+def _history(kind: str, note: str, actor: Actor, now: datetime) -> Resolution:
+    return {"kind": kind, "at": to_text(now), "by": actor.name, "note": note}
+
+
+def _owned_by(owner: str | None) -> str:
+    return f"assigned to {owner}" if owner else "assigned to nobody"
+
+
+@cache
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name
+        return "unknown"
+
+
+@cache
+def _host() -> str:
+    return socket.gethostname()

@@ -1,1 +1,0 @@
-"""Looking after the queue: is it well, what is wrong with its files, and the mending of that."""

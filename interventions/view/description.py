@@ -1,0 +1,314 @@
+"""One entry in words, section by section, as plain text that is safe to show; and to hand on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from interventions.entry import (
+    Entry,
+    MergedFailure,
+    Resolution,
+    Sample,
+    Transition,
+    is_open,
+    latest_failure,
+    priority,
+    short_id,
+    state_of,
+)
+from interventions.plaintext import clean, one_line
+from interventions.secrets.redaction import redact
+from interventions.times import from_text, short_duration
+from interventions.view.ribbon import in_line, phases
+
+TURNS_SHOWN = 12
+FIXES_SHOWN = 2
+
+
+class Kind(StrEnum):
+    """What a section is about, for a face that lays sections out; titles are for people."""
+
+    HEAD = "head"
+    PHASES = "phases"
+    ERROR = "error"
+    REGRESSION = "regression"
+    RETRIED = "retried"
+    KNOWN_FIXES = "known_fixes"
+    TRACEBACK = "traceback"
+    TURN = "turn"
+    CONTEXT = "context"
+    SAMPLE = "sample"
+    MERGED = "merged"
+    HISTORY = "history"
+    ENVIRONMENT = "environment"
+    COMMANDS = "commands"
+
+
+class Role(StrEnum):
+    """How much a line wants to be seen."""
+
+    PLAIN = "plain"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Line:
+    text: str
+    role: Role = Role.PLAIN
+
+
+@dataclass(frozen=True)
+class Section:
+    kind: Kind
+    title: str
+    lines: list[Line]
+
+    @property
+    def texts(self) -> list[str]:
+        return [line.text for line in self.lines]
+
+
+def describe(
+    entry: Entry,
+    past: list[Entry],
+    journal: list[Transition],
+    now: datetime,
+    *,
+    home_flag: str = "",
+    resumer: bool = True,
+) -> list[Section]:
+    """`past` are earlier resolutions of the same failure; empty sections are left out. Without a
+    `resumer` nothing can be retried."""
+    turn = entry["context"].get("turn")
+    turn = turn if isinstance(turn, dict) else {}
+    context = {name: value for name, value in entry["context"].items() if name != "turn"}
+    sections: list[tuple[Kind, str, Sequence[str | Line]]] = [
+        (Kind.HEAD, entry["id"], _head(entry, now)),
+        (Kind.PHASES, "Phases", [_phases(turn.get("ribbon"))]),
+        (Kind.ERROR, "Error", _error(entry)),
+        (Kind.REGRESSION, "Regression", _regression(entry)),
+        (Kind.RETRIED, "Retried", _retried(entry)),
+        (Kind.KNOWN_FIXES, "Known fixes", [_past(other) for other in past]),
+        (Kind.TRACEBACK, "Traceback", clean(entry.get("traceback") or "").split("\n")),
+        (Kind.TURN, "Turn", _fields({k: v for k, v in turn.items() if k != "ribbon"})),
+        (Kind.CONTEXT, "Context", _fields(context)),
+        (Kind.SAMPLE, "Latest occurrence", _sample(entry)),
+        (Kind.MERGED, "Merged into it", [_merged(row) for row in entry["merged"]]),
+        (Kind.HISTORY, "History", [_transition(line) for line in journal]),
+        (Kind.ENVIRONMENT, "Environment", _fields(entry.get("environment") or {})),
+        (Kind.COMMANDS, "Go on with", _commands(entry, home_flag, resumer)),
+    ]
+    return [
+        Section(kind, one_line(title), [_safe(line) for line in lines])
+        for kind, title, lines in sections
+        if any(lines)
+    ]
+
+
+def _safe(line: str | Line) -> Line:
+    """Whatever a section is made of, nothing in it commands a terminal."""
+    if isinstance(line, Line):
+        return Line(clean(line.text), line.role)
+    return Line(clean(line))
+
+
+def _phases(value: Any) -> str:
+    """From a list of phases, or from a ready-made text."""
+    return one_line(value) if isinstance(value, str) else in_line(phases(value))
+
+
+def _head(entry: Entry, now: datetime) -> list[Line]:
+    age = short_duration(now - from_text(entry["created_at"]))
+    who = f", assigned to {entry['owner']}" if entry.get("owner") else ""
+    tool = latest_failure(entry).get("tool")
+    lines = [
+        f"{entry['severity']}, P{priority(entry)}, {entry['type']}, {state_of(entry, now)}{who}",
+        f"phase {entry['phase']}" + (f", tool {tool}" if tool else ""),
+        f"session {entry['session_id']}, turn {entry['turn_id']}"
+        + (f", request {entry['request_id']}" if entry.get("request_id") else ""),
+        f"since {entry['created_at']} ({age} ago)",
+    ]
+    if entry["occurrences"] > 1:
+        lines.append(f"{entry['occurrences']} occurrences, the latest {entry['last_seen']}")
+    if entry.get("turns"):
+        lines.append(_blocked(entry["turns"]))
+    if entry.get("snoozed_until"):
+        lines.append(f"snoozed until {entry['snoozed_until']}")
+    if entry.get("snoozed_until_occurrences"):
+        lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
+    told = [Line(one_line(line)) for line in lines]
+    if entry.get("superseded"):
+        told.append(Line(one_line(f"superseded: {entry['superseded']}"), Role.WARNING))
+    if entry.get("resolution"):
+        told.append(Line(one_line(f"{state_of(entry, now)}: {entry['resolution']}")))
+    return told
+
+
+def _blocked(turns: list[int]) -> str:
+    shown = ", ".join(map(str, turns[:TURNS_SHOWN]))
+    more = len(turns) - TURNS_SHOWN
+    return f"it blocks turns {shown}" + (f" and {more} more" if more > 0 else "") + " too"
+
+
+def _error(entry: Entry) -> list[str]:
+    lines = clean(f"{entry['error_type']}: {entry['error_message']}").split("\n")
+    facts = {
+        "category": entry.get("error_category"),
+        "at": entry.get("location"),
+        "fingerprint": entry["fingerprint"],
+    }
+    return [*lines, ", ".join(f"{name} {one_line(fact)}" for name, fact in facts.items() if fact)]
+
+
+def _regression(entry: Entry) -> list[str]:
+    if not entry.get("regression_of"):
+        return []
+    note = one_line(entry.get("regression_note") or "no note")
+    return [f"it was resolved before, in {entry['regression_of']}: {note}"]
+
+
+def _retried(entry: Entry) -> list[str]:
+    """The failure before and after: a later one of the same turn is what a retry came to."""
+    now, lines = latest_failure(entry), []
+    if now is not entry:
+        lines = [f"before: {_failure(entry)}", f"after: {_failure(now)}"]
+        if _failure(entry) == _failure(now):
+            lines = [f"failed again with the same error at {now.get('created_at')}"]
+    last = entry["resolutions"][-1] if entry["resolutions"] else None
+    if last and last.get("verified"):
+        if not lines:
+            lines = [f"before: {_failure(entry)}"]
+        lines.append(f"after: the turn is {last.get('turn_status') or 'past the phase'}")
+    return [one_line(line) for line in lines]
+
+
+def _failure(failure: Entry | Sample) -> str:
+    what = f"{failure.get('error_type')}: {failure.get('error_message')}"
+    return f"{failure.get('phase')}: {what}"
+
+
+def _sample(entry: Entry) -> list[str]:
+    sample = entry.get("latest_sample")
+    if not isinstance(sample, dict):
+        return []
+    return _fields({key: value for key, value in sample.items() if key != "traceback"})
+
+
+def _merged(row: MergedFailure) -> str:
+    sample = row.get("sample") or {}
+    again = " REGRESSION" if row.get("regression_of") else ""
+    what = f"{row.get('phase', '')} {row.get('error_type', '')}: {sample.get('error_message', '')}"
+    return one_line(f"{row.get('count', 1)} x {row.get('fingerprint', '')}{again} {what}")
+
+
+def _past(entry: Entry) -> str:
+    return f"{short_id(entry['id'])}: {fix((entry['resolutions'] or [{}])[-1])}"
+
+
+def _transition(line: Transition) -> str:
+    after = line.get("after")
+    note = (after.get("resolution") if isinstance(after, dict) else "") or ""
+    return one_line(
+        f"{line.get('at')} {line.get('action')} by {line.get('by')} "
+        f"({line.get('via')} on {line.get('host')}) {note}"
+    )
+
+
+def _fields(values: dict[str, Any]) -> list[str]:
+    return [line for name, value in values.items() for line in _field(str(name), value)]
+
+
+def _field(name: str, value: Any) -> Iterator[str]:
+    if value is None or value == [] or value == {}:
+        return
+    if isinstance(value, str):
+        first, *more = clean(value).split("\n")
+        yield f"{clean(name)}: {first}"
+        yield from (f"    {line}" for line in more)
+    elif isinstance(value, dict | list):
+        yield f"{clean(name)}:"
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+        yield from (f"    {clean(line)}" for line in text.split("\n"))
+    else:
+        yield f"{clean(name)}: {value}"
+
+
+def _commands(entry: Entry, home_flag: str, resumer: bool) -> list[str]:
+    short = short_id(entry["id"])
+    if not is_open(entry):
+        return [
+            f"interventions reopen {short}{home_flag}",
+            f"interventions similar {short}{home_flag}",
+        ]
+    # What the turn waits for now: after an answer it may be leave to run a tool.
+    now = latest_failure(entry)
+    if resumer and now.get("type") == "escalation":
+        answered = f'interventions resolve {short} --note "the answer" --retry{home_flag}'
+        commands = [answered]
+    else:
+        commands = [f'interventions resolve {short} --note "what you mended"{home_flag}']
+    if resumer and entry["turn_id"] and now.get("type") == "permission" and now.get("tool"):
+        commands.append(f"interventions retry {short} --grant once{home_flag}")
+    if entry["turn_id"] and resumer:
+        commands.append(f"interventions retry {short}{home_flag}")
+    commands.append(f"interventions snooze {short} --for 1d{home_flag}")
+    commands.append(f'interventions dismiss {short} --note "why not"{home_flag}')
+    commands.append(f"interventions export {short} --markdown{home_flag}")
+    return commands
+
+
+def fix(resolution: Resolution) -> str:
+    """`restarted the server (verified, ada, 2026-11-21)`: the note, whether a resumed turn proved
+    it, whose it is and of which day."""
+    proof = "verified" if resolution.get("verified") else "not verified"
+    who, when = resolution.get("by", "somebody"), str(resolution.get("at", ""))[:10]
+    return one_line(f"{resolution.get('note', '')} ({', '.join(filter(None, (proof, who, when)))})")
+
+
+def known_fixes(past: Iterable[Entry]) -> list[str]:
+    """Of earlier resolutions of the same failure (`queue.similar`): the latest, each once."""
+    rows = [
+        row
+        for entry in past
+        for row in reversed(entry["resolutions"])
+        if row.get("kind") == "resolved"
+    ]
+    return list(dict.fromkeys(map(fix, rows)))[:FIXES_SHOWN]
+
+
+def as_json(entry: Entry, past: list[Entry], journal: list[Transition], now: datetime) -> str:
+    """To hand on: redacted again, because rules may have grown since it was written."""
+    document = {"intervention": entry, "similar": past, "journal": journal}
+    clean: dict[str, Any] = {name: _redacted(value) for name, value in document.items()}
+    return json.dumps(clean, ensure_ascii=False, indent=2)
+
+
+def as_markdown(entry: Entry, past: list[Entry], journal: list[Transition], now: datetime) -> str:
+    lines = []
+    clean_past = [_redacted(other) for other in past]
+    for number, section in enumerate(describe(_redacted(entry), clean_past, journal, now)):
+        if section.kind is Kind.COMMANDS:
+            continue  # they are for this machine
+        fence = "~" * _fence_length(section.texts)
+        lines += [f"{'#' if number == 0 else '##'} {section.title}", ""]
+        lines += [f"{fence}text", *section.texts, fence, ""]
+    return "\n".join(lines).rstrip()
+
+
+def _redacted(value: Any) -> Any:
+    """Field by field: one large field must not use up the size limit of the others."""
+    if isinstance(value, dict):
+        return {name: redact({name: item}).popitem()[1] for name, item in value.items()}
+    return [_redacted(item) for item in value]
+
+
+def _fence_length(lines: list[str]) -> int:
+    """Longer than any run of tildes inside, so that the text cannot end its own block."""
+    runs = re.findall("~+", "\n".join(lines))
+    return max([2, *map(len, runs)]) + 1
