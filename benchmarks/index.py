@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from unified_flow.retrieval.discover import discover
+from unified_flow.retrieval.discovery import discover
 from unified_flow.retrieval.index import Index
 
 

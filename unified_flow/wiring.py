@@ -29,7 +29,7 @@ from unified_flow.policies.graceful import Graceful
 from unified_flow.policies.silent import Silent
 from unified_flow.retrieval import Retriever
 from unified_flow.retrieval.documents import documents_of, roots_of
-from unified_flow.retrieval.web.pages import policy_of
+from unified_flow.retrieval.web_pages import policy_of
 from unified_flow.tools import Tool
 from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.builtin.doc_search import doc_search

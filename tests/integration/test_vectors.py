@@ -20,11 +20,11 @@ from typer.testing import CliRunner
 
 from unified_flow.cli.app import app
 from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.retrieval import vector_store
 from unified_flow.retrieval.documents import Documents, open_documents
-from unified_flow.retrieval.explain import Ranks
-from unified_flow.retrieval.vectors import store
-from unified_flow.retrieval.vectors.embedding import HttpEmbedder, LocalEmbedder
-from unified_flow.retrieval.vectors.fusion import fused
+from unified_flow.retrieval.embedding import HttpEmbedder, LocalEmbedder
+from unified_flow.retrieval.explanation import Ranks
+from unified_flow.retrieval.hybrid_search import fused
 
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
 MEANINGS = (("car", "automobile", "vehicle"), ("bread", "loaf", "dough"), ("rain", "storm"))
@@ -238,7 +238,7 @@ def test_a_folder_that_another_process_keeps_is_a_retrieval_error(
     home: Path, garage: Path, embeddings: Embeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents(home, garage, embeddings).refresh()
-    monkeypatch.setattr(store, "LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr(vector_store, "LOCK_WAIT_S", 0.1)
     # A lock is of the file as it was opened, so it makes no difference which process has it.
     with (home / "shared_state" / "index" / "vectors.lock").open("r+") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

@@ -13,9 +13,9 @@ import pytest
 
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
-from unified_flow.retrieval.web import html_to_markdown, json_text
+from unified_flow.retrieval.web import markup
 
-JSON, HTML = json_text.__name__, html_to_markdown.__name__
+JSON, HTML = f"{markup.__name__}:json_parts", f"{markup.__name__}:html_parts"
 MIB = 1024 * 1024
 
 
@@ -51,14 +51,14 @@ def test_a_module_that_prints_does_not_disturb_the_answers(
     )
     monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{tmp_path}")
     with Converter(SandboxLimits(timeout_s=5)) as converter:
-        assert converter.convert("loud", b"said")[0].lines == ["said"]
+        assert converter.convert("loud:convert", b"said")[0].lines == ["said"]
         for data, said in ((b"leave", "status 7"), (b"write", "broken: OSError|signal 25")):
             with pytest.raises(UnusableError, match=said):
-                converter.convert("loud", data)
+                converter.convert("loud:convert", data)
         threading.Timer(0.3, converter.kill).start()
         started = time.monotonic()
         with pytest.raises(UnusableError, match="signal 9"):
-            converter.convert("loud", b"wait")
+            converter.convert("loud:convert", b"wait")
         assert time.monotonic() - started < 4
 
 

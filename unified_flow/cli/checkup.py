@@ -22,9 +22,9 @@ from unified_flow.errors import (
     ToolError,
 )
 from unified_flow.phases import NAMES
-from unified_flow.retrieval.collections import described, names
-from unified_flow.retrieval.converters import INSTALL
+from unified_flow.retrieval.collection import collection_at, collection_names
 from unified_flow.retrieval.documents import AS_IT_IS, index_folder
+from unified_flow.retrieval.formats.document import INSTALL
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.web import INSTALL as RESEARCH
 
@@ -113,10 +113,10 @@ def _other_collections(services: Services) -> Iterator[Finding]:
     """Those that are not in force now: read, not brought up to date."""
     folder = index_folder(services.home)
     mine = services.documents.index.path if services.documents is not None else None
-    for name in names(folder):
+    for name in collection_names(folder):
         try:
             if Index.open(folder, name).path != mine:
-                found = described(folder, name)
+                found = collection_at(folder, name)
                 said = f"{found.files} files, {found.chunks} chunks"
                 yield Finding(f"collection {name}", True, said)
         except (RetrievalError, InputError) as exc:
@@ -215,13 +215,13 @@ async def _guardrails(services: Services) -> AsyncIterator[Finding]:
 
 def _models(services: Services) -> set[str]:
     """The models that the phases would call."""
-    names = set()
+    collection_names = set()
     for phase in NAMES:
         try:
-            names.add(services.models.name_of(services.recipe(phase).head))
+            collection_names.add(services.models.name_of(services.recipe(phase).head))
         except RecipeError:
             continue  # reported above
-    return {name for name in names if name is not None}
+    return {name for name in collection_names if name is not None}
 
 
 async def _model(name: str, services: Services) -> Finding:

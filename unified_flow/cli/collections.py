@@ -32,14 +32,14 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
     with exits():
         from interventions.home import find_home
         from unified_flow.errors import RetrievalError
-        from unified_flow.retrieval.collections import described, names
+        from unified_flow.retrieval.collection import collection_at, collection_names
         from unified_flow.retrieval.documents import index_folder
 
         folder = index_folder(find_home(home))
         found = []
-        for name in names(folder):
+        for name in collection_names(folder):
             try:
-                found.append(described(folder, name))
+                found.append(collection_at(folder, name))
             except RetrievalError as exc:
                 note(f"{name}: {exc}")
         if as_json:
@@ -86,13 +86,17 @@ def delete_collection(
     """
     with exits():
         from interventions.home import find_home
-        from unified_flow.retrieval.collections import delete, names, unknown_collection
+        from unified_flow.retrieval.collection import (
+            collection_names,
+            delete_collection,
+            unknown_collection,
+        )
         from unified_flow.retrieval.documents import index_folder
 
         folder = index_folder(find_home(home))
-        if name not in names(folder):
+        if name not in collection_names(folder):
             raise unknown_collection(folder, name)
         if not yes and not typer.confirm(f"delete the index of {name}?", err=True):
             raise typer.Exit(Code.FAILED)
-        delete(folder, name)
+        delete_collection(folder, name)
         say(f"deleted {name}; the documents are untouched")

@@ -20,10 +20,10 @@ def tool_names(ctx: typer.Context, incomplete: str) -> list[str]:
     from unified_flow.errors import UnifiedFlowError
     from unified_flow.tools.permission.grants import grants_of
 
-    names = set(BUILT_IN)
+    collection_names = set(BUILT_IN)
     with suppress(UnifiedFlowError):
-        names |= {grant.tool for grant in grants_of(_home(ctx)).all()}
-    return _fitting(names, incomplete)
+        collection_names |= {grant.tool for grant in grants_of(_home(ctx)).all()}
+    return _fitting(collection_names, incomplete)
 
 
 def granted_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -84,10 +84,10 @@ def turn_numbers(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def collection_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    from unified_flow.retrieval.collections import names
+    from unified_flow.retrieval.collection import collection_names
     from unified_flow.retrieval.documents import index_folder
 
-    return _fitting(names(index_folder(_home(ctx))), incomplete)
+    return _fitting(collection_names(index_folder(_home(ctx))), incomplete)
 
 
 def paths(incomplete: str) -> list[str]:
@@ -121,5 +121,5 @@ def _home(ctx: typer.Context) -> Path:
     return find_home(ctx.params.get("home"))
 
 
-def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
-    return sorted(name for name in names if name.startswith(incomplete))
+def _fitting(collection_names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted(name for name in collection_names if name.startswith(incomplete))

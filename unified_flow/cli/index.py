@@ -19,7 +19,7 @@ from unified_flow.cli.unasked import note_unasked
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from unified_flow.retrieval.report import IndexReport
+    from unified_flow.retrieval.index_update import IndexReport
 
 SKIPPED_SHOWN = 20
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from interventions.cli.terminal import say
 
 if TYPE_CHECKING:
-    from unified_flow.retrieval.statistics import Statistics
+    from unified_flow.retrieval.collection import Statistics
 
 REASONS = 10
 

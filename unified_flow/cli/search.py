@@ -18,7 +18,7 @@ from unified_flow.cli.exits import exits
 from unified_flow.cli.unasked import note_unasked
 
 if TYPE_CHECKING:
-    from unified_flow.retrieval.explain import Explanation, Hit, Why
+    from unified_flow.retrieval.explanation import Explanation, FileStanding, Hit
 
 EXCERPT = 320  # characters of a passage that are shown
 
@@ -160,7 +160,7 @@ def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
         say_painted(f"    {line}")
 
 
-def _show_why(each: Why, languages: Collection[str]) -> None:
+def _show_why(each: FileStanding, languages: Collection[str]) -> None:
     say("")
     rank = f", rank {each.rank}" if each.rank else ""
     say(f"why {one_line(each.path)}: {each.reason}{rank}")

@@ -16,7 +16,7 @@ from unified_flow.errors import UnifiedFlowError
 
 if TYPE_CHECKING:
     from unified_flow.retrieval.documents import Documents
-    from unified_flow.retrieval.report import IndexReport
+    from unified_flow.retrieval.index_update import IndexReport
 
 QUIET_MS = 300  # without a further change, then it is indexed
 LONGEST_MS = 3_000  # that a stream of changes can put it off

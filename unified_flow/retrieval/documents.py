@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,12 @@ from interventions.home import find_home, state_folder
 from unified_flow.config.document_roots import DEFAULT_COLLECTION, Root, absolute, resolved
 from unified_flow.config.settings import Settings, load
 from unified_flow.errors import InputError
-from unified_flow.retrieval.collections import unknown_collection
-from unified_flow.retrieval.explain import Explanation
+from unified_flow.retrieval.collection import Statistics, statistics, unknown_collection
+from unified_flow.retrieval.explanation import Explanation
 from unified_flow.retrieval.index import Index
-from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.statistics import Statistics
-from unified_flow.retrieval.update import Progress
-from unified_flow.retrieval.web_pages import Fetch, Page
+from unified_flow.retrieval.index_update import IndexReport
+from unified_flow.retrieval.index_writer import Progress
+from unified_flow.retrieval.web_pages import Fetch, page_fetcher, policy_of
 from unified_flow.turns.passage import Passage
 
 logger = logging.getLogger(__name__)
@@ -27,7 +25,7 @@ logger.addHandler(logging.NullHandler())  # the commands say it themselves
 AS_IT_IS = "searched as it is, whatever has changed since"
 
 if TYPE_CHECKING:
-    from unified_flow.retrieval.vectors.hybrid import Vectors
+    from unified_flow.retrieval.hybrid_search import HybridSearch
 
 
 def roots_of(
@@ -57,46 +55,36 @@ def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents
             raise unknown_collection(folder, settings.collection)
         return None
     private = [state_folder(home), home / "logs"]
-    vectors = _vectors(folder, settings)
-    return Documents(index, roots, exclude=private, fetch=_fetcher(settings), vectors=vectors)
+    fetch = page_fetcher(policy_of(settings.research))
+    hybrid = _hybrid_search(folder, settings)
+    return Documents(index, roots, exclude=private, fetch=fetch, hybrid=hybrid)
 
 
-def _vectors(folder: Path, settings: Settings) -> Vectors | None:
+def _hybrid_search(folder: Path, settings: Settings) -> HybridSearch | None:
     """None where no embedding model is configured."""
-    given = settings.vectors
-    if given.path is None and given.model is None:
+    vectors = settings.vectors
+    if vectors.path is None and vectors.model is None:
         return None
-    from unified_flow.retrieval.vectors.embedding import Embedder, HttpEmbedder, LocalEmbedder
-    from unified_flow.retrieval.vectors.hybrid import Vectors
-    from unified_flow.retrieval.vectors.store import VectorStore
+    from unified_flow.retrieval.embedding import Embedder, HttpEmbedder, LocalEmbedder
+    from unified_flow.retrieval.hybrid_search import HybridSearch
+    from unified_flow.retrieval.vector_store import VectorStore
     from unified_flow.servers.keys import read_key
 
     embedder: Embedder
-    if given.path is not None:
+    if vectors.path is not None:
         start_timeout_s = settings.local.start_timeout_s
         embedder = LocalEmbedder(
-            given.path, start_timeout_s=start_timeout_s, timeout_s=given.timeout_s
+            vectors.path, start_timeout_s=start_timeout_s, timeout_s=vectors.timeout_s
         )
     else:
-        assert given.base_url is not None
-        assert given.model is not None
-        key = read_key(given.api_key_env)
-        embedder = HttpEmbedder(given.base_url, given.model, key, given.timeout_s)
-    store_key = read_key(given.qdrant_key_env) if given.qdrant_key_env else None
-    place = given.qdrant_url or folder / "vectors"
-    return Vectors(embedder, VectorStore(place, settings.collection, embedder.name, store_key))
-
-
-def _fetcher(settings: Settings) -> Fetch:
-    """Loads what it needs with the first page, and works whether or not a loop is running here."""
-
-    def fetch(url: str) -> Page:
-        from unified_flow.retrieval.web.pages import page_fetcher, policy_of
-
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(page_fetcher(policy_of(settings.research)), url).result()
-
-    return fetch
+        assert vectors.base_url is not None
+        assert vectors.model is not None
+        key = read_key(vectors.api_key_env)
+        embedder = HttpEmbedder(vectors.base_url, vectors.model, key, vectors.timeout_s)
+    store_key = read_key(vectors.qdrant_key_env) if vectors.qdrant_key_env else None
+    place = vectors.qdrant_url or folder / "vectors"
+    store = VectorStore(place, settings.collection, embedder.name, store_key)
+    return HybridSearch(embedder, store)
 
 
 def open_documents(
@@ -152,10 +140,10 @@ class Documents:
         roots: Sequence[Root] | None,
         exclude: Sequence[Path] = (),
         fetch: Fetch | None = None,
-        vectors: Vectors | None = None,
+        hybrid: HybridSearch | None = None,
     ) -> None:
         self.index = index
-        self._vectors = vectors
+        self._hybrid = hybrid
         self.roots = list(roots) if roots else None
         self.private = list(exclude)
         self._fetch = fetch
@@ -207,8 +195,8 @@ class Documents:
         )
         if report.roots:
             report.require_documents()
-        if self._vectors is not None:
-            self._vectors.follow(self.index, progress)
+        if self._hybrid is not None:
+            self._hybrid.follow(self.index, progress)
         self._fresh = True
         return report
 
@@ -219,25 +207,25 @@ class Documents:
     def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
         """What `search` finds, and how it came about."""
         self.ensure_fresh()
-        if self._vectors is not None and why is None:
-            return self._vectors.explain(self.index, query, limit)
+        if self._hybrid is not None and why is None:
+            return self._hybrid.explain(self.index, query, limit)
         return self.index.explain(query, limit, why)
 
     def statistics(self) -> Statistics:
         """Of the index as it is. Raises RetrievalError."""
         index = self.index.within(self.roots) if self.roots else self.index
         try:
-            return index.statistics(self.private)
+            return statistics(index, self.private)
         finally:
             index.close()
 
     def search(self, query: str, limit: int = 8) -> list[Passage]:
         self.ensure_fresh()
-        if self._vectors is not None:
-            return self._vectors.search(self.index, query, limit)
+        if self._hybrid is not None:
+            return self._hybrid.search(self.index, query, limit)
         return self.index.search(query, limit)
 
     def close(self) -> None:
         self.index.close()
-        if self._vectors is not None:
-            self._vectors.close()
+        if self._hybrid is not None:
+            self._hybrid.close()

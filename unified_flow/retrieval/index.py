@@ -14,14 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from unified_flow.config.document_roots import (
     DEFAULT_COLLECTION,
     Root,
     absolute,
-    folders_of,
     own_folders,
     resolved,
 )
@@ -30,15 +28,11 @@ from unified_flow.errors.sqlite import is_broken
 from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
-from unified_flow.retrieval.discover import discover
-from unified_flow.retrieval.document import MAX_BYTES
-from unified_flow.retrieval.explain import Explanation, explain
-from unified_flow.retrieval.reader import Reader, checked
-from unified_flow.retrieval.refresh import Wanted, forget, refresh
-from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.scope import remembered, restricting
-from unified_flow.retrieval.statistics import Statistics, statistics
-from unified_flow.retrieval.update import Progress
+from unified_flow.retrieval.explanation import Explanation, explain
+from unified_flow.retrieval.formats.document import MAX_BYTES
+from unified_flow.retrieval.index_reader import IndexReader, remembered, verified
+from unified_flow.retrieval.index_update import IndexReport, UpdateRequest, forget, refresh
+from unified_flow.retrieval.index_writer import Progress
 from unified_flow.retrieval.web_pages import Fetch
 from unified_flow.turns.passage import Passage
 
@@ -60,7 +54,7 @@ class Index:
         self._roots = None if roots is None else list(roots)
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
-        self._reader: Reader | None = None
+        self._reader: IndexReader | None = None
 
     @classmethod
     def open(
@@ -88,12 +82,7 @@ class Index:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -122,7 +111,7 @@ class Index:
         those of converting a document; a web page among `paths` comes from `fetch`. Raises
         InputError for a path that does not exist, and RetrievalError.
         """
-        wanted = Wanted(
+        request = UpdateRequest(
             roots=None if paths is None else resolved(paths),
             own=self._roots,
             rebuild=rebuild,
@@ -133,48 +122,47 @@ class Index:
             fetch_again=fetch_again,
             progress=progress,
         )
-        with store.failures(self.path, self._hint(wanted.roots)):
+        with store.index_failures(self.path, self._hint(request.roots)):
             store.create_file(self.path)
             if rebuild or not self.path.stat().st_size:
                 self.close()  # our own reader of what was there before would be in the way
             try:
-                report = self._refreshed(wanted)
+                report = self._refreshed(request)
             except sqlite3.DatabaseError as exc:
                 if not (rebuild and is_broken(exc)):
                     raise
                 self.close()
                 store.delete_files(self.path)
                 store.create_file(self.path)
-                report = self._refreshed(replace(wanted, rebuild=False))
-        if wanted.roots is not None:
+                report = self._refreshed(replace(request, rebuild=False))
+        if request.roots is not None:
             with self._lock:
-                self._roots = list(wanted.roots)
+                self._roots = list(request.roots)
         self._forget_statistics()
         return report
 
     def forget(self, paths: Iterable[Path | str]) -> int:
         """Takes roots out, whether or not they are there; how many files went with them. Raises
         RetrievalError for a root that the index does not have."""
-        with store.failures(self.path, self._hint(None)):
-            connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
-            with closing(connection):
-                removed = forget(connection, [absolute(path) for path in paths])
+        failures = store.index_failures(self.path, self._hint(None))
+        with failures, closing(self._writable()) as connection:
+            removed = forget(connection, [absolute(path) for path in paths])
         self._forget_statistics()
         return removed
 
-    def _refreshed(self, wanted: Wanted) -> IndexReport:
-        connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
-        try:
-            return refresh(connection, wanted)
-        finally:
-            connection.close()
+    def _refreshed(self, request: UpdateRequest) -> IndexReport:
+        with closing(self._writable()) as connection:
+            return refresh(connection, request)
+
+    def _writable(self) -> sqlite3.Connection:
+        return store.connect(self.path, self._busy_timeout_s, read_only=False)
 
     # Reading
 
     def search(self, query: str, limit: int = 8) -> list[Passage]:
         """The passages that share most with the question, best first; [] if none shares a term.
 
-        `score` is what ranking.score says. Raises RetrievalError for an index that is missing,
+        `score` is what bm25.score says. Raises RetrievalError for an index that is missing,
         broken, locked or unreadable, or was made by another version.
         """
         with self.reading() as reader:
@@ -185,25 +173,6 @@ class Index:
         with self.reading() as reader:
             return explain(reader, query, limit, why)
 
-    def statistics(self, exclude: Iterable[Path] = ()) -> Statistics:
-        """Looks at the folders too, for what is left out of them; `exclude` as in `update`."""
-        roots = self.roots()
-        left_out = frozenset(exclude) | own_folders(self.path)
-        skipped = [each for root in folders_of(roots) for each in discover(root, left_out).skipped]
-        with self.reading() as reader:
-            return statistics(
-                reader,
-                self.path.name.removesuffix(SUFFIX),
-                [printable(str(root)) for root in roots],
-                store.size_on_disk(self.path),
-                skipped,
-            )
-
-    def document_frequency(self, wanted: Iterable[str]) -> dict[str, int]:
-        """In how many chunks each term (as `text.terms` gives it) stands; 0 if in none."""
-        with self.reading() as reader:
-            return {term: reader.frequency(term) for term in wanted}
-
     def size(self) -> int:
         """The number of chunks that a search can return."""
         with self.reading() as reader:
@@ -213,7 +182,7 @@ class Index:
         """(files, chunks) that a search can return."""
         with self.reading() as reader:
             files = reader.connection.execute(
-                f"SELECT count(*) FROM file WHERE skipped IS NULL {restricting(reader.scope)}"
+                f"SELECT count(*) FROM file WHERE skipped IS NULL {reader.scope.restriction}"
             ).fetchone()[0]
             return files, reader.corpus.size
 
@@ -234,20 +203,17 @@ class Index:
             if found != "ok":
                 raise sqlite3.DatabaseError(found)
             for row in reader.connection.execute("SELECT text, checksum FROM chunk"):
-                checked(*row)
+                verified(*row)
         if self.is_read_only:
             return  # FTS5's own check is a way of writing
-        with store.failures(self.path, self._hint(None)):
-            connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
-            try:
-                connection.execute("INSERT INTO term (term) VALUES ('integrity-check')")
-            finally:
-                connection.close()
+        failures = store.index_failures(self.path, self._hint(None))
+        with failures, closing(self._writable()) as connection:
+            connection.execute("INSERT INTO term (term) VALUES ('integrity-check')")
 
     @contextmanager
-    def reading(self) -> Iterator[Reader]:
+    def reading(self) -> Iterator[IndexReader]:
         """The reader, within one transaction, so that all it reads is of one state."""
-        with self._lock, store.failures(self.path, self._hint(None)):
+        with self._lock, store.index_failures(self.path, self._hint(None)):
             reader = self._connected()
             reader.connection.execute("BEGIN")
             try:
@@ -256,7 +222,7 @@ class Index:
             finally:
                 reader.connection.rollback()
 
-    def _connected(self) -> Reader:
+    def _connected(self) -> IndexReader:
         try:
             state = self._state()
         except FileNotFoundError as exc:
@@ -269,7 +235,7 @@ class Index:
             self.close()  # built anew by another process
         if self._reader is None:
             connection = store.connect(self.path, self._busy_timeout_s, read_only=True)
-            self._reader = Reader(connection, state)
+            self._reader = IndexReader(connection, state)
         return self._reader
 
     def _state(self) -> tuple[int, ...]:
@@ -279,7 +245,7 @@ class Index:
             return status.st_ino, status.st_mtime_ns, status.st_size
         return (status.st_ino,)
 
-    def _refresh(self, reader: Reader) -> None:
+    def _refresh(self, reader: IndexReader) -> None:
         now = reader.connection.execute("PRAGMA data_version").fetchone()[0]
         if now == reader.data_version:
             return

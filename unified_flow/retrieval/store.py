@@ -15,6 +15,7 @@ import stopwordsiso
 
 from interventions.home import make_private_folder
 from unified_flow.errors import sqlite
+from unified_flow.lib import text
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -61,12 +62,8 @@ TABLES = ("vocabulary", "term", "chunk", "member", "file", "root", "meta")
 @cache
 def version() -> str:
     """Changes with everything that decides what the index holds: an old one is built anew."""
-    package = Path(__file__).parent
-    files = [package / name for name in ("chunk.py", "decode.py", "document.py", "store.py")]
-    for folder in (package / "formats", package / "converters", package.parent / "text"):
-        files += folder.glob("*.py")
     found = hashlib.blake2b(digest_size=16)
-    for file in sorted(files):
+    for file in sorted(deciding_files()):
         found.update(file.read_bytes())
     # Their versions could be asked of importlib.metadata, which takes longer than a search.
     for library in (snowballstemmer, stopwordsiso):
@@ -76,7 +73,16 @@ def version() -> str:
     return found.hexdigest()
 
 
-def failures(path: Path, hint: str) -> AbstractContextManager[None]:
+def deciding_files() -> list[Path]:
+    """Our own code and data that decide what the index holds."""
+    retrieval = Path(__file__).parent
+    files = [retrieval / "store.py", retrieval / "index_writer.py"]
+    for folder in (retrieval / "formats", Path(text.__path__[0])):
+        files += (file for file in folder.rglob("*") if file.suffix in {".py", ".toml"})
+    return files
+
+
+def index_failures(path: Path, hint: str) -> AbstractContextManager[None]:
     """`hint`: what to do about a broken one."""
     return sqlite.failures(path, "The document index", broken=hint)
 

@@ -15,8 +15,8 @@ import pytest
 from tests.office import write_book, write_pdf, write_slides, write_word, write_workbook, zip_bomb
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
-from unified_flow.retrieval import converters
-from unified_flow.retrieval.converters import lines_of, module_of, page_lines
+from unified_flow.retrieval.formats import document
+from unified_flow.retrieval.formats.document import converter_of, lines_of, page_lines
 from unified_flow.retrieval.index import Index
 from unified_flow.turns.passage import path_of
 
@@ -37,7 +37,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
 def test_the_process_that_converts_may_write_no_file() -> None:
     with Converter(SandboxLimits()) as converter:
         with pytest.raises(UnusableError):
-            converter.convert(module_of(".docx"), b"PK no more")
+            converter.convert(converter_of(".docx"), b"PK no more")
         assert converter._process is not None
         limits = resource.prlimit(converter._process.pid, resource.RLIMIT_FSIZE)
     assert limits == (0, 0)
@@ -128,7 +128,7 @@ def test_a_book_is_read_in_the_order_of_its_spine(index: Index, shelf: Path) -> 
 def test_lines_and_pages_are_those_of_the_converted_text(shelf: Path) -> None:
     data = write_slides(shelf / "deck.pptx").read_bytes()
     with Converter() as converter:
-        parts = converter.convert(module_of(".pptx"), data)
+        parts = converter.convert(converter_of(".pptx"), data)
     lines = lines_of(parts)
     first, last = page_lines(parts)[2]
     assert lines[first - 1] == "Budget"
@@ -186,7 +186,7 @@ def test_a_document_opens_no_other_file(entity: str, shelf: Path, tmp_path: Path
         with Converter() as converter:
             try:
                 shown = "\n".join(
-                    lines_of(converter.convert(module_of(path.suffix), path.read_bytes()))
+                    lines_of(converter.convert(converter_of(path.suffix), path.read_bytes()))
                 )
             except UnusableError as exc:
                 shown = str(exc)
@@ -222,15 +222,15 @@ def test_a_conversion_that_takes_too_much_memory_is_ended(index: Index, shelf: P
 def test_a_converter_that_was_killed_is_started_anew(shelf: Path) -> None:
     data = write_book(shelf / "novel.epub").read_bytes()
     with Converter() as converter:
-        assert converter.convert(module_of(".epub"), data)
+        assert converter.convert(converter_of(".epub"), data)
         process = converter._process
         assert process is not None
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        assert converter.convert(module_of(".epub"), data)
+        assert converter.convert(converter_of(".epub"), data)
         with pytest.raises(UnusableError):
-            converter.convert(module_of(".pdf"), b"no")
-        assert converter.convert(module_of(".epub"), data)
+            converter.convert(converter_of(".pdf"), b"no")
+        assert converter.convert(converter_of(".epub"), data)
 
 
 def test_without_the_extra_it_says_what_to_install_and_reads_once_it_is_there(
@@ -238,16 +238,16 @@ def test_without_the_extra_it_says_what_to_install_and_reads_once_it_is_there(
 ) -> None:
     write_pdf(shelf / "rover.pdf", [["The rover was built in Uppsala."]])
     (shelf / "fine.md").write_text("Bread\n")
-    converters.missing.cache_clear()
+    document.missing_library.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(converters, "find_spec", lambda name: None)
+        patch.setattr(document, "find_spec", lambda name: None)
         for _ in range(2):
             report = index.update([shelf])
             assert report.skipped == (
                 ("shelf/rover.pdf",
                  "PDF files need an extra: pip install 'unified-flow[documents]'"),
             )  # fmt: skip
-    converters.missing.cache_clear()
+    document.missing_library.cache_clear()
     assert index.update([shelf]).skipped == ()
     assert index.search("rover")[0].page == 1
 

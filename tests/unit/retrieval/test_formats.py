@@ -3,12 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from unified_flow.retrieval.chunk import Chunk, chunks
-from unified_flow.retrieval.formats import format_of
+from unified_flow.retrieval.formats.chunk import Chunk, chunks
+from unified_flow.retrieval.formats.document import sections_of
 
 
 def read(extension: str, text: str) -> list[Chunk]:
-    return list(chunks(format_of(extension).sections(text)))
+    return list(chunks(sections_of(extension, text)))
 
 
 def sections(extension: str, text: str) -> list[tuple[str, int, str]]:
@@ -108,7 +108,7 @@ def test_markdown_headings_are_those_of_commonmark(lines: list[str]) -> None:
         for token in MarkdownIt("commonmark").parse(text)
         if token.type == "heading_open" and token.level == 0 and token.map
     ]
-    found = [s.line - 1 for s in format_of(".md").sections(text) if s.lead]
+    found = [s.line - 1 for s in sections_of(".md", text) if s.lead]
 
     assert found == reference
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from unified_flow.errors import RetrievalError
+from unified_flow.lib import text
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index import Index
 
@@ -181,6 +182,9 @@ def test_the_version_follows_the_code_that_decides_what_is_stored() -> None:
     store.version.cache_clear()
     assert store.version() == first
     assert len(first) == 32
+    deciding = {file.name for file in store.deciding_files()}
+    assert deciding >= {"store.py", "index_writer.py", "chunk.py", "encoding.py", "markdown.py"}
+    assert deciding >= {path.name for path in Path(text.__path__[0]).glob("*.py")}
 
 
 HOLD_LOCK = """

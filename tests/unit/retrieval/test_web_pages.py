@@ -11,8 +11,7 @@ from tests.servers.web_server import WebServer, html
 from unified_flow.errors import InputError
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index import Index
-from unified_flow.retrieval.web.pages import page_fetcher
-from unified_flow.retrieval.web_pages import Fetch
+from unified_flow.retrieval.web_pages import Fetch, page_fetcher
 
 
 def pump(season: str) -> str:

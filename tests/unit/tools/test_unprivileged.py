@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.tools.running import run
-from unified_flow.retrieval.discover import discover
+from unified_flow.retrieval.discovery import discover
 from unified_flow.tools.builtin.file_grep import _text
 from unified_flow.tools.builtin.files import file_tools
 from unified_flow.tools.builtin.roots import Roots

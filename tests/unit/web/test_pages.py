@@ -14,7 +14,7 @@ from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError, PageError
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.web.fetch import fetch
-from unified_flow.retrieval.web.pages import page_fetcher, policy_of
+from unified_flow.retrieval.web_pages import page_fetcher, policy_of
 
 ROBOTS = "<h1>Robots</h1><h2>Topics</h2><p>A topic is a named bus over which nodes talk.</p>"
 

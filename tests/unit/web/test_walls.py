@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from unified_flow.retrieval.web.shape import shape_of
-from unified_flow.retrieval.web.walls import Kind, wall_of
+from unified_flow.retrieval.web.walls import Kind, shape_of, wall_of
 
 URL = "https://shop.example/page"
 LONG = "<p>" + "This page says a good deal about its subject and is worth reading. " * 40 + "</p>"

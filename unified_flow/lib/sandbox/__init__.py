@@ -2,8 +2,8 @@
 
 The libraries that read it are not ours, some of them native: they may hang, crash or take all
 memory, and then one document is not read, and nothing else is lost. `parent.py` asks, `child.py`
-is the process; what it runs is a module with `convert(data)`, which yields `Part`s and raises
-`UnusableError`.
+is the process; what it runs is a function of the bytes (`package.module:function`), which yields
+`Part`s and raises `UnusableError`.
 """
 
 from __future__ import annotations

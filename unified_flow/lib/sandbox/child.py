@@ -1,7 +1,7 @@
 """The process that reads strangers' documents: what never ends, or takes all memory, ends here.
 
 It opens no file but those of its libraries, and writes none. On its input, for each document, a
-line of JSON {module, bytes, timeout_s} and the bytes; on its output a line of JSON for each:
+line of JSON {function, bytes, timeout_s} and the bytes; on its output a line of JSON for each:
 {parts} (each [trail, lines, lead, page]) or {reason}. The first argument is the memory it may use,
 in bytes.
 """
@@ -15,7 +15,7 @@ import signal
 import sys
 import warnings
 from dataclasses import astuple
-from importlib import import_module
+from pkgutil import resolve_name
 
 from unified_flow.lib.sandbox import OUT_OF_MEMORY, ConversionLimitError, UnusableError
 
@@ -38,7 +38,7 @@ def main() -> None:
         # Ends the process even within a library, and when nobody waits for it any more.
         signal.alarm(int(asked["timeout_s"]) + 2)
         try:
-            answer = _answer(asked["module"], data)
+            answer = _answer(asked["function"], data)
         except MemoryError:
             os._exit(OUT_OF_MEMORY)
         signal.alarm(0)
@@ -53,11 +53,11 @@ def _limit(which: int, value: int) -> None:
     resource.setrlimit(which, (value, value))
 
 
-def _answer(module: str, data: bytes) -> str:
+def _answer(function: str, data: bytes) -> str:
     found = []
     size = 0
     try:
-        for part in import_module(module).convert(data):
+        for part in resolve_name(function)(data):
             size += sum(map(len, part.lines)) + len(part.lines)
             if size > MAX_CHARS:
                 raise ConversionLimitError(f"more than {MAX_CHARS // 1024 // 1024} MiB of text")

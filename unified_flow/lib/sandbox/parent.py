@@ -48,11 +48,12 @@ class Converter:
         if process is not None:
             process.kill()
 
-    def convert(self, module: str, data: bytes) -> list[Part]:
-        """What `module` makes of it. Raises UnusableError, whose message is the reason why not."""
+    def convert(self, function: str, data: bytes) -> list[Part]:
+        """What `function` ("package.module:name") makes of it. Raises UnusableError, whose message
+        is the reason why not."""
         with self._lock:
             try:
-                answer = json.loads(self._ask(module, data))
+                answer = json.loads(self._ask(function, data))
             except BaseException:
                 self.close()  # it may still be busy with this one
                 raise
@@ -63,11 +64,11 @@ class Converter:
             for trail, lines, lead, page in answer["parts"]
         ]
 
-    def _ask(self, module: str, data: bytes) -> bytes:
+    def _ask(self, function: str, data: bytes) -> bytes:
         process = self._running()
         deadline = time.monotonic() + self.bounds.timeout_s
         head = {
-            "module": module,
+            "function": function,
             "bytes": len(data),
             "timeout_s": self.bounds.timeout_s,
         }

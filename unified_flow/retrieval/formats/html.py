@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 
 from unified_flow.lib.text.seen import is_seen
-from unified_flow.retrieval.chunk import Section, Trail
+from unified_flow.retrieval.formats.chunk import Section, Trail
 
 EXTENSIONS = frozenset({".html", ".htm", ".xhtml"})
 

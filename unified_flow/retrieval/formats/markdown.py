@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from unified_flow.retrieval.chunk import Section
-from unified_flow.retrieval.formats.outline import Heading, outlined
+from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
 
 EXTENSIONS = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"})
 

@@ -16,18 +16,23 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from http import HTTPStatus
 
 import httpx
 
-from unified_flow.errors import AddressRefusedError, PageTimeoutError, PageUnusableError
+from unified_flow.errors import (
+    AddressRefusedError,
+    PageRefusedError,
+    PageTimeoutError,
+    PageUnusableError,
+)
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.web import Address, FetchPolicy, Page
 from unified_flow.retrieval.web.addresses import addresses_to_ask, port_is_allowed
-from unified_flow.retrieval.web.decompress import ACCEPTED, Body, BrokenError, TooLargeError
-from unified_flow.retrieval.web.media import media_of
-from unified_flow.retrieval.web.reading import html_of, read
-from unified_flow.retrieval.web.refused_page import raise_for_status, raise_for_wall
+from unified_flow.retrieval.web.body import ACCEPT_ENCODING, ReplyBody, decoded, media_of, page_text
+from unified_flow.retrieval.web.walls import OPEN_IT, raise_for_wall
 from unified_flow.servers.connection_pool import trusted_context
+from unified_flow.servers.server_errors import hinted
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 LONGEST_URL = 2048
@@ -37,13 +42,13 @@ _SENT = {
     "User-Agent": "unified-flow",
     "Accept": "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, "
     "application/pdf;q=0.8, */*;q=0.1",
-    "Accept-Encoding": ACCEPTED,
+    "Accept-Encoding": ACCEPT_ENCODING,
     "Connection": "close",
 }
 
 
 @dataclass(frozen=True)
-class Reply:
+class PageReply:
     url: httpx.URL
     status: int
     headers: httpx.Headers
@@ -78,14 +83,15 @@ async def _page(url: str, policy: FetchPolicy) -> Page:
     trust = (policy.trust or trusted_context)()
     async with httpx.AsyncHTTPTransport(verify=trust, trust_env=False) as transport:
         reply = await _followed(transport, url, policy)
+    final_url = str(reply.url)
     media = media_of(reply.headers.get("content-type", ""), reply.body)
-    page = html_of(str(reply.url), reply.body, media)
-    raise_for_wall(url, str(reply.url), reply.status, reply.headers, page)
-    raise_for_status(reply.url, reply.status)
-    title, text = await read(str(reply.url), reply.body, media, page, policy)
+    html = decoded(final_url, reply.body, media.charset) if media.is_html else ""
+    raise_for_wall(url, final_url, reply.status, reply.headers, html)
+    _raise_for_status(reply.url, reply.status)
+    title, text = await page_text(final_url, reply.body, media, html, policy)
     return Page(
         url=url,
-        final_url=str(reply.url),
+        final_url=final_url,
         title=title,
         text=text,
         content_type=media.type,
@@ -94,7 +100,9 @@ async def _page(url: str, policy: FetchPolicy) -> Page:
     )
 
 
-async def _followed(transport: httpx.AsyncHTTPTransport, url: str, policy: FetchPolicy) -> Reply:
+async def _followed(
+    transport: httpx.AsyncHTTPTransport, url: str, policy: FetchPolicy
+) -> PageReply:
     at = parsed(url)
     for _ in range(policy.max_redirects + 1):
         reply = await _asked(transport, at, policy)
@@ -140,7 +148,9 @@ def parsed(url: str) -> httpx.URL:
     return found.copy_with(fragment=None)
 
 
-async def _asked(transport: httpx.AsyncHTTPTransport, url: httpx.URL, policy: FetchPolicy) -> Reply:
+async def _asked(
+    transport: httpx.AsyncHTTPTransport, url: httpx.URL, policy: FetchPolicy
+) -> PageReply:
     """The reply of the first address that takes a connection."""
     *others, last = await _checked(url, policy)
     for address in others:
@@ -184,7 +194,7 @@ def system_resolver(host: str, port: int) -> Sequence[str]:
 
 async def _asked_at(
     transport: httpx.AsyncHTTPTransport, url: httpx.URL, address: Address, policy: FetchPolicy
-) -> Reply:
+) -> PageReply:
     """One request, to that very address; TLS and the server are told the name."""
     request = httpx.Request(
         "GET",
@@ -203,26 +213,36 @@ async def _asked_at(
     except httpx.TransportError as exc:
         said = str(exc) or type(exc).__name__
         raise type(exc)(f"{said} ({url})", request=httpx.Request("GET", url)) from exc
-    return Reply(url, response.status_code, response.headers, body)
+    return PageReply(url, response.status_code, response.headers, body)
 
 
 async def _body(response: httpx.Response, url: httpx.URL, policy: FetchPolicy) -> bytes:
     """Nothing is read of a redirect: it is where it leads that counts."""
     if response.status_code in REDIRECTS and "location" in response.headers:
         return b""
+    body = ReplyBody(str(url), response.headers.get("content-encoding", ""), policy.max_bytes)
     announced = response.headers.get("content-length", "")
+    if announced.isdigit():
+        body.expect(int(announced))
+    async for piece in response.aiter_raw():
+        body.add(piece)
+    return body.finish()
+
+
+def _raise_for_status(url: httpx.URL, status: int) -> None:
+    """PageRefusedError, or httpx's own error with the name that was asked, not the address."""
+    if 200 <= status < 300:
+        return
     try:
-        if announced.isdigit() and int(announced) > policy.max_bytes:
-            raise TooLargeError
-        body = Body(response.headers.get("content-encoding", ""), policy.max_bytes)
-        async for piece in response.aiter_raw():
-            body.add(piece)
-        return body.finish()
-    except TooLargeError as exc:
-        raise PageUnusableError(
-            f"{url} is larger than {policy.max_bytes / 1024 / 1024:g} MiB",
-            url=str(url),
-            hint="Name a smaller page, or raise research.max_bytes.",
-        ) from exc
-    except BrokenError as exc:
-        raise PageUnusableError(f"{url} cannot be read: {exc}", url=str(url)) from exc
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = "unknown status"
+    if status == 403:
+        raise PageRefusedError(f"{url} refuses: 403 {phrase}", url=str(url), hint=OPEN_IT)
+    request = httpx.Request("GET", url)
+    error = httpx.HTTPStatusError(
+        f"{status} {phrase} ({url})",
+        request=request,
+        response=httpx.Response(status, request=request),
+    )
+    raise hinted(error, "Is the address right? Open it in a browser." if status < 500 else None)

@@ -1,4 +1,4 @@
-"""Pages that stand before the page: a captcha, a login, a block of programs. A pure function.
+"""Pages that stand before the page: a captcha, a login, a block of programs.
 
 The word "captcha" proves nothing: articles are written about it, and ordinary pages carry the
 widgets in their forms. What counts is a mark that only a challenge has, or a widget (or a form
@@ -7,14 +7,22 @@ for a password) on a page that says nothing else, or under a status of refusal.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from unified_flow.retrieval.web.shape import Shape, shape_of
+from unified_flow.errors import CaptchaError, PageRefusedError
 
+OPEN_IT = "Open it in a browser, save the page, and add the file to the documents."
+MOST_CHARS = 512 * 1024  # characters that are looked at
+_TAG = re.compile(r"<(/?[a-zA-Z][\w:-]{0,30})([^<>]{0,2000})>")
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # keeps every place
+_UNSEEN = frozenset({"style", "template", "svg", "head", "textarea"})
+_CODE = frozenset({"script", "style", "title", "textarea"})
 REFUSING = frozenset({401, 403, 405, 406, 418, 429, 503})
 LITTLE = 120  # words: a challenge has fewer, a page that is worth reading more
 SHORT = 300  # words of a page whose title says that it is a challenge
@@ -152,3 +160,72 @@ def _leads_to_login(asked: str, final: str) -> bool:
     to_login = bool(_LOGIN_PATH.search(after.path) or _LOGIN_HOST.search(after.hostname or ""))
     from_login = bool(_LOGIN_PATH.search(before.path) or _LOGIN_HOST.search(before.hostname or ""))
     return to_login and not from_login
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`text` is what a reader sees, on one line; `tags` are the opening tags, lower case, as they
+    stand; `scripts` is what stands inside of script elements."""
+
+    title: str
+    text: str
+    tags: tuple[str, ...]
+    scripts: str
+
+    @property
+    def words(self) -> int:
+        return len(self.text.split())
+
+
+def shape_of(page: str) -> Shape:
+    page = _COMMENT.sub("", page[:MOST_CHARS])
+    lower = page.translate(_LOWER)
+    seen: list[str] = []
+    tags: list[str] = []
+    inside: dict[str, list[str]] = {name: [] for name in _CODE}
+    at = 0
+    hidden = ""
+    while (tag := _TAG.search(page, at)) is not None:
+        name = tag[1].lower()
+        if not hidden:
+            seen.append(page[at : tag.start()])
+        at = tag.end()
+        if name == f"/{hidden}" or name == "body":
+            hidden = ""
+        if name.startswith("/"):
+            continue
+        tags.append(lower[tag.start() : tag.end()])
+        if name in _CODE:
+            end = lower.find(f"</{name}", at)
+            end = len(page) if end < 0 else end
+            inside[name].append(page[at:end])
+            at = end
+        elif name in _UNSEEN and not hidden:
+            hidden = name
+    if not hidden:
+        seen.append(page[at:])
+    return Shape(
+        title=_words("".join(inside["title"][:1])),
+        text=_words(" ".join(seen)),
+        tags=tuple(tags),
+        scripts="\n".join(inside["script"]),
+    )
+
+
+def _words(text: str) -> str:
+    return " ".join(html.unescape(text).split())
+
+
+def raise_for_wall(
+    asked: str, final: str, status: int, headers: Mapping[str, str], page: str
+) -> None:
+    """Raises CaptchaError or PageRefusedError for a page that stands before the page."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    wall = wall_of(asked, final, status, lower, page)
+    if wall is None:
+        return
+    where = asked if asked == final else f"{asked} (at {final})"
+    wants = {"captcha": "wants to see a person", "login": "wants a login"}
+    message = f"{where} {wants.get(wall.kind, 'lets no program in')}: {wall.why}"
+    error = CaptchaError if wall.kind == "captcha" else PageRefusedError
+    raise error(message, url=final, hint=OPEN_IT)

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from unified_flow.config import tool_names
 from unified_flow.lib.threads import in_daemon_thread
-from unified_flow.retrieval.discover import FoundFile
+from unified_flow.retrieval.discovery import FoundFile
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.builtin.glob_pattern import GlobPattern
 from unified_flow.tools.builtin.roots import Roots

@@ -21,7 +21,7 @@ from unified_flow.errors import (
     ToolTimeoutError,
 )
 from unified_flow.lib.threads import in_daemon_thread
-from unified_flow.retrieval.discover import FoundFile
+from unified_flow.retrieval.discovery import FoundFile
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.builtin.file_glob import Pattern, matching
 from unified_flow.tools.builtin.file_read import read_text

@@ -11,8 +11,9 @@ from pydantic import Field, model_validator
 
 from unified_flow.config import tool_names
 from unified_flow.errors import FileUnusableError, ToolArgumentError
+from unified_flow.lib.sandbox import UnusableError
 from unified_flow.lib.threads import in_daemon_thread
-from unified_flow.retrieval.decode import UndecodableError, decode
+from unified_flow.retrieval.formats.encoding import decode
 from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.builtin.place import Converted, Place, converted, is_converted, locate
 from unified_flow.tools.builtin.roots import Located, Roots
@@ -60,7 +61,7 @@ def read_text(roots: Roots, located: Located) -> str:
         )
     try:
         return decode(data).text
-    except UndecodableError as exc:
+    except UnusableError as exc:
         raise FileUnusableError(
             f"{located.shown} is not a text file: {exc}", hint="Name a text file."
         ) from exc

@@ -10,7 +10,7 @@ from pydantic import Field
 from unified_flow.config import tool_names
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.web import FetchPolicy, Page
-from unified_flow.retrieval.web.passages import best_passages
+from unified_flow.retrieval.web_pages import best_passages
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
 
 NAME = tool_names.INTERNET_RESEARCH

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from unified_flow.errors import FileUnusableError
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
-from unified_flow.retrieval.converters import (
+from unified_flow.retrieval.formats.document import (
     INSTALL,
+    converter_of,
     convertible,
+    extension_of,
     lines_of,
-    missing,
-    module_of,
+    missing_library,
     page_lines,
 )
-from unified_flow.retrieval.document import extension_of
 from unified_flow.tools.builtin.roots import Located, Roots
 
 _PLACE = re.compile(r"(.+):(p?)([1-9]\d{0,8})\Z", re.DOTALL)
@@ -63,7 +63,7 @@ def is_converted(located: Located) -> bool:
 def converted(roots: Roots, located: Located) -> Converted:
     """The text that the index has of it too. Raises FileUnusableError, and as Roots.read."""
     extension = extension_of(located.real.name)
-    if reason := missing(extension):
+    if reason := missing_library(extension):
         raise FileUnusableError(f"{located.shown} cannot be read: {reason}", hint=INSTALL)
     bounds = SandboxLimits()
     data = roots.read(located, bounds.file_bytes)
@@ -74,7 +74,7 @@ def converted(roots: Roots, located: Located) -> Converted:
         )
     try:
         with Converter(bounds) as converter:
-            parts = converter.convert(module_of(extension), data)
+            parts = converter.convert(converter_of(extension), data)
     except UnusableError as exc:
         raise FileUnusableError(
             f"{located.shown} cannot be read: {exc}", hint="Mend the file, or name another."

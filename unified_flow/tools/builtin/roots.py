@@ -16,7 +16,7 @@ from pathlib import Path
 
 from unified_flow.errors import ConfigError, FileUnusableError, PathRefusedError
 from unified_flow.lib.text.printable import printable
-from unified_flow.retrieval.discover import FoundFile, discover, is_secret
+from unified_flow.retrieval.discovery import FoundFile, discover, is_secret
 
 _SHOWN = 200
 _INTO = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

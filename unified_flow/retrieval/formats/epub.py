@@ -10,15 +10,15 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from unified_flow.lib.sandbox import Part, UnusableError
-from unified_flow.retrieval.converters.archive import opened
-from unified_flow.retrieval.decode import UndecodableError, decode
 from unified_flow.retrieval.formats import html
+from unified_flow.retrieval.formats.encoding import decode
+from unified_flow.retrieval.formats.office import opened
 
 _CONTAINER = "META-INF/container.xml"
 _PROTECTED = "META-INF/rights.xml"
 
 
-def convert(data: bytes) -> Iterator[Part]:
+def epub_parts(data: bytes) -> Iterator[Part]:
     with opened(data) as archive:
         try:
             if _PROTECTED in archive.namelist():
@@ -50,7 +50,7 @@ def _spine(archive: zipfile.ZipFile) -> list[str]:
 def _page(data: bytes) -> Iterator[Part]:
     try:
         text = decode(data).text
-    except UndecodableError as exc:
+    except UnusableError as exc:
         raise UnusableError("broken: a page of it is no text") from exc
     for section in html.sections(text):
         lead = section.trail[-1:]

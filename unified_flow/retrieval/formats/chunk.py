@@ -1,4 +1,4 @@
-"""Sections of a document cut into chunks that a search can return.
+"""The sections of a document, and the chunks they are cut into, which a search can return.
 
 A chunk's `text` keeps the lines of the file, so that the line of anything in it is
 `line` plus the newlines before it.
@@ -51,6 +51,29 @@ class Trail:
         while self._headings and self._headings[-1][0] >= level:
             self._headings.pop()
         self._headings.append((level, title))
+
+
+@dataclass(frozen=True)
+class Heading:
+    """`start` and `end` bound its lines (0-based, end exclusive); level 1 is outermost."""
+
+    title: str
+    level: int
+    start: int
+    end: int
+
+
+def outlined(
+    lines: Sequence[str], headings: Iterable[Heading], root: str | None = None
+) -> Iterator[Section]:
+    """The sections between the headings, each with its trail."""
+    trail = Trail(root)
+    end, lead_start = 0, 0
+    for heading in (*headings, Heading("", 0, len(lines), len(lines))):
+        lead = lines[lead_start:end]
+        yield Section(trail.titles, end + 1, lines[end : heading.start], lead)
+        trail.enter(heading.level, heading.title)
+        lead_start, end = heading.start, heading.end
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,21 @@ import os
 from dataclasses import dataclass, replace
 
 from unified_flow.lib.text import terms_of_word, words
-from unified_flow.retrieval.ranking import HEADING_WEIGHT, gains
-from unified_flow.retrieval.reader import Candidate, Reader, Search, Weights, matching
-from unified_flow.retrieval.scope import restricting
+from unified_flow.retrieval.bm25 import HEADING_WEIGHT, gains
+from unified_flow.retrieval.index_reader import (
+    CandidateChunk,
+    IndexReader,
+    Search,
+    Weights,
+    fts_query,
+)
 from unified_flow.turns.passage import Passage
 
 _FILES = 5  # that a path given to `why` may stand for
 
 
 @dataclass(frozen=True)
-class Word:
+class QueryWord:
     """A word of the question; `terms` is empty for a stop word. `frequency` counts the chunks that
     hold the commonest of its terms, `weight` is that term's inverse document frequency."""
 
@@ -47,7 +52,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Why:
+class FileStanding:
     """Where the best chunk of a file stands; `reason` says in words why it is not shown."""
 
     path: str
@@ -58,29 +63,24 @@ class Why:
 
 @dataclass(frozen=True)
 class Explanation:
-    words: tuple[Word, ...]
+    words: tuple[QueryWord, ...]
     hits: tuple[Hit, ...]
     chunks: int  # that could have been found
     candidates: int  # that FTS5 proposed
     languages: tuple[str, ...]
-    why: tuple[Why, ...] = ()
+    why: tuple[FileStanding, ...] = ()
 
 
-def explain(reader: Reader, query: str, limit: int, why: str | None = None) -> Explanation:
-    """Finds what Reader.search finds, by the same steps."""
+def explain(reader: IndexReader, query: str, limit: int, why: str | None = None) -> Explanation:
+    """Finds what IndexReader.search finds, by the same steps."""
     search = reader.found(query, limit)
-    by_id = {each.id: (place, each) for place, each in enumerate(search.proposed, 1)}
-    hits = []
-    for passage, id in reader.passages(search.ordered, limit):
-        place, candidate = by_id[id]
-        parts = _parts(reader, candidate, search.weights)
-        hits.append(Hit(passage, parts, place, candidate.rank))
-    told = () if why is None else _why(reader, why, search, hits)
-    return _explanation(reader, query, search, hits, told)
+    hits = [_hit(reader, each, search) for each in reader.passages(search.ordered, limit)]
+    files = () if why is None else _file_standings(reader, why, search, hits)
+    return _explanation(reader, query, search, hits, files)
 
 
 def explain_fused(
-    reader: Reader,
+    reader: IndexReader,
     query: str,
     limit: int,
     ranked: list[tuple[float, int]],
@@ -91,68 +91,77 @@ def explain_fused(
     words_at, meaning_at = ({id: at for at, id in enumerate(each, 1)} for each in rankings)
     hits = []
     for passage, id in reader.passages(ranked, limit):
-        hit = _hit(reader, (passage.score, id), search)
-        hits.append(replace(hit, ranks=Ranks(words_at.get(id), meaning_at.get(id))))
+        ranks = Ranks(words_at.get(id), meaning_at.get(id))
+        hits.append(replace(_hit(reader, (passage, id), search), ranks=ranks))
     return _explanation(reader, query, search, hits)
 
 
 def _explanation(
-    reader: Reader, query: str, search: Search, hits: list[Hit], why: tuple[Why, ...] = ()
+    reader: IndexReader,
+    query: str,
+    search: Search,
+    hits: list[Hit],
+    why: tuple[FileStanding, ...] = (),
 ) -> Explanation:
     return Explanation(
         words=tuple(_word(reader, word) for word in dict.fromkeys(words(query))),
         hits=tuple(hits),
         chunks=reader.corpus.size,
         candidates=len(search.proposed),
-        languages=reader.languages,
+        languages=tuple(reader.languages),
         why=why,
     )
 
 
-def _word(reader: Reader, word: str) -> Word:
+def _word(reader: IndexReader, word: str) -> QueryWord:
     found = dict.fromkeys(
         term for language in reader.languages for term in terms_of_word(word, language)
     )
-    frequency, best = max(((reader.frequency(term), term) for term in found), default=(0, ""))
-    return Word(word, tuple(found), frequency, reader.corpus.weight(frequency) if best else 0.0)
+    frequency = max(map(reader.frequency, found), default=0)
+    weight = reader.corpus.weight(frequency) if found else 0.0
+    return QueryWord(word, tuple(found), frequency, weight)
 
 
-def _parts(reader: Reader, chunk: Candidate, weights: Weights) -> dict[str, float]:
+def _parts(reader: IndexReader, chunk: CandidateChunk, weights: Weights) -> dict[str, float]:
     own = weights.get(chunk.language, {})
     total = sum(own.values())
     gained = gains(own, chunk.heading, chunk.body, reader.corpus)
     return {term: gain / total for term, gain in gained.items()} if total > 0 else {}
 
 
-def _why(reader: Reader, path: str, search: Search, hits: list[Hit]) -> tuple[Why, ...]:
+def _file_standings(
+    reader: IndexReader, path: str, search: Search, hits: list[Hit]
+) -> tuple[FileStanding, ...]:
     files = _files(reader, path)
     if not files:
-        return (Why(path, None, None, "no file of this name is in the collection"),)
+        return (FileStanding(path, None, None, "no file of this name is in the collection"),)
     places = {id: place for place, (_, id) in enumerate(search.ordered, 1)}
-    answers = []
-    for id, shown, skipped in files:
+    found = []
+    for file_id, shown, skipped in files:
         if skipped is not None:
-            answers.append(Why(shown, None, None, f"it was skipped: {skipped}"))
+            found.append(FileStanding(shown, None, None, f"it was skipped: {skipped}"))
             continue
-        best = reader.ordered(_chunks_of(reader, id), search.weights)[:1]
+        chunks = _chunks(reader, "chunk.file_id = ?", file_id)
+        best = reader.ordered(chunks, search.weights)[:1]
         if not best or best[0][0] <= 0:
-            answers.append(Why(shown, None, None, "no chunk of it holds a word of the question"))
+            reason = "no chunk of it holds a word of the question"
+            found.append(FileStanding(shown, None, None, reason))
             continue
-        hit = _hit(reader, best[0], search)
+        hit = _hit(reader, reader.passages(best, 1)[0], search)
         rank = places.get(best[0][1])
-        answers.append(Why(shown, hit, rank, _reason(hit, rank, len(search.proposed), hits)))
-    return tuple(answers)
+        found.append(FileStanding(shown, hit, rank, _reason(hit, rank, search, hits)))
+    return tuple(found)
 
 
-def _files(reader: Reader, path: str) -> list[tuple[int, str, str | None]]:
+def _files(reader: IndexReader, path: str) -> list[tuple[int, str, str | None]]:
     """(id, path as shown, why it was skipped) of what ends like `path`."""
     rows = reader.connection.execute(
         "SELECT file.id, min(shown), skipped FROM file JOIN member ON file_id = file.id "
         "WHERE (shown = ?1 OR shown LIKE '%/' || ?2 ESCAPE '!' OR path = ?3) "
-        f"{restricting(reader.scope)} GROUP BY file.id ORDER BY length(shown) LIMIT ?4",
+        f"{reader.scope.restriction} GROUP BY file.id ORDER BY length(shown) LIMIT ?4",
         (path, _literal(path.removeprefix("./")), os.fsencode(os.path.abspath(path)), _FILES),  # noqa: PTH100
     )
-    return [(id, shown, skipped) for id, shown, skipped in rows]
+    return rows.fetchall()
 
 
 def _literal(text: str) -> str:
@@ -161,45 +170,41 @@ def _literal(text: str) -> str:
     return text
 
 
-def _chunks_of(reader: Reader, file_id: int) -> list[Candidate]:
+def _chunks(reader: IndexReader, condition: str, id: int) -> list[CandidateChunk]:
     rows = reader.connection.execute(
         "SELECT term.rowid, term.heading, term.body, file.language FROM chunk "
         "CROSS JOIN term ON term.rowid = chunk.id CROSS JOIN file ON file.id = chunk.file_id "
-        "WHERE chunk.file_id = ?",
-        (file_id,),
+        f"WHERE {condition}",
+        (id,),
     )
     return [
-        Candidate(id, heading.split(), body.split(), language, 0.0)
+        CandidateChunk(id, heading.split(), body.split(), language, 0.0)
         for id, heading, body, language in rows
     ]
 
 
-def _hit(reader: Reader, best: tuple[float, int], search: Search) -> Hit:
-    (chunk,) = (c for c in _chunks_of(reader, _file_of(reader, best[1])) if c.id == best[1])
+def _hit(reader: IndexReader, found: tuple[Passage, int], search: Search) -> Hit:
+    passage, id = found
+    (chunk,) = _chunks(reader, "chunk.id = ?", id)
     proposed = {each.id: (place, each.rank) for place, each in enumerate(search.proposed, 1)}
-    place, rank = proposed.get(best[1], (None, None))
+    place, rank = proposed.get(id, (None, None))
     if rank is None and search.selecting:
         row = reader.connection.execute(
             f"SELECT bm25(term, {HEADING_WEIGHT}, 1.0) FROM term WHERE term MATCH ? AND rowid = ?",
-            (matching(search.selecting), best[1]),
+            (fts_query(search.selecting), id),
         ).fetchone()
         rank = row[0] if row else None
-    ((passage, _),) = reader.passages([best], 1)
     return Hit(passage, _parts(reader, chunk, search.weights), place, rank)
 
 
-def _file_of(reader: Reader, chunk_id: int) -> int:
-    row = reader.connection.execute("SELECT file_id FROM chunk WHERE id = ?", (chunk_id,))
-    return int(row.fetchone()[0])
-
-
-def _reason(hit: Hit, rank: int | None, candidates: int, hits: list[Hit]) -> str:
+def _reason(hit: Hit, rank: int | None, search: Search, hits: list[Hit]) -> str:
     if any(hit.passage.chunk_id == each.passage.chunk_id for each in hits):
         return "it is among the passages shown"
     if rank is None and hit.bm25 is None:
         return "it holds none of the rarest words of the question, which choose the candidates"
     if rank is None:
-        return f"it is not among the {candidates} candidates that FTS5 proposes by its own bm25"
+        count = len(search.proposed)
+        return f"it is not among the {count} candidates that FTS5 proposes by its own bm25"
     if hits and hit.passage.score >= hits[-1].passage.score:
         return "its text is the same as that of a passage shown"
     last = hits[-1].passage.score if hits else 0.0

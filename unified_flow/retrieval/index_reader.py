@@ -1,21 +1,23 @@
-"""One connection that searches, with what it has learnt of the index at its present state."""
+"""A connection that searches: which roots it sees, and what it has learnt of the index."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 import os
+import shlex
 import sqlite3
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
-from unified_flow.config.document_roots import Root
+from unified_flow.config.document_roots import Root, root_from
+from unified_flow.errors import RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.lib.text.printable import printable
-from unified_flow.retrieval.ranking import HEADING_WEIGHT, Corpus, score
-from unified_flow.retrieval.scope import Scope, joining, restricting, scope_of, totals
+from unified_flow.retrieval.bm25 import HEADING_WEIGHT, Corpus, score
 from unified_flow.turns.passage import Passage
 
 _CANDIDATES = 48  # chunks that FTS5 proposes for each question
@@ -23,12 +25,31 @@ _QUERY_TERMS = 32  # of a long question only the rarest select candidates
 _POSTINGS = 30_000  # chunks that FTS5 is made to weigh for a question, about 15 ms
 _REMEMBERED = 50_000  # document frequencies, about 5 MB
 
-
 Weights = dict[str, dict[str, float]]
 """Language to the terms of a question in it, each with its inverse document frequency."""
 
 
-class Candidate(NamedTuple):
+@dataclass(frozen=True)
+class Scope:
+    """Which roots of an index a search sees: `roots` are their ids for SQL, `restriction` is a
+    condition on file.id, empty if every file satisfies it; `clash` says that two roots have one
+    name, so that only absolute paths tell files apart."""
+
+    roots: str = ""
+    restriction: str = ""
+    clash: bool = False
+
+    @property
+    def joins(self) -> str:
+        """What a query of `term` needs for the restriction."""
+        if not self.restriction:
+            return ""
+        return (
+            "CROSS JOIN chunk ON chunk.id = term.rowid CROSS JOIN file ON file.id = chunk.file_id"
+        )
+
+
+class CandidateChunk(NamedTuple):
     """A chunk that FTS5 proposes; `rank` is its bm25(), the lower the better."""
 
     id: int
@@ -40,22 +61,22 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """The steps of one: what the question's terms weigh, which of them chose candidates, the
-    candidates best first as FTS5 has them, and (score, id) best first as ranking.py has them."""
+    """The steps of a search: what the question's terms weigh, which of them chose candidates, the
+    candidates in FTS5's order, and (score, id) in the order of our own BM25, best first."""
 
     weights: Weights
     selecting: list[str]
-    proposed: list[Candidate]
+    proposed: list[CandidateChunk]
     ordered: list[tuple[float, int]]
 
 
 @dataclass
-class Reader:
+class IndexReader:
     connection: sqlite3.Connection
     state: tuple[int, ...]
     data_version: int = -1
     corpus: Corpus = field(default_factory=Corpus)
-    languages: tuple[str, ...] = ()
+    languages: dict[str, int] = field(default_factory=dict)  # to files, the commonest first
     scope: Scope = field(default_factory=Scope)
     frequencies: dict[str, int] = field(default_factory=dict)
 
@@ -64,12 +85,12 @@ class Reader:
         self.scope = scope_of(self.connection, roots)
         chunks, length = totals(self.connection, self.scope)
         self.corpus = Corpus(chunks, length / chunks if chunks else 0.0)
-        self.languages = tuple(
-            row[0]
-            for row in self.connection.execute(
-                f"SELECT language FROM file WHERE chunks > 0 {restricting(self.scope)} "
+        self.languages = dict(
+            self.connection.execute(
+                "SELECT language, count(*) FROM file "
+                f"WHERE chunks > 0 {self.scope.restriction} "
                 "GROUP BY language ORDER BY count(*) DESC, language"
-            )
+            ).fetchall()
         )
         self.frequencies.clear()
 
@@ -88,23 +109,23 @@ class Reader:
             self.frequencies.clear()
         return {language: self._weights(terms(query, language)) for language in self.languages}
 
-    def _proposed(self, selecting: list[str], limit: int) -> list[Candidate]:
+    def _proposed(self, selecting: list[str], limit: int) -> list[CandidateChunk]:
         """The chunks that FTS5 thinks best, best first."""
         rows = self.connection.execute(
             "SELECT term.rowid, term.heading, term.body, file.language, best.rank FROM "
             f"(SELECT term.rowid AS id, bm25(term, {HEADING_WEIGHT}, 1.0) AS rank "
-            f"FROM term {joining(self.scope)} WHERE term MATCH ? {restricting(self.scope)} "
+            f"FROM term {self.scope.joins} WHERE term MATCH ? {self.scope.restriction} "
             "ORDER BY rank LIMIT ?) AS best "
             "CROSS JOIN term ON term.rowid = best.id CROSS JOIN chunk ON chunk.id = best.id "
             "CROSS JOIN file ON file.id = chunk.file_id",
-            (matching(selecting), max(_CANDIDATES, 3 * limit)),
+            (fts_query(selecting), max(_CANDIDATES, 3 * limit)),
         )
         return [
-            Candidate(rowid, heading.split(), body.split(), language, rank)
+            CandidateChunk(rowid, heading.split(), body.split(), language, rank)
             for rowid, heading, body, language, rank in rows
         ]
 
-    def ordered(self, found: list[Candidate], weights: Weights) -> list[tuple[float, int]]:
+    def ordered(self, found: list[CandidateChunk], weights: Weights) -> list[tuple[float, int]]:
         """(score, id of the chunk), best first."""
         scored = [
             (score(weights[each.language], each.heading, each.body, self.corpus), each.id)
@@ -124,7 +145,7 @@ class Reader:
             ).fetchone()
             if text in texts:  # the same passage in a copy of the file
                 continue
-            texts.add(checked(text, checksum))
+            texts.add(verified(text, checksum))
             shown = printable(os.fsdecode(path))
             if not self.scope.clash:
                 # Of roots within one another the outer one gives the longer path.
@@ -160,12 +181,12 @@ class Reader:
         return known
 
     def _document_frequency(self, term: str) -> int:
-        if not self.scope.condition:
+        if not self.scope.restriction:
             row = self.connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,))
             return int((row.fetchone() or (0,))[0])
         row = self.connection.execute(
-            f"SELECT count(*) FROM term {joining(self.scope)} "
-            f"WHERE term MATCH ? {restricting(self.scope)}",
+            f"SELECT count(*) FROM term {self.scope.joins} "
+            f"WHERE term MATCH ? {self.scope.restriction}",
             (_quoted(term),),
         )
         return int(row.fetchone()[0])
@@ -182,7 +203,7 @@ class Reader:
         return [term for _, term in known[: max(2, min(enough, _QUERY_TERMS))]]
 
 
-def matching(selecting: list[str]) -> str:
+def fts_query(selecting: list[str]) -> str:
     """A question to FTS5 for any of the terms."""
     return " OR ".join(map(_quoted, selecting))
 
@@ -192,7 +213,41 @@ def _quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
 
 
-def checked(text: str, checksum: int) -> str:
+def verified(text: str, checksum: int) -> str:
     if zlib.crc32(text.encode()) != checksum:
         raise sqlite3.DatabaseError("a passage is not as it was written")
     return text
+
+
+def remembered(connection: sqlite3.Connection) -> list[Root]:
+    rows = connection.execute("SELECT path FROM root ORDER BY id")
+    return [root_from(path) for (path,) in rows]
+
+
+def scope_of(connection: sqlite3.Connection, roots: Sequence[Root] | None) -> Scope:
+    """Of all roots without any named. RetrievalError for one that the index does not have."""
+    known = {root_from(path): id for id, path in connection.execute("SELECT * FROM root")}
+    if roots is None:
+        roots = list(known)
+    for root in roots:
+        if root not in known:
+            shown = printable(str(root))
+            raise RetrievalError(
+                f"{shown} is not in the document index",
+                hint=f"Add it: unified-flow index {shlex.quote(shown)}",
+            )
+    names = [root.name if isinstance(root, Path) else root for root in roots]
+    clash = len(set(names)) < len(names)
+    ids = ", ".join(str(known[root]) for root in roots)
+    if set(roots) == known.keys():
+        return Scope(ids, "", clash)
+    members = f"SELECT file_id FROM member WHERE root_id IN ({ids})"
+    return Scope(ids, f"AND file.id IN ({members})", clash)
+
+
+def totals(connection: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
+    """(chunks, terms) that are in scope."""
+    chunks, length = connection.execute(
+        f"SELECT total(chunks), total(terms) FROM file WHERE 1 {scope.restriction}"
+    ).fetchone()
+    return int(chunks), int(length)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unified_flow.retrieval.chunk import Section
+from unified_flow.retrieval.formats.chunk import Section
 
 EXTENSIONS = frozenset(
     """

@@ -1,10 +1,12 @@
-"""Bytes of a file to text, or the reason why not."""
+"""The encoding of a file, and its bytes as text, or the reason why they are none."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from dataclasses import dataclass
+
+from unified_flow.lib.sandbox import UnusableError
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -28,16 +30,13 @@ class Decoded:
     guessed: bool = False
 
 
-class UndecodableError(Exception):
-    """The message is the reason, for a person."""
-
-
 def decode(data: bytes) -> Decoded:
+    """Raises UnusableError for what is no text."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _accepted(_strict(data[len(mark) :], encoding), encoding)
     if b"\0" in data:
-        raise UndecodableError("binary")
+        raise UnusableError("binary")
     try:
         return _accepted(data.decode("utf-8"), "utf-8")
     except UnicodeDecodeError as exc:
@@ -52,13 +51,13 @@ def _strict(data: bytes, encoding: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as exc:
-        raise UndecodableError(f"not valid {encoding} at byte {exc.start}") from exc
+        raise UnusableError(f"not valid {encoding} at byte {exc.start}") from exc
 
 
 def _accepted(text: str, encoding: str, guessed: bool = False) -> Decoded:
     controls = len(_CONTROL.findall(text))
     if controls > max(1, len(text) * _CONTROLS_ALLOWED) or "\0" in text:
-        raise UndecodableError("binary")
+        raise UnusableError("binary")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return Decoded(text, encoding, guessed)
 
@@ -80,7 +79,7 @@ def _refuse_unless_latin(data: bytes, broken: UnicodeDecodeError) -> None:
     wrong = lenient.count("\ufffd")
     right = sum(character > "\x7f" for character in lenient) - wrong
     if right >= wrong:
-        raise UndecodableError(f"not valid UTF-8 at byte {broken.start}")
+        raise UnusableError(f"not valid UTF-8 at byte {broken.start}")
     high = sum(byte > 0x7F for byte in data)
     if high > len(data) * _HIGH_ALLOWED:
-        raise UndecodableError("text of an unknown encoding, or binary")
+        raise UnusableError("text of an unknown encoding, or binary")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from unified_flow.config.document_roots import resolved
 from unified_flow.errors import InputError
 from unified_flow.lib.text.printable import printable
-from unified_flow.retrieval.discover import discover
+from unified_flow.retrieval.discovery import discover
 
 
 def write(root: Path, *names: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from unified_flow.retrieval.web.html_to_markdown import markdown
+from unified_flow.retrieval.web.markup import html_to_markdown
 
 WORDS = "Enough words to be a page of its own, and then some more of them. " * 5
 
 
 def text(body: str) -> str:
-    return markdown(f"<html><head><title>T</title></head><body>{body}</body></html>")[1]
+    return html_to_markdown(f"<html><head><title>T</title></head><body>{body}</body></html>")[1]
 
 
 def test_headings_lists_tables_and_code() -> None:
@@ -60,8 +60,8 @@ def test_what_is_hidden_is_not_read() -> None:
 
 def test_a_body_that_a_script_is_to_show() -> None:
     page = f"<html><body style='visibility:hidden'><p>{WORDS}</p></body></html>"
-    assert "Enough words" in markdown(page)[1]
+    assert "Enough words" in html_to_markdown(page)[1]
 
 
 def test_no_page_at_all() -> None:
-    assert markdown("") == ("", "\n")
+    assert html_to_markdown("") == ("", "\n")

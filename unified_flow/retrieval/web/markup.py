@@ -1,37 +1,65 @@
-"""HTML to Markdown: what a reader sees of the page itself, without what stands around it."""
+"""HTML and JSON as text, in the sandbox: of a page what a reader sees of it, without what stands
+around it; of JSON a line for each value."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from unified_flow.lib.sandbox import Part
 from unified_flow.lib.text.seen import is_seen
+from unified_flow.retrieval.web import MAX_CHARS
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
 
 _AROUND = ("header", "footer", "aside")
 _ENOUGH = 200  # characters: less in a <main> means that the page is elsewhere
+MOST_GROWTH = 10  # times what came: depth costs a server nothing, and is indented
 _BLANK = re.compile(r"\n{3,}")
 _PERMALINK = re.compile(r"[¶#🔗]")
 
 
-def convert(data: bytes) -> Iterator[Part]:
-    """In the sandbox: the title as the trail."""
-    title, text = markdown(data.decode())
+def html_parts(data: bytes) -> Iterator[Part]:
+    """One part, with the title as its trail."""
+    title, text = html_to_markdown(data.decode())
     yield Part((title,), text.split("\n"))
 
 
-def markdown(page: str) -> tuple[str, str]:
+def json_parts(data: bytes) -> Iterator[Part]:
+    yield Part((), _laid_out(data.decode()).split("\n"))
+
+
+def _laid_out(page: str) -> str:
+    """As it came if it is no JSON, or would grow without measure."""
+    most = min(MAX_CHARS, MOST_GROWTH * len(page))
+    parts, length = [], 0
+    try:
+        for part in json.JSONEncoder(indent=1, ensure_ascii=False).iterencode(json.loads(page)):
+            parts.append(part)
+            length += len(part)
+            if length > most:
+                return page
+    except (ValueError, RecursionError):
+        return page  # lines of JSON, or what only calls itself so
+    return "".join(parts)
+
+
+def html_to_markdown(page: str) -> tuple[str, str]:
     """(title, text). Raises RecursionError for elements that lie too deep in one another."""
     from bs4 import BeautifulSoup
     from markdownify import ATX, MarkdownConverter
 
     soup = BeautifulSoup(page, "lxml")
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
-    _drop_unseen(soup)
+    for element in soup.find_all(_is_unseen):
+        if not element.decomposed:
+            element.decompose()
+    for link in soup.find_all("a"):
+        if _PERMALINK.fullmatch(link.get_text().strip()):
+            link.decompose()
     converter = MarkdownConverter(
         heading_style=ATX,
         bullets="-",
@@ -45,26 +73,13 @@ def markdown(page: str) -> tuple[str, str]:
     return title, _BLANK.sub("\n\n", "\n".join(lines)).strip() + "\n"
 
 
-def _drop_unseen(soup: BeautifulSoup) -> None:
-    for element in soup.find_all(_is_unseen):
-        if not element.decomposed:
-            element.decompose()
-    for link in soup.find_all("a"):
-        if _PERMALINK.fullmatch(link.get_text().strip()):
-            link.decompose()
-
-
 def _is_unseen(element: Any) -> bool:
     return not is_seen(element.name, element.attrs)
 
 
 def _body_of(soup: BeautifulSoup) -> Tag:
     """The element that holds the page itself, else all of it without what stands around."""
-    for found in (
-        soup.find_all("main"),
-        soup.find_all(role="main"),
-        soup.find_all("article"),
-    ):
+    for found in (soup.find_all("main"), soup.find_all(role="main"), soup.find_all("article")):
         if len(found) == 1 and len(found[0].get_text(strip=True)) >= _ENOUGH:
             return found[0]
     body = soup.body or soup

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unified_flow.lib.sandbox import ConversionLimitError, Part, UnusableError
-from unified_flow.retrieval.chunk import Trail
+from unified_flow.retrieval.formats.chunk import Trail
 
 MAX_PAGES = 5_000
 MAX_BOOKMARKS = 20_000
@@ -23,7 +23,7 @@ Marks = dict[int, list[tuple[int, str]]]
 """Page (from 1) to the (level, title) of the bookmarks that lead to it."""
 
 
-def convert(data: bytes) -> Iterator[Part]:
+def pdf_parts(data: bytes) -> Iterator[Part]:
     import pypdfium2
 
     try:

@@ -2,7 +2,8 @@ import codecs
 
 import pytest
 
-from unified_flow.retrieval.decode import UndecodableError, decode
+from unified_flow.lib.sandbox import UnusableError
+from unified_flow.retrieval.formats.encoding import decode
 
 SWEDISH = "Åtgärden är känd på många språk, så läs vidare här.\n"
 
@@ -51,7 +52,7 @@ def test_western_text_without_a_declaration_is_guessed_and_said_to_be() -> None:
     ],
 )
 def test_what_is_no_text_says_why(data: bytes, reason: str) -> None:
-    with pytest.raises(UndecodableError, match=reason):
+    with pytest.raises(UnusableError, match=reason):
         decode(data)
 
 

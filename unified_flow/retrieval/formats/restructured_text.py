@@ -6,8 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from unified_flow.retrieval.chunk import Section
-from unified_flow.retrieval.formats.outline import Heading, outlined
+from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
 
 EXTENSIONS = frozenset({".rst", ".rest"})
 

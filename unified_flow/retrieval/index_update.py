@@ -1,4 +1,4 @@
-"""One update of a collection: which roots it is about, what is under them, one transaction."""
+"""One update of an index: which roots it is about, what is under them, what it did."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from unified_flow.config.document_roots import Root
-from unified_flow.errors import RetrievalError
+from unified_flow.errors import InputError, RetrievalError
 from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
-from unified_flow.retrieval.discover import Found, discover
-from unified_flow.retrieval.document import MAX_BYTES
-from unified_flow.retrieval.report import IndexReport
-from unified_flow.retrieval.scope import remembered, scope_of, totals
-from unified_flow.retrieval.update import (
+from unified_flow.retrieval.discovery import Discovery, discover
+from unified_flow.retrieval.formats.document import MAX_BYTES
+from unified_flow.retrieval.index_reader import remembered, scope_of, totals
+from unified_flow.retrieval.index_writer import (
+    IndexWriter,
     Progress,
-    bring_up_to_date,
+    counts_if_current,
     forget_roots,
-    is_current,
     writing,
 )
-from unified_flow.retrieval.web_pages import Fetch, keep_page, page_as_file
+from unified_flow.retrieval.web_pages import Fetch, page_as_file, store_page
 
 
 @dataclass(frozen=True)
-class Wanted:
+class UpdateRequest:
     """`roots` None: those that `own` names, else all that are remembered.
 
     `exclude` are files and folders to leave out; `fetch` gets web pages, those that are known
@@ -48,47 +47,82 @@ class Wanted:
     progress: Progress | None = None
 
 
-def refresh(connection: sqlite3.Connection, wanted: Wanted) -> IndexReport:
+@dataclass(frozen=True)
+class IndexReport:
+    """Files added, changed, removed and unchanged; `chunks` is what a search can now return.
+
+    `skipped` holds (path, reason) for everything that was found and cannot be searched;
+    `guessed` (path, encoding) for text whose encoding nothing declares.
+    """
+
+    roots: tuple[str, ...]
+    added: int
+    changed: int
+    removed: int
+    unchanged: int
+    chunks: int
+    skipped: tuple[tuple[str, str], ...]
+    guessed: tuple[tuple[str, str], ...]
+    duration_ms: float
+
+    @property
+    def files(self) -> int:
+        """Documents in the index under these roots."""
+        return self.added + self.changed + self.unchanged
+
+    @property
+    def empty(self) -> bool:
+        return self.chunks == 0
+
+    def require_documents(self) -> None:
+        """InputError if there is nothing to search under the roots."""
+        if not self.empty:
+            return
+        where = ", ".join(self.roots)
+        reasons = "; ".join(f"{path}: {reason}" for path, reason in self.skipped[:3])
+        raise InputError(
+            f"No documents to search in {where}" + (f" (skipped {reasons})" if reasons else ""),
+            field="docs",
+            hint="Name a folder with Markdown, reStructuredText, text, HTML, source or office "
+            "files; what git ignores is left out.",
+        )
+
+
+def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexReport:
     """Raises sqlite3.Error, and the transaction is then undone; RetrievalError for a root that is
     remembered and not there: that is no deletion of what lies under it."""
     started = time.perf_counter()
-    anew = wanted.rebuild or _is_outdated(connection)
+    anew = request.rebuild or _is_outdated(connection)
     known = [] if store.is_new(connection) else remembered(connection)
-    named = list(wanted.roots if wanted.roots is not None else (wanted.own or known))
+    named = list(request.roots if request.roots is not None else (request.own or known))
     everything = list(named)
-    if wanted.roots is None and (gone := [root for root in named if not _is_there(root)]):
+    if request.roots is None and (gone := [root for root in named if not _is_there(root)]):
         raise _missing(gone)
     if anew:  # what the other roots held goes as well, so it has to come back
         everything = list(dict.fromkeys([*everything, *filter(_is_there, known)]))
-    found = [(root, _find(connection, root, wanted)) for root in everything]
-    counts = None if anew else is_current(connection, found)
+    found = [(root, _find(connection, root, request)) for root in everything]
+    counts = None if anew else counts_if_current(connection, found)
     if counts is None:
-        with Converter(wanted.bounds) as converter, writing(connection):
-            if wanted.rebuild or _is_outdated(connection):
+        with Converter(request.bounds) as converter, writing(connection):
+            if request.rebuild or _is_outdated(connection):
                 store.create_tables(connection)
             for root, each in found:
                 for page in each.files if not isinstance(root, Path) else ():
-                    keep_page(connection, page)
-            counts = bring_up_to_date(
-                connection,
-                found,
-                max_bytes=wanted.max_bytes,
-                converter=converter,
-                progress=wanted.progress,
-            )
-    elif wanted.progress is not None:
+                    store_page(connection, page)
+            writer = IndexWriter(connection, converter, request.max_bytes)
+            counts = writer.update(found, request.progress)
+    elif request.progress is not None:
         files = sum(len(each.files) for _, each in found)
-        wanted.progress(files, files)
+        request.progress(files, files)
     lost = [root for root in known if anew and root not in everything]
     counts.skipped += [(printable(str(root)), "not there, so no longer indexed") for root in lost]
-    here = scope_of(connection, named)
     return IndexReport(
         roots=tuple(printable(str(root)) for root in named),
         added=counts.added,
         changed=counts.changed,
         removed=counts.removed,
         unchanged=counts.unchanged,
-        chunks=totals(connection, here)[0],
+        chunks=totals(connection, scope_of(connection, named))[0],
         skipped=tuple(sorted(set(counts.skipped))),
         guessed=tuple(sorted(set(counts.guessed))),
         duration_ms=(time.perf_counter() - started) * 1000,
@@ -111,10 +145,10 @@ def _missing(roots: Sequence[Root]) -> RetrievalError:
     )
 
 
-def _find(connection: sqlite3.Connection, root: Root, wanted: Wanted) -> Found:
+def _find(connection: sqlite3.Connection, root: Root, request: UpdateRequest) -> Discovery:
     if isinstance(root, Path):
-        return discover(root, wanted.exclude)
-    return page_as_file(connection, root, wanted.fetch, again=wanted.fetch_again)
+        return discover(root, request.exclude)
+    return page_as_file(connection, root, request.fetch, again=request.fetch_again)
 
 
 def _is_there(root: Root) -> bool:

@@ -1,29 +1,29 @@
-"""The vectors of an index, kept in step with it, and a search that asks both."""
+"""Search by meaning beside search by words: the vectors of an index, and both rankings as one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from unified_flow.errors import RetrievalError
-from unified_flow.retrieval.explain import Explanation, explain_fused
+from unified_flow.retrieval.embedding import BATCH, Embedder, TextRefusedError
+from unified_flow.retrieval.explanation import Explanation, explain_fused
 from unified_flow.retrieval.index import Index
-from unified_flow.retrieval.reader import Reader
-from unified_flow.retrieval.scope import restricting
-from unified_flow.retrieval.vectors.embedding import BATCH, Embedder, TextRefusedError
-from unified_flow.retrieval.vectors.fusion import fused
-from unified_flow.retrieval.vectors.store import VectorStore, key_of
+from unified_flow.retrieval.index_reader import IndexReader
+from unified_flow.retrieval.index_writer import Progress
+from unified_flow.retrieval.vector_store import VectorStore, key_of
 from unified_flow.turns.passage import Passage
 
 CANDIDATES = 30  # of each ranking
+K = 60  # the paper's constant: how little the first ranks stand out
 
-Progress = Callable[[int, int], None]
+Key = TypeVar("Key", bound=Hashable)
 Ranked = list[tuple[float, int]]
 Rankings = tuple[list[int], list[int]]
-T = TypeVar("T")
 
 
-class Vectors:
+class HybridSearch:
     """Blocking, like the index. One embedder's vectors in one store."""
 
     def __init__(self, embedder: Embedder, store: VectorStore) -> None:
@@ -39,8 +39,8 @@ class Vectors:
         """
         with index.reading() as reader:
             self._state = reader.data_version
-            texts, self._chunks = _chunks(reader)
-            everything = not reader.scope.condition
+            texts, self._chunks = _texts(reader)
+            sees_all = not reader.scope.restriction
         known = self._store.keys()
         missing = [key for key in texts if key not in known]
         for start in range(0, len(missing), BATCH):
@@ -48,11 +48,11 @@ class Vectors:
             try:
                 vectors = self._embedder.embed([texts[key] for key in batch])
             except TextRefusedError as exc:
-                raise _placed(index, self._chunks[key_of(exc.text)], exc) from exc
+                raise _refused_at(index, self._chunks[key_of(exc.text)], exc) from exc
             self._store.add(dict(zip(batch, vectors, strict=True)))
             if progress is not None:
                 progress(start + len(batch), len(missing))
-        if everything:  # else some of them belong to what this index does not see
+        if sees_all:  # else some of them belong to what this index does not see
             self._store.remove(known - texts.keys())
         return len(missing)
 
@@ -61,25 +61,20 @@ class Vectors:
         whether a passage states an answer is told by it, and a rank says nothing of that. Raises
         RetrievalError.
         """
-
-        def passages(reader: Reader, ranked: Ranked, rankings: Rankings) -> list[Passage]:
-            words = {rowid: score for score, rowid in _by_words(reader, query, limit=len(ranked))}
+        with self._ranked(index, query, limit) as (reader, ranked, _):
+            words = {rowid: score for score, rowid in _by_words(reader, query, len(ranked))}
             scored = [(words.get(rowid, 0.0), rowid) for _, rowid in ranked]
             return [passage for passage, _ in reader.passages(scored, limit)]
 
-        return self._ranked(index, query, limit, passages)
-
     def explain(self, index: Index, query: str, limit: int) -> Explanation:
         """What `search` finds, with the place of each in both rankings."""
-
-        def explained(reader: Reader, ranked: Ranked, rankings: Rankings) -> Explanation:
+        with self._ranked(index, query, limit) as (reader, ranked, rankings):
             return explain_fused(reader, query, limit, ranked, rankings)
 
-        return self._ranked(index, query, limit, explained)
-
+    @contextmanager
     def _ranked(
-        self, index: Index, query: str, limit: int, use: Callable[[Reader, Ranked, Rankings], T]
-    ) -> T:
+        self, index: Index, query: str, limit: int
+    ) -> Iterator[tuple[IndexReader, Ranked, Rankings]]:
         (vector,) = self._embedder.embed([query])
         most = max(limit, CANDIDATES)
         near = self._store.nearest(vector, 4 * most)
@@ -90,18 +85,33 @@ class Vectors:
                     # Others of the collection may be nearer than those that this index sees.
                     by_meaning = [self._chunks[key] for key in near if key in self._chunks]
                     rankings = by_words, by_meaning[:most]
-                    return use(reader, fused(rankings), rankings)
+                    yield reader, fused(rankings), rankings
+                    return
             self.follow(index)  # another process has changed the index
 
     def close(self) -> None:
         self._embedder.close()
 
 
-def _chunks(reader: Reader) -> tuple[dict[str, str], dict[str, int]]:
+def fused(rankings: Sequence[Sequence[Key]]) -> list[tuple[float, Key]]:
+    """(score, key), best first. 1.0 is first in all; a key scores for each ranking that has it.
+
+    Reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009).
+    """
+    best = len(rankings) / (K + 1)
+    scores: dict[Key, float] = {}
+    for ranking in rankings:
+        for rank, key in enumerate(ranking, 1):
+            scores[key] = scores.get(key, 0.0) + 1 / (K + rank)
+    ordered = sorted(scores.items(), key=lambda item: -item[1])
+    return [(score / best, key) for key, score in ordered]
+
+
+def _texts(reader: IndexReader) -> tuple[dict[str, str], dict[str, int]]:
     """What is to be embedded, and the chunk that it is of, by key; in the order of the files."""
     rows = reader.connection.execute(
         "SELECT chunk.id, heading, text FROM chunk JOIN file ON file.id = file_id"
-        f" WHERE 1 {restricting(reader.scope)} ORDER BY chunk.id"
+        f" WHERE 1 {reader.scope.restriction} ORDER BY chunk.id"
     )
     texts: dict[str, str] = {}
     chunks: dict[str, int] = {}
@@ -113,7 +123,7 @@ def _chunks(reader: Reader) -> tuple[dict[str, str], dict[str, int]]:
     return texts, chunks
 
 
-def _placed(index: Index, chunk: int, refused: TextRefusedError) -> RetrievalError:
+def _refused_at(index: Index, chunk: int, refused: TextRefusedError) -> RetrievalError:
     """The same, with where the text stands."""
     with index.reading() as reader:
         found = reader.passages([(0.0, chunk)], 1)
@@ -125,5 +135,5 @@ def _placed(index: Index, chunk: int, refused: TextRefusedError) -> RetrievalErr
     )
 
 
-def _by_words(reader: Reader, query: str, limit: int) -> Ranked:
+def _by_words(reader: IndexReader, query: str, limit: int) -> Ranked:
     return reader.found(query, limit).ordered[:limit]

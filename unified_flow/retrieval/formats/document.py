@@ -1,0 +1,159 @@
+"""A file to what the index keeps of it, by the file's extension.
+
+Text is read here, by one module a format with `EXTENSIONS` and `sections(text)`. What is no text is
+converted in the sandbox by a function that yields `Part`s, raises `UnusableError` with a reason for
+a person, and imports its library late (the extra `documents`; EPUB needs none).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import PurePath
+
+from unified_flow.lib.sandbox import Part, UnusableError
+from unified_flow.lib.sandbox.parent import Converter
+from unified_flow.lib.text import language_of
+from unified_flow.retrieval.formats import html, markdown, restructured_text, source_code
+from unified_flow.retrieval.formats.chunk import Chunk, Section, chunks
+from unified_flow.retrieval.formats.encoding import decode
+
+MAX_BYTES = 16 * 1024 * 1024
+INSTALL = "pip install 'unified-flow[documents]'"
+
+_SECTIONS: dict[str, Callable[[str], Iterator[Section]]] = {
+    extension: module.sections
+    for module in (markdown, restructured_text, html, source_code)
+    for extension in module.EXTENSIONS
+}
+# Extension to (function in this package, what people call the format, the library it needs).
+_CONVERTERS: dict[str, tuple[str, str, str]] = {
+    ".pdf": ("pdf:pdf_parts", "PDF", "pypdfium2"),
+    ".docx": ("office:word_parts", "Word", "docx"),
+    ".docm": ("office:word_parts", "Word", "docx"),
+    ".pptx": ("office:powerpoint_parts", "PowerPoint", "pptx"),
+    ".pptm": ("office:powerpoint_parts", "PowerPoint", "pptx"),
+    ".xlsx": ("office:excel_parts", "Excel", "openpyxl"),
+    ".xlsm": ("office:excel_parts", "Excel", "openpyxl"),
+    ".epub": ("epub:epub_parts", "EPUB", ""),
+}
+# Formats without a converter; some of them would pass for text.
+_NOT_READ = {
+    ".doc": "old Word", ".xls": "old Excel", ".ppt": "old PowerPoint", ".odt": "OpenDocument",
+    ".ods": "OpenDocument", ".odp": "OpenDocument", ".rtf": "RTF", ".ipynb": "Jupyter notebook",
+}  # fmt: skip
+
+
+class UnreadableError(UnusableError):
+    """The file cannot be read now; the next update tries again."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """`guessed` names an encoding that nothing declares."""
+
+    language: str
+    chunks: list[Chunk]
+    guessed: str | None
+
+
+def read_file(path: str, max_bytes: int) -> bytes:
+    """Raises UnreadableError, and UnusableError for a larger file."""
+    try:
+        # A name may have become a pipe since it was found; opening one would wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123 -- a descriptor, not a path
+            data = file.read(max_bytes + 1)
+    except PermissionError as exc:
+        raise UnreadableError("permission denied") from exc
+    except OSError as exc:
+        raise UnreadableError((exc.strerror or type(exc).__name__).lower()) from exc
+    if len(data) > max_bytes:
+        raise UnusableError(f"larger than {max_bytes / 1024 / 1024:g} MiB")
+    return data
+
+
+def extension_of(path: str) -> str:
+    """Lower case, with its dot."""
+    return PurePath(path).suffix.casefold()
+
+
+def refuse_unreadable(extension: str) -> None:
+    """Raises UnusableError for a kind of file that cannot be read here, before any is read."""
+    if kind := _NOT_READ.get(extension):
+        raise UnusableError(f"{kind} files are not read")
+    if convertible(extension) and (reason := missing_library(extension)):
+        raise UnusableError(reason)
+
+
+def can_be_read_now(path: str, skipped: str) -> bool:
+    """Whether the library for want of which the file was `skipped` has been installed since."""
+    return skipped.endswith(INSTALL) and missing_library(extension_of(path)) is None
+
+
+def convertible(extension: str) -> bool:
+    return extension in _CONVERTERS
+
+
+@cache
+def missing_library(extension: str) -> str | None:
+    """Why files of this kind are not read here, with what to type; None if they are."""
+    _, name, library = _CONVERTERS[extension]
+    if not library or find_spec(library) is not None:
+        return None
+    return f"{name} files need an extra: {INSTALL}"
+
+
+def converter_of(extension: str) -> str:
+    """The function that converts it, as the sandbox takes one."""
+    return f"{__package__}.{_CONVERTERS[extension][0]}"
+
+
+def sections_of(extension: str, text: str) -> Iterator[Section]:
+    """Of text whose lines end with a newline character each; without a format, one section."""
+    if sections := _SECTIONS.get(extension):
+        yield from sections(text)
+    else:
+        yield Section((), 1, text.split("\n"))
+
+
+def parse(extension: str, data: bytes, converter: Converter) -> Document:
+    """Raises UnusableError for what is no text and cannot be converted to it."""
+    if convertible(extension):
+        parts = converter.convert(converter_of(extension), data)
+        sample = "\n".join(line for part in parts[:50] for line in part.lines[:50])
+        return Document(language_of(sample), list(chunks(_part_sections(parts))), None)
+    decoded = decode(data)
+    return Document(
+        language=language_of(decoded.text),
+        chunks=list(chunks(sections_of(extension, decoded.text))),
+        guessed=decoded.encoding if decoded.guessed else None,
+    )
+
+
+def _part_sections(parts: list[Part]) -> Iterator[Section]:
+    """With the lines numbered as `lines_of` gives them."""
+    line = 1
+    for part in parts:
+        line += len(part.lead)
+        yield Section(part.trail, line, part.lines, part.lead, page=part.page)
+        line += len(part.lines) + 1
+
+
+def lines_of(parts: list[Part]) -> list[str]:
+    """The document as text: what `line` of a passage counts, and what `file.read` shows."""
+    return [line for part in parts for line in (*part.lead, *part.lines, "")]
+
+
+def page_lines(parts: list[Part]) -> dict[int, tuple[int, int]]:
+    """Page to its (first line, last line) in `lines_of`, both from 1."""
+    found: dict[int, tuple[int, int]] = {}
+    line = 0
+    for part in parts:
+        first, line = line + 1, line + len(part.lead) + len(part.lines) + 1
+        if part.page is not None:
+            found[part.page] = (found.get(part.page, (first, 0))[0], line)
+    return found

@@ -1,0 +1,235 @@
+"""The body of a reply: unpacked within a limit, told what it is, and read as text.
+
+Whatever is no plain text is read in the sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import mimetypes
+import re
+import zlib
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from unified_flow.errors import ConfigError, PageUnusableError
+from unified_flow.lib.sandbox import Part, SandboxLimits, UnusableError
+from unified_flow.lib.sandbox.parent import Converter
+from unified_flow.lib.threads import in_daemon_thread
+from unified_flow.retrieval.formats.document import (
+    converter_of,
+    convertible,
+    lines_of,
+    missing_library,
+)
+from unified_flow.retrieval.formats.encoding import decode
+from unified_flow.retrieval.web import INSTALL, MAX_CHARS, FetchPolicy, markup
+
+ACCEPT_ENCODING = "gzip, deflate"
+MAX_TITLE = 500
+_GZIP_OR_ZLIB = 47
+_RAW_DEFLATE = -15
+_GZIP_MAGIC = b"\x1f\x8b"
+
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_JSON = frozenset({"application/json", "application/ld+json", "application/x-ndjson"})
+_TEXT = frozenset(
+    {"application/xml", "application/javascript", "application/yaml", "application/toml"}
+)
+_UNKNOWN = frozenset({"", "application/octet-stream", "binary/octet-stream", "*/*"})
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+_OPENING = re.compile(
+    rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE
+)
+# They decode as text in Python and are no charset of the web; some take quadratic time.
+_NO_CHARSETS = frozenset(
+    {"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape", "utf-7"}
+)
+
+
+class ReplyBody:
+    """The body so far. `encoding` is the value of Content-Encoding, at most one of ours.
+
+    A small reply can unpack to all memory there is: everything here raises PageUnusableError, for
+    more than `max_bytes` as soon as they are passed.
+    """
+
+    def __init__(self, url: str, encoding: str, max_bytes: int) -> None:
+        self._url = url
+        self._max_bytes = max_bytes
+        self._data = bytearray()
+        self._is_first = True
+        name = encoding.strip().lower()
+        if name in ("", "identity"):
+            self._inflater = None
+        elif name in ("gzip", "x-gzip", "deflate"):
+            self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
+        else:
+            raise self._broken(f"it is packed as {encoding[:40]!r}, which nobody asked for")
+
+    def expect(self, size: int) -> None:
+        if size > self._max_bytes:
+            raise PageUnusableError(
+                f"{self._url} is larger than {self._max_bytes / 1024 / 1024:g} MiB",
+                url=self._url,
+                hint="Name a smaller page, or raise research.max_bytes.",
+            )
+
+    def add(self, raw: bytes) -> None:
+        if self._inflater is None:
+            self._data += raw
+            self.expect(len(self._data))
+            return
+        while raw:
+            if self._inflater.eof:
+                if not raw.startswith(_GZIP_MAGIC):
+                    return  # padding
+                self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)  # another member
+            self._data += self._inflate(raw)
+            self.expect(len(self._data))
+            raw = self._inflater.unused_data
+
+    def _inflate(self, raw: bytes) -> bytes:
+        assert self._inflater is not None
+        room = self._max_bytes - len(self._data) + 1
+        try:
+            found = self._inflater.decompress(raw, room)
+        except zlib.error as exc:
+            if not self._is_first:
+                raise self._broken(f"it cannot be unpacked: {exc}") from exc
+            self._inflater = zlib.decompressobj(_RAW_DEFLATE)  # what some servers call deflate
+            try:
+                found = self._inflater.decompress(raw, room)
+            except zlib.error as again:
+                raise self._broken(f"it cannot be unpacked: {again}") from again
+        self._is_first = False
+        return found
+
+    def finish(self) -> bytes:
+        if self._inflater is not None and not self._is_first and not self._inflater.eof:
+            raise self._broken("it ends in the middle")
+        return bytes(self._data)
+
+    def _broken(self, reason: str) -> PageUnusableError:
+        return PageUnusableError(f"{self._url} cannot be read: {reason}", url=self._url)
+
+
+@dataclass(frozen=True)
+class Media:
+    """`type` is lower case, without parameters; `charset` as the header declares it."""
+
+    type: str
+    charset: str | None = None
+
+    @property
+    def is_html(self) -> bool:
+        return self.type in _HTML
+
+    @property
+    def is_json(self) -> bool:
+        return self.type in _JSON or self.type.endswith("+json")
+
+    @property
+    def is_text(self) -> bool:
+        text = self.type.startswith("text/") or self.type in _TEXT or self.type.endswith("+xml")
+        return (text or self.is_json) and not self.is_html
+
+
+def media_of(content_type: str, body: bytes) -> Media:
+    """What the reply says that it is, and what it looks like if it says nothing."""
+    kind = content_type.partition(";")[0].strip().lower()
+    declared = _CHARSET.search(content_type)
+    if kind in _UNKNOWN:
+        if _OPENING.match(body[:1024]):
+            kind = "text/html"
+        elif body.startswith(b"%PDF-"):
+            kind = "application/pdf"
+        else:
+            kind = "application/octet-stream" if b"\0" in body[:1024] else "text/plain"
+    return Media(kind, declared[1] if declared else None)
+
+
+def decoded(url: str, body: bytes, charset: str | None) -> str:
+    """As browsers do: the mark at the beginning, the header, what the page says, UTF-8.
+
+    Raises PageUnusableError for what is no text.
+    """
+    if charset is not None and not body.startswith((codecs.BOM_UTF8, b"\xff\xfe", b"\xfe\xff")):
+        try:
+            known = codecs.lookup(charset).name
+            wide = known.startswith(("utf-16", "utf-32"))
+            if known not in _NO_CHARSETS and (wide or b"\0" not in body[:1024]):
+                # The web's ISO-8859-1 is Windows' superset of it.
+                name = "cp1252" if known in ("iso8859-1", "ascii") else known
+                return body.decode(name, "replace").replace("\r\n", "\n").replace("\r", "\n")
+        except LookupError:
+            pass  # a charset that nobody knows says nothing
+    try:
+        return decode(body).text
+    except UnusableError as exc:
+        if b"\0" in body:
+            raise PageUnusableError(f"{url} is no text: {exc}", url=url) from exc
+        return body.decode("utf-8", "replace")
+
+
+async def page_text(
+    url: str, body: bytes, media: Media, html: str, policy: FetchPolicy
+) -> tuple[str, str]:
+    """(title, text); `html` is the decoded body of HTML. Raises PageUnusableError, and ConfigError
+    without the extra."""
+    title = ""
+    if media.is_html:
+        if find_spec("markdownify") is None:
+            raise ConfigError("web pages need an extra", hint=INSTALL)
+        title, text = await _laid_out("html_parts", url, html, policy)
+    elif media.is_json:
+        _, text = await _laid_out("json_parts", url, decoded(url, body, media.charset), policy)
+    elif media.is_text:
+        text = decoded(url, body, media.charset)
+    else:
+        parts = await _converted(_document_converter(url, media), url, body, policy)
+        text = "\n".join(lines_of(parts))
+    if len(text) > MAX_CHARS:
+        raise PageUnusableError(
+            f"{url} cannot be read: it is more text than any page holds", url=url
+        )
+    if not text.strip():
+        raise PageUnusableError(
+            f"{url} holds no text",
+            url=url,
+            hint="It may need a browser that runs scripts: save the page from one.",
+        )
+    return title, text
+
+
+async def _laid_out(function: str, url: str, page: str, policy: FetchPolicy) -> tuple[str, str]:
+    """(title, text), by a function of `markup`."""
+    data = page.encode("utf-8", "replace")
+    [part] = await _converted(f"{markup.__name__}:{function}", url, data, policy)
+    return " ".join(part.trail)[:MAX_TITLE], "\n".join(part.lines)
+
+
+def _document_converter(url: str, media: Media) -> str:
+    extension = mimetypes.guess_extension(media.type) or ""
+    if not convertible(extension):
+        raise PageUnusableError(f"{url} is {media.type[:80]}, which holds no text", url=url)
+    if reason := missing_library(extension):
+        raise ConfigError(f"{url} cannot be read: {reason}", hint=reason.rpartition(": ")[2])
+    return converter_of(extension)
+
+
+async def _converted(function: str, url: str, body: bytes, policy: FetchPolicy) -> list[Part]:
+    converter = Converter(SandboxLimits(policy.timeout_s, policy.memory_bytes))
+
+    def convert() -> list[Part]:
+        with converter:
+            return converter.convert(function, body)
+
+    try:
+        return await in_daemon_thread(convert)
+    except UnusableError as exc:
+        raise PageUnusableError(f"{url} cannot be read: {exc}", url=url) from exc
+    except asyncio.CancelledError:
+        converter.kill()
+        raise
