@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from unified_flow.config.settings import SettingsOverrides
     from unified_flow.models import Model
     from unified_flow.tools import Tool
-    from unified_flow.tools.permission.gate import Asker
+    from unified_flow.tools.permission_gate import Asker
 
 logging.getLogger("unified_flow").addHandler(logging.NullHandler())
 

@@ -33,13 +33,13 @@ from unified_flow.retrieval.web_pages import policy_of
 from unified_flow.tools import Tool
 from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.builtin.doc_search import doc_search
-from unified_flow.tools.builtin.files import file_tools
+from unified_flow.tools.builtin.file_search import file_tools
 from unified_flow.tools.builtin.human_ask import HUMAN_ASK
 from unified_flow.tools.builtin.internet_research import internet_research
 from unified_flow.tools.builtin.memory_tools import memory_tools
-from unified_flow.tools.loading import installed_tools, named_tools
-from unified_flow.tools.permission.gate import Asker, Gate
-from unified_flow.tools.permission.grants import grants_of
+from unified_flow.tools.grants import grants_of
+from unified_flow.tools.permission_gate import Asker, PermissionGate
+from unified_flow.tools.plugins import installed_tools, named_tools
 from unified_flow.tools.toolbox import Toolbox, ToolServer
 from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.events import this_process
@@ -105,7 +105,7 @@ def wire(
         folders=TurnFolders(state_folder(root) / "turns", known=sessions.last_turn_id),
         models=ModelRegistry(settings, extra_models, state=state_folder(root)),
         toolbox=Toolbox(tools, servers),
-        gate=Gate(
+        gate=PermissionGate(
             grants_of(root),
             allow=(*settings.tools.allow, *(allow_tools or ())),
             deny=tuple(settings.tools.deny),
@@ -179,7 +179,7 @@ def _guardrails(
 def _servers(settings: Settings, home: Path) -> list[ToolServer]:
     if not settings.mcp:
         return []
-    from unified_flow.tools.mcp.tools import servers_of
+    from unified_flow.tools.mcp_server import servers_of
 
     return list(servers_of(settings.mcp, home))
 

@@ -15,7 +15,7 @@ from tests.answers import COMPLETE, scripted_flow
 from unified_flow.cli.app import app
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
-from unified_flow.tools.permission.grants import grants_of
+from unified_flow.tools.grants import grants_of
 
 runner = CliRunner()
 FULL = """

@@ -144,7 +144,7 @@ async def _server(name: str, services: Services) -> Finding:
     except (ConfigError, ToolError) as exc:
         return Finding(f"mcp {name}", False, str(exc), exc.hint)
     found = sorted({tool.name for tool in services.toolbox} - before)
-    doubled = [left for left in services.toolbox.left_out if left.startswith(f"{name}.")]
+    doubled = [left for left in services.toolbox.ambiguous if left.startswith(f"{name}.")]
     without = f"; not used, for there are several: {', '.join(doubled)}" if doubled else ""
     shown = ", ".join(found) or "none"
     return Finding(f"mcp {name}", not doubled, f"{len(found)} tools: {shown}{without}")

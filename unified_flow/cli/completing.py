@@ -18,7 +18,7 @@ def tool_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
     from unified_flow.config.tool_names import BUILT_IN
     from unified_flow.errors import UnifiedFlowError
-    from unified_flow.tools.permission.grants import grants_of
+    from unified_flow.tools.grants import grants_of
 
     collection_names = set(BUILT_IN)
     with suppress(UnifiedFlowError):
@@ -28,7 +28,7 @@ def tool_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def granted_names(ctx: typer.Context, incomplete: str) -> list[str]:
     from unified_flow.errors import UnifiedFlowError
-    from unified_flow.tools.permission.grants import grants_of
+    from unified_flow.tools.grants import grants_of
 
     try:
         return _fitting({grant.tool for grant in grants_of(_home(ctx)).all()}, incomplete)

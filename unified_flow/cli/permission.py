@@ -12,12 +12,11 @@ from interventions.cli.terminal import note
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact
 from unified_flow.cli.live import paused
-from unified_flow.tools.permission.gate import Asker, Reply, Wish
-from unified_flow.tools.permission.rules import does
+from unified_flow.tools.permission_gate import Asker, PermissionReply, PermissionRequest, does
 
 ARGS_SHOWN = 600
 LINE_BYTES = 4096
-REPLIES: dict[str, Reply] = {
+REPLIES: dict[str, PermissionReply] = {
     "o": "once",
     "once": "once",
     "s": "session",
@@ -35,7 +34,7 @@ def terminal_asker() -> Asker | None:
     return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
-async def ask(wish: Wish) -> Reply:
+async def ask(wish: PermissionRequest) -> PermissionReply:
     """Until exactly one of the four is said: "absolutely not" is no "always". The end of input is
     a no. Ctrl-C goes through."""
     args = json.dumps(redact(dict(wish.args)), ensure_ascii=False)

@@ -130,7 +130,7 @@ def delete_session(
     from interventions.home import find_home, state_folder
     from interventions.queue import queue_at
     from unified_flow.resume.housekeeping import prunable, prune
-    from unified_flow.tools.permission.grants import grants_of
+    from unified_flow.tools.grants import grants_of
 
     with exits():
         exchanges, unanswered = _of(session, home)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from unified_flow.engine.services import Services
     from unified_flow.tools import Tool, ToolOutput
-    from unified_flow.tools.permission.gate import Asker, Reply, Wish
-    from unified_flow.tools.permission.grants import GrantStore
+    from unified_flow.tools.grants import GrantStore
+    from unified_flow.tools.permission_gate import Asker, PermissionReply, PermissionRequest
 
 BY_HAND = "by hand"
 
@@ -169,7 +169,7 @@ def revoke(
 
 def _store(home: Path | None) -> GrantStore:
     from interventions.home import find_home
-    from unified_flow.tools.permission.grants import grants_of
+    from unified_flow.tools.grants import grants_of
 
     return grants_of(find_home(home))
 
@@ -184,7 +184,7 @@ async def _listed(services: Services, session: str) -> tuple[list[dict[str, Any]
                 await services.toolbox.open(f"{server}.")
             except (ConfigError, ToolError) as exc:
                 broken.append(redact_text(str(exc)))
-        doubled = services.toolbox.left_out
+        doubled = services.toolbox.ambiguous
         broken += [f"several tools are named {name}: none of them is used" for name in doubled]
         return [_row(services, tool, session) for tool in services.toolbox], broken
     finally:
@@ -218,7 +218,7 @@ def _show(row: dict[str, Any]) -> None:
 def _sessionless(asker: Asker) -> Asker:
     """A call by hand is in no session, whose end would end what was allowed for it."""
 
-    async def ask(wish: Wish) -> Reply:
+    async def ask(wish: PermissionRequest) -> PermissionReply:
         reply = await asker(wish)
         if reply != "session":
             return reply
@@ -232,8 +232,8 @@ async def _called(
     services: Services, name: str, pairs: list[str], args_json: str | None, session: str
 ) -> ToolOutput:
     from unified_flow.errors import InputError, ToolError, UnifiedFlowError
-    from unified_flow.tools.caller import Caller
-    from unified_flow.tools.given import from_json, from_pairs
+    from unified_flow.tools import Caller
+    from unified_flow.tools.toolbox import arguments_from_json, arguments_from_pairs
     from unified_flow.turns.results import ToolRequest
 
     try:
@@ -241,7 +241,11 @@ async def _called(
         found = (tool for tool in services.toolbox if tool.name == name)
         schema = next((tool.arguments.model_json_schema() for tool in found), {})
         try:
-            args = from_json(args_json) if args_json is not None else from_pairs(pairs, schema)
+            args = (
+                arguments_from_json(args_json)
+                if args_json is not None
+                else arguments_from_pairs(pairs, schema)
+            )
         except ValueError as exc:
             raise InputError(f"the arguments of {name}: {exc}", field="args") from exc
         tool, checked = services.toolbox.check(ToolRequest(tool=name, args=args))

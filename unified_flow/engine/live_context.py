@@ -21,7 +21,7 @@ from unified_flow.lib.clock import elapsed_ms
 from unified_flow.models import ModelCall, Stream
 from unified_flow.models.reply import parse_reply
 from unified_flow.phases.recipe import Recipe
-from unified_flow.tools.caller import Caller
+from unified_flow.tools import Caller
 from unified_flow.turns.events import (
     HistoryRead,
     ModelCalled,

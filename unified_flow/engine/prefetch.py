@@ -21,9 +21,8 @@ from unified_flow.engine.turn_run import CallSite, TurnRun
 from unified_flow.errors import ToolNotFoundError
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.phases import NAMES
-from unified_flow.tools import Tool, ToolOutput
+from unified_flow.tools import Caller, Tool, ToolOutput
 from unified_flow.tools.builtin.doc_search import NAME
-from unified_flow.tools.caller import Caller
 from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.turn import Turn

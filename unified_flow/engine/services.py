@@ -19,7 +19,7 @@ from unified_flow.phases import recipe
 from unified_flow.phases.recipe import Recipe
 from unified_flow.policies import Policy
 from unified_flow.retrieval.documents import Documents
-from unified_flow.tools.permission.gate import Gate
+from unified_flow.tools.permission_gate import PermissionGate
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.memory import MemoryStore
@@ -38,7 +38,7 @@ class Services:
     folders: TurnFolders
     models: ModelRegistry
     toolbox: Toolbox
-    gate: Gate
+    gate: PermissionGate
     documents: Documents | None
     sessions: SessionStore
     memory: MemoryStore

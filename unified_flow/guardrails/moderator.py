@@ -189,7 +189,7 @@ def _own_moderator(spec: str) -> Moderator:
     """An installed entry point by its name, else `module:name`; a class is called for one."""
     from importlib.metadata import entry_points
 
-    from unified_flow.tools.loading import object_of
+    from unified_flow.tools.plugins import object_of
 
     point = next((each for each in entry_points(group=ENTRY_POINTS) if each.name == spec), None)
     try:

@@ -10,6 +10,8 @@ from pydantic import BaseModel
 
 from unified_flow.turns.sections import Sections
 
+BYTES_PER_TOKEN = 4
+
 
 @dataclass(frozen=True)
 class ModelCall:
@@ -61,3 +63,9 @@ class Model(Protocol):
     async def complete(self, call: ModelCall) -> ModelReply: ...
 
     async def aclose(self) -> None: ...
+
+
+def estimate_tokens(text: str) -> int:
+    """UTF-8 bytes by four, since no tokenizer is known: about right for English, and
+    never far too low for other scripts."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)

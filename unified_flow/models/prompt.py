@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from unified_flow.errors import PromptTooLargeError
-from unified_flow.models import ModelCall
+from unified_flow.models import ModelCall, estimate_tokens
 from unified_flow.models.schema import form
 from unified_flow.turns.results import (
     Claim,
@@ -37,7 +37,6 @@ from unified_flow.turns.results import (
 )
 from unified_flow.turns.sections import PASSAGES, Sections, ToolDescription
 
-BYTES_PER_TOKEN = 4
 _HISTORY = "history"
 _SHORTENED = frozenset({_HISTORY, PASSAGES})
 
@@ -252,9 +251,3 @@ def _passages(results: tuple[ToolResult, ...]) -> int:
 
 def _tokens(value: Any) -> int:
     return estimate_tokens(to_json(value).decode()) if value else 0
-
-
-def estimate_tokens(text: str) -> int:
-    """UTF-8 bytes by four, since no tokenizer is known: about right for English, and
-    never far too low for other scripts."""
-    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)

@@ -5,7 +5,7 @@ only to condense what would not fit the recipe's token budget.
 """
 
 from unified_flow.errors import SchemaMismatchError
-from unified_flow.models.prompt import estimate_tokens
+from unified_flow.models import estimate_tokens
 from unified_flow.phases.context import PhaseContext
 from unified_flow.phases.errors import ContextGathererError
 from unified_flow.turns.results import GatheredContext, Memory, PriorTurn

@@ -18,7 +18,7 @@ from unified_flow.engine.services import Services
 from unified_flow.errors import HumanNeededError, InputError, ToolDeniedError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.resume.entry_phase import END, entry_phase, writes_at_stake
-from unified_flow.tools.permission.grants import SCOPES
+from unified_flow.tools.grants import SCOPES
 from unified_flow.turns.events import HumanInput, Runner, TurnResumed
 from unified_flow.turns.folding import OUTPUT, apply
 from unified_flow.turns.input_checks import checked_question

@@ -30,7 +30,7 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.entry_phase import entry_phase
 from unified_flow.resume.human_input import ResumeRequest, human_input, input_of_phase
-from unified_flow.tools.permission.grants import Scope
+from unified_flow.tools.grants import Scope
 from unified_flow.turns.archive import TurnArchive, TurnFolders
 from unified_flow.turns.events import TurnAbandoned, TurnResumed, this_process
 from unified_flow.turns.journal import digest

@@ -1,8 +1,12 @@
-"""The contract of a tool: a name, typed arguments, what it touches, and a coroutine."""
+"""The contract of a tool: a name, typed arguments, what it touches, and a coroutine.
+
+Inside `run`, `current_caller()` says for whom it runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -47,8 +51,8 @@ class Tool:
     """`stage` is the client-facing stage of its failures (system.md, "By stage").
 
     `arguments` forbids what it does not know (`Arguments`); `run` gets a checked instance of it.
-    A tool with `WRITES` or `NETWORK` in its access runs only if allowed (gates.py). `source` says
-    where it comes from.
+    A tool with `WRITES` or `NETWORK` in its access runs only if allowed (permission_gate.py). A
+    `personal` one reads or changes what is kept about the user. `source` says where it comes from.
     """
 
     name: str
@@ -60,3 +64,20 @@ class Tool:
     timeout_s: float = 30.0
     source: str = "built in"
     personal: bool = False
+
+
+@dataclass(frozen=True)
+class Caller:
+    """`answer` is what a person said to this very call when the turn was resumed."""
+
+    user_id: str = "default"
+    session_id: str = ""
+    turn_id: int = 0
+    answer: str | None = None
+
+
+CALLER: ContextVar[Caller] = ContextVar("unified_flow.caller", default=Caller())  # noqa: B039
+
+
+def current_caller() -> Caller:
+    return CALLER.get()

@@ -19,7 +19,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from unified_flow.errors import ConfigError, ToolError
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
-from unified_flow.tools.own_loop import on_own_loop
+from unified_flow.tools.background_loop import on_background_loop
 from unified_flow.turns.results import Claim
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -153,7 +153,7 @@ async def awaited(name: str, make: Callable[[], Awaitable[T]]) -> T:
         except BaseException as exc:
             raise _odd(name, exc) from exc
 
-    return await on_own_loop(guarded)
+    return await on_background_loop(guarded)
 
 
 def _itself(returned: Awaitable[T]) -> Awaitable[T]:

@@ -1,10 +1,13 @@
-"""The tools of a flow: described to the planner, checked before a call, called within a time."""
+"""The tools of a flow: described to the planner, checked before a call, called within a time.
+
+A person writes arguments as `key=value` pairs or as one JSON object.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Protocol
@@ -18,8 +21,7 @@ from unified_flow.errors import (
     ToolNotFoundError,
     ToolTimeoutError,
 )
-from unified_flow.tools import Tool, ToolOutput
-from unified_flow.tools.caller import CALLER, Caller
+from unified_flow.tools import CALLER, Caller, Tool, ToolOutput
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import ToolDescription
 
@@ -36,7 +38,7 @@ class ToolServer(Protocol):
     def name(self) -> str: ...
 
     @property
-    def left_out(self) -> Sequence[str]:
+    def ambiguous(self) -> Sequence[str]:
         """Whole names that several of its tools have, so that none of them is among `tools`."""
         ...
 
@@ -80,9 +82,9 @@ class Toolbox:
         return tuple(server.name for server in self._servers)
 
     @property
-    def left_out(self) -> tuple[str, ...]:
+    def ambiguous(self) -> tuple[str, ...]:
         """Whole names of which a server has several tools; as far as servers were asked."""
-        return tuple(name for server in self._servers for name in server.left_out)
+        return tuple(name for server in self._servers for name in server.ambiguous)
 
     async def aclose(self) -> None:
         """Every server's, then raises what the first of them raised."""
@@ -98,10 +100,10 @@ class Toolbox:
         return iter(self._tools.values())
 
     def describe(self, *, personal: bool = True) -> tuple[ToolDescription, ...]:
-        """Without the `personal` ones, where nothing of the user is to be touched."""
+        """`personal` False: without the tools that touch what is kept about the user."""
         if personal:
             return self._described
-        return tuple(told for told in self._described if not self._tools[told.name].personal)
+        return tuple(each for each in self._described if not self._tools[each.name].personal)
 
     @cached_property
     def _described(self) -> tuple[ToolDescription, ...]:
@@ -157,7 +159,7 @@ class Toolbox:
 
     def _not_found(self, name: str) -> ToolNotFoundError:
         close = get_close_matches(name, self._tools, n=3, cutoff=0.5)
-        if name in self.left_out:
+        if name in self.ambiguous:
             hint = "Its server has several tools of that name, so that none of them is used."
         elif close:
             hint = f"Did you mean {' or '.join(close)}?"
@@ -217,3 +219,30 @@ def _argument(error: Any, known: list[str]) -> str:
 def _short(value: Any) -> str:
     shown = repr(value)
     return shown if len(shown) <= _VALUE_SHOWN else shown[: _VALUE_SHOWN - 1] + "…"
+
+
+def arguments_from_json(text: str) -> dict[str, Any]:
+    """Raises ValueError for what is no JSON object."""
+    arguments = json.loads(text)
+    if not isinstance(arguments, dict):
+        raise ValueError("it is no JSON object")
+    return arguments
+
+
+def arguments_from_pairs(pairs: Iterable[str], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A value is text where the schema says so, else JSON if it is any. Raises ValueError."""
+    arguments: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ValueError(f"{pair!r} is not key=value")
+        kind = (schema.get("properties") or {}).get(key, {})
+        arguments[key] = value if kind.get("type") == "string" else _json_or_text(value)
+    return arguments
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -16,9 +16,8 @@ from unified_flow.models import ModelCall
 from unified_flow.models.embedded.model import EmbeddedModel
 from unified_flow.retrieval.index import Index
 from unified_flow.tools.builtin.doc_search import doc_search
-from unified_flow.tools.builtin.file_glob import file_glob
-from unified_flow.tools.builtin.file_grep import file_grep
 from unified_flow.tools.builtin.file_read import file_read
+from unified_flow.tools.builtin.file_search import file_glob, file_grep
 from unified_flow.tools.builtin.roots import Roots
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.results import (

@@ -10,7 +10,7 @@ from unified_flow.models.embedded.intents import (
     asks_what_is_remembered,
     pages_to_read,
 )
-from unified_flow.tools.builtin.remember import to_remember
+from unified_flow.tools.builtin.memory_tools import text_to_remember
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from unified_flow.tools.builtin.remember import to_remember
     ],
 )
 def test_what_is_to_be_remembered(query: str, text: str | None) -> None:
-    assert to_remember(query) == text
+    assert text_to_remember(query) == text
 
 
 @pytest.mark.parametrize(

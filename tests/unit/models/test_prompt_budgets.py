@@ -4,7 +4,8 @@ import pytest
 
 from tests.unit.models.calls import call
 from unified_flow.errors import PromptTooLargeError
-from unified_flow.models.prompt import estimate_tokens, fitted, prompt
+from unified_flow.models import estimate_tokens
+from unified_flow.models.prompt import fitted, prompt
 from unified_flow.turns.results import Claim, Evidence, PriorTurn, ToolResult
 from unified_flow.turns.sections import Sections, ToolDescription
 

@@ -9,8 +9,7 @@ import pytest
 
 from tests.unit.tools.running import run
 from unified_flow.errors import ToolArgumentError, ToolTimeoutError
-from unified_flow.tools.builtin.file_grep import file_grep
-from unified_flow.tools.builtin.files import file_tools
+from unified_flow.tools.builtin.file_search import file_grep, file_tools
 from unified_flow.tools.builtin.roots import Roots
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.results import ToolRequest

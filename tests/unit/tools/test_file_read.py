@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.tools.running import run
 from unified_flow.errors import ConfigError, FileUnusableError, PathRefusedError, ToolArgumentError
 from unified_flow.tools.builtin.file_read import MAX_CHARS, MAX_FILE_BYTES
-from unified_flow.tools.builtin.files import file_tools
+from unified_flow.tools.builtin.file_search import file_tools
 from unified_flow.tools.builtin.roots import Roots
 from unified_flow.tools.toolbox import Toolbox
 

@@ -9,7 +9,7 @@ import pytest
 from tests.office import write_pdf, write_word
 from tests.unit.tools.running import run
 from unified_flow.errors import FileUnusableError, ToolArgumentError
-from unified_flow.tools.builtin.files import file_tools
+from unified_flow.tools.builtin.file_search import file_tools
 from unified_flow.tools.toolbox import Toolbox
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from unified_flow.tools.builtin.glob_pattern import GlobPattern
+from unified_flow.tools.builtin.file_search import GlobPattern
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from unified_flow.errors import (
     ToolTimeoutError,
 )
 from unified_flow.tools import Access, ToolOutput
-from unified_flow.tools.mcp.tools import McpServer
+from unified_flow.tools.mcp_server import McpServer
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.results import ToolRequest
 

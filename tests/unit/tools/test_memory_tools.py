@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from unified_flow.errors import ToolArgumentError
-from unified_flow.tools import Access, ToolOutput
+from unified_flow.tools import Access, Caller, ToolOutput
 from unified_flow.tools.builtin.memory_tools import memory_tools
-from unified_flow.tools.caller import Caller
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.results import ToolRequest

@@ -103,7 +103,7 @@ class Served:
 
     def __init__(self, name: str, *tools: Tool) -> None:
         self.name = name
-        self.left_out: tuple[str, ...] = ()
+        self.ambiguous: tuple[str, ...] = ()
         self.closed = False
         self._tools = tools
 

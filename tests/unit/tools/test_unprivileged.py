@@ -15,8 +15,7 @@ import pytest
 
 from tests.unit.tools.running import run
 from unified_flow.retrieval.discovery import discover
-from unified_flow.tools.builtin.file_grep import _text
-from unified_flow.tools.builtin.files import file_tools
+from unified_flow.tools.builtin.file_search import _text, file_tools
 from unified_flow.tools.builtin.roots import Roots
 from unified_flow.tools.toolbox import Toolbox
 

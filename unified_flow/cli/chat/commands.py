@@ -15,7 +15,7 @@ from unified_flow.cli.answer import show_outcome, show_sources
 from unified_flow.cli.chat.conversation import Conversation
 from unified_flow.cli.running import new_session_id
 from unified_flow.cli.screen import beginning, counted
-from unified_flow.tools.permission.grants import SCOPES
+from unified_flow.tools.grants import SCOPES
 
 ARGS_SHOWN = 70
 

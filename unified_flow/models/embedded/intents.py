@@ -10,7 +10,7 @@ from typing import Any, Literal
 from unified_flow.lib.text import language_of
 from unified_flow.lib.text.lexicon import any_language, lexicon_of, lexicons
 from unified_flow.tools.builtin.internet_research import MAX_URLS
-from unified_flow.tools.given import from_json, from_pairs
+from unified_flow.tools.toolbox import arguments_from_json, arguments_from_pairs
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import ToolDescription
 
@@ -130,8 +130,8 @@ def call_language(query: str) -> str | None:
 
 def _arguments(rest: str, tool: ToolDescription) -> dict[str, Any]:
     if rest.startswith("{"):
-        return from_json(rest)
-    return from_pairs(shlex.split(rest), tool.parameters)
+        return arguments_from_json(rest)
+    return arguments_from_pairs(shlex.split(rest), tool.parameters)
 
 
 def pages_to_read(question: str) -> tuple[list[str], str] | None:

@@ -24,8 +24,7 @@ from unified_flow.models.embedded.intents import (
     talk_of,
     tool_call,
 )
-from unified_flow.tools.builtin.memory_tools import ALL
-from unified_flow.tools.builtin.remember import to_remember
+from unified_flow.tools.builtin.memory_tools import ALL, text_to_remember
 from unified_flow.turns.results import Goal, Plan, ToolRequest, ToolResult
 from unified_flow.turns.sections import Sections
 
@@ -115,7 +114,7 @@ def _is_remembered(asked: str, sections: Sections) -> bool:
 
 
 def _in_plain_words(query: str, tools: set[str]) -> ToolRequest | None:
-    if MEMORY_CREATE in tools and (text := to_remember(query)) is not None:
+    if MEMORY_CREATE in tools and (text := text_to_remember(query)) is not None:
         return ToolRequest(tool=MEMORY_CREATE, args={"text": text}, goal_id="g1")
     if MEMORY_QUERY in tools and asks_what_is_remembered(query):
         return ToolRequest(tool=MEMORY_QUERY, args={"query": ALL}, goal_id="g1")

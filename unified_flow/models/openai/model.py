@@ -15,10 +15,10 @@ from typing import Any
 
 import httpx
 
-from unified_flow.models import ModelCall, ModelReply
+from unified_flow.models import ModelCall, ModelReply, estimate_tokens
 from unified_flow.models.openai.completion import StreamPreview, read_completion
 from unified_flow.models.openai.dialect import Dialect, adapted
-from unified_flow.models.prompt import estimate_tokens, prompt
+from unified_flow.models.prompt import prompt
 from unified_flow.servers.client import ServerClient
 from unified_flow.servers.server_errors import LARGER_CONTEXT
 

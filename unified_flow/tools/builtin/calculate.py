@@ -13,8 +13,7 @@ from pydantic import Field
 from unified_flow.config import tool_names
 from unified_flow.errors import ToolArgumentError
 from unified_flow.lib.threads import in_daemon_thread
-from unified_flow.tools import Arguments, Tool, ToolOutput
-from unified_flow.turns.results import Claim
+from unified_flow.tools import Arguments, Tool, ToolOutput, claim
 
 if TYPE_CHECKING:
     from simpleeval import SimpleEval
@@ -39,10 +38,8 @@ async def _run(args: CalculateArguments) -> ToolOutput:
     """Raises ToolArgumentError for what is no arithmetic, or too large."""
     value = await in_daemon_thread(partial(evaluate, args.expression))
     text = f"{args.expression} = {shown(value)}"
-    return ToolOutput(
-        {"expression": args.expression, "value": value, "text": text},
-        [Claim(claim=text, confidence=1.0, source=NAME)],
-    )
+    result = {"expression": args.expression, "value": value, "text": text}
+    return ToolOutput(result, [claim(text, NAME)])
 
 
 CALCULATE = Tool(

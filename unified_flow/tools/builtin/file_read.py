@@ -3,7 +3,9 @@ lines of its text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
@@ -11,11 +13,20 @@ from pydantic import Field, model_validator
 
 from unified_flow.config import tool_names
 from unified_flow.errors import FileUnusableError, ToolArgumentError
-from unified_flow.lib.sandbox import UnusableError
+from unified_flow.lib.sandbox import SandboxLimits, UnusableError
+from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.threads import in_daemon_thread
+from unified_flow.retrieval.formats.document import (
+    INSTALL,
+    converter_of,
+    convertible,
+    extension_of,
+    lines_of,
+    missing_library,
+    page_lines,
+)
 from unified_flow.retrieval.formats.encoding import decode
 from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput, claim
-from unified_flow.tools.builtin.place import Converted, Place, converted, is_converted, locate
 from unified_flow.tools.builtin.roots import Located, Roots
 from unified_flow.turns.passage import source_of
 from unified_flow.turns.results import Claim
@@ -24,6 +35,8 @@ NAME = tool_names.FILE_READ
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_CHARS = 64_000
 CLAIM_LINES = 40
+# A place inside a document as a source names it: `notes.md:12`, `report.pdf:p3`.
+_PLACE = re.compile(r"(.+):(p?)([1-9]\d{0,8})\Z", re.DOTALL)
 
 
 class ReadArguments(Arguments):
@@ -136,3 +149,63 @@ def _claim(shown: str, first: int, piece: list[str], document: Converted) -> Ite
     text = "\n".join(piece)
     if text.strip():
         yield claim(text, source_of(shown, first, document.page_of(first)))
+
+
+@dataclass(frozen=True)
+class Place:
+    """At most one of `page` and `line` is given, both from 1."""
+
+    located: Located
+    page: int | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Converted:
+    """`pages` has the (first, last) line of each page or slide, if there are any."""
+
+    lines: list[str]
+    pages: dict[int, tuple[int, int]]
+
+    def page_of(self, line: int) -> int | None:
+        return next((p for p, (first, last) in self.pages.items() if first <= line <= last), None)
+
+
+def locate(roots: Roots, path: str) -> Place:
+    """The path as it is, or else without the place at its end. Raises as Roots.locate."""
+    try:
+        return Place(roots.locate(path))
+    except FileUnusableError:
+        match = _PLACE.match(path)
+        if match is None:
+            raise
+        located = roots.locate(match[1])
+        number = int(match[3])
+        return Place(located, page=number) if match[2] else Place(located, line=number)
+
+
+def is_converted(located: Located) -> bool:
+    """Whether its text is made by a converter."""
+    return convertible(extension_of(located.real.name))
+
+
+def converted(roots: Roots, located: Located) -> Converted:
+    """The text that the index has of it too. Raises FileUnusableError, and as Roots.read."""
+    extension = extension_of(located.real.name)
+    if reason := missing_library(extension):
+        raise FileUnusableError(f"{located.shown} cannot be read: {reason}", hint=INSTALL)
+    limits = SandboxLimits()
+    data = roots.read(located, limits.file_bytes)
+    if len(data) > limits.file_bytes:
+        raise FileUnusableError(
+            f"{located.shown} is larger than {limits.file_bytes // 1024 // 1024} MiB",
+            hint="Name a smaller file.",
+        )
+    try:
+        with Converter(limits) as converter:
+            parts = converter.convert(converter_of(extension), data)
+    except UnusableError as exc:
+        raise FileUnusableError(
+            f"{located.shown} cannot be read: {exc}", hint="Mend the file, or name another."
+        ) from exc
+    return Converted(lines_of(parts), page_lines(parts))

@@ -6,8 +6,7 @@ from pydantic import Field
 
 from unified_flow.config import tool_names
 from unified_flow.errors import HumanNeededError
-from unified_flow.tools import Arguments, Tool, ToolOutput
-from unified_flow.tools.caller import calling
+from unified_flow.tools import Arguments, Tool, ToolOutput, current_caller
 from unified_flow.turns.results import Claim
 
 NAME = tool_names.HUMAN_ASK
@@ -19,13 +18,13 @@ class AskArguments(Arguments):
 
 async def _run(args: AskArguments) -> ToolOutput:
     """Raises HumanNeededError until the turn is resumed with an answer to this question."""
-    answer = calling().answer
+    answer = current_caller().answer
     if answer is None:
         raise HumanNeededError(
             args.question,
             hint='resolve the intervention with --retry and --note "the answer"',
         )
-    claim = Claim(claim=answer, confidence=1.0, source=NAME)
+    claim = Claim(claim=answer, confidence=1.0, source=NAME)  # whole, however long it is
     return ToolOutput({"question": args.question, "answer": answer}, [claim])
 
 

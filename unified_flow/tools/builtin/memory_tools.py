@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
 from unified_flow.config.tool_names import MEMORY_CREATE, MEMORY_QUERY, MEMORY_UPDATE
 from unified_flow.errors import InputError, ToolArgumentError
-from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.tools.caller import calling
+from unified_flow.lib.text.lexicon import any_language
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
 from unified_flow.turns.memory import MAX_TEXT, MemoryStore
-from unified_flow.turns.results import Claim
 
 ALL = "*"
 CREATE, QUERY, UPDATE = MEMORY_CREATE, MEMORY_QUERY, MEMORY_UPDATE
@@ -42,7 +43,7 @@ class UpdateArguments(Arguments):
 def memory_tools(store: MemoryStore) -> Iterable[Tool]:
     async def create(args: CreateArguments) -> ToolOutput:
         """Raises ToolArgumentError for what may not be remembered."""
-        caller = calling()
+        caller = current_caller()
         try:
             made = await asyncio.to_thread(
                 store.create, caller.user_id, args.text, turn_id=caller.turn_id or None
@@ -53,15 +54,15 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
 
     async def query(args: QueryArguments) -> ToolOutput:
         look = store.newest if args.query == ALL else partial(store.search, text=args.query)
-        found = await asyncio.to_thread(look, calling().user_id, limit=args.limit)
+        found = await asyncio.to_thread(look, current_caller().user_id, limit=args.limit)
         return ToolOutput(
             {"query": args.query, "memories": [memory.model_dump() for memory in found]},
-            [Claim(claim=m.text, confidence=m.score, source=_source(m.id)) for m in found],
+            [claim(m.text, _source(m.id), m.score) for m in found],
         )
 
     async def update(args: UpdateArguments) -> ToolOutput:
         """Raises ToolArgumentError for an id that is not there, and as `create`."""
-        caller = calling()
+        caller = current_caller()
         try:
             changed = await asyncio.to_thread(
                 store.update, caller.user_id, args.id, args.text, turn_id=caller.turn_id or None
@@ -101,9 +102,35 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
 
 
 def _output(memory_id: str, text: str) -> ToolOutput:
-    claim = Claim(claim=text, confidence=1.0, source=_source(memory_id))
-    return ToolOutput({"id": memory_id, "text": text}, [claim])
+    return ToolOutput({"id": memory_id, "text": text}, [claim(text, _source(memory_id))])
 
 
 def _source(memory_id: str) -> str:
     return f"memory:{memory_id}"
+
+
+def text_to_remember(question: str) -> str | None:
+    """What follows "remember that"; a question is none ("remember that film?")."""
+    every = any_language()
+    match = re.match(
+        rf"^\W*{every.remember}\s*(?::|,?\s*{every.that})\s*(?P<text>\S.*?)\s*$",
+        question,
+        re.IGNORECASE | re.DOTALL,
+    )
+    if match is None or match["text"].endswith("?"):
+        return None
+    return match["text"]
+
+
+def is_requested_by(tool: str, args: Mapping[str, Any], question: str) -> bool:
+    """Whether the question asks for this very call: `memory.create` of the words that follow
+    "remember that". Nothing that a document or a page says can be among them, since the question
+    counts as it was typed."""
+    if tool != CREATE or (wanted := text_to_remember(question)) is None:
+        return False
+    text = _plain(str(args.get("text", "")))
+    return bool(text) and text in _plain(wanted)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold().rstrip(".!")

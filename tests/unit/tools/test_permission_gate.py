@@ -12,9 +12,13 @@ import pytest
 
 from unified_flow.errors import ConfigError, ToolDeniedError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.tools.permission.gate import Gate, Reply, Wish
-from unified_flow.tools.permission.grants import GrantStore
-from unified_flow.tools.permission.rules import decide
+from unified_flow.tools.grants import GrantStore
+from unified_flow.tools.permission_gate import (
+    PermissionGate,
+    PermissionReply,
+    PermissionRequest,
+    decide,
+)
 
 READS, WRITES, NETWORK = Access.READS, Access.WRITES, Access.NETWORK
 
@@ -60,16 +64,16 @@ def tool(name: str = "file.write", access: Access = WRITES) -> Tool:
 class Person:
     """Answers as told, and remembers what was asked."""
 
-    def __init__(self, *replies: Reply) -> None:
+    def __init__(self, *replies: PermissionReply) -> None:
         self.replies = list(replies)
-        self.wishes: list[Wish] = []
+        self.wishes: list[PermissionRequest] = []
 
-    async def __call__(self, wish: Wish) -> Reply:
+    async def __call__(self, wish: PermissionRequest) -> PermissionReply:
         self.wishes.append(wish)
         return self.replies.pop(0)
 
 
-def admit(gate: Gate, session: str = "s", **granted: bool) -> str:
+def admit(gate: PermissionGate, session: str = "s", **granted: bool) -> str:
     return asyncio.run(gate.admit(tool(), {"path": "a"}, session_id=session, **granted))
 
 
@@ -82,7 +86,7 @@ def test_without_anybody_to_ask_it_is_refused_with_the_commands_that_allow_it(
     store: GrantStore,
 ) -> None:
     with pytest.raises(ToolDeniedError, match=r"file\.write may not run: it writes") as caught:
-        admit(Gate(store))
+        admit(PermissionGate(store))
     assert "--grant once" in str(caught.value.hint)
     assert 'allow = ["file.write"]' in str(caught.value.hint)
     assert not store.path.exists()
@@ -90,7 +94,7 @@ def test_without_anybody_to_ask_it_is_refused_with_the_commands_that_allow_it(
 
 def test_the_person_at_the_terminal_decides_and_for_how_long(store: GrantStore) -> None:
     person = Person("no", "once", "once", "session", "always")
-    gate = Gate(store, asker=person)
+    gate = PermissionGate(store, asker=person)
     with pytest.raises(ToolDeniedError, match="said no"):
         admit(gate)
     admit(gate)
@@ -100,7 +104,7 @@ def test_the_person_at_the_terminal_decides_and_for_how_long(store: GrantStore) 
     assert len(person.wishes) == 4
     assert "this session" in admit(gate), "not asked again in the session"
     admit(gate, session="another")
-    assert "always" in admit(Gate(store), session="a third, in another process")
+    assert "always" in admit(PermissionGate(store), session="a third, in another process")
     assert len(person.wishes) == 5
     assert person.wishes[0].args == {"path": "a"}
 
@@ -108,16 +112,16 @@ def test_the_person_at_the_terminal_decides_and_for_how_long(store: GrantStore) 
 def test_deny_is_nobody_s_to_overrule(store: GrantStore) -> None:
     store.add("file.write", session_id=None, by="ada")
     person = Person("always")
-    gate = Gate(store, deny=("file.*",), asker=person)
+    gate = PermissionGate(store, deny=("file.*",), asker=person)
     with pytest.raises(ToolDeniedError, match=r"tools\.deny"):
         admit(gate, granted=True)
     assert person.wishes == []
 
 
 def test_a_call_that_was_granted_when_the_turn_was_resumed_runs_once(store: GrantStore) -> None:
-    assert "once" in admit(Gate(store), granted=True)
+    assert "once" in admit(PermissionGate(store), granted=True)
     with pytest.raises(ToolDeniedError):
-        admit(Gate(store))
+        admit(PermissionGate(store))
 
 
 def test_grants_are_private_and_can_be_revoked(store: GrantStore) -> None:
@@ -152,7 +156,7 @@ def test_a_damaged_file_grants_nothing(store: GrantStore, text: str) -> None:
     store.path.parent.mkdir()
     store.path.write_text(text)
     with pytest.raises(ConfigError, match="cannot be read"):
-        admit(Gate(store))
+        admit(PermissionGate(store))
     assert store.path.read_text() == text
 
 

@@ -1,20 +1,23 @@
-"""One connection to an MCP server, through the official SDK."""
+"""One connection to an MCP server, through the official SDK; over HTTP, ended sessions and answers
+that are too large are noticed beside the SDK. Imported only where the extra `mcp` is installed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
+
+import httpx2
 
 from interventions.secrets.redaction import redact_text
 from unified_flow.config.tables import McpSettings
 from unified_flow.errors import ConfigError, ToolError, ToolServerError
-from unified_flow.tools.mcp.process import SHELL, ServerProcess
+from unified_flow.tools.mcp_process import SHELL, ServerProcess
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -25,10 +28,15 @@ SIGN_OF_LIFE_S = 2.0
 LEAVES_WITHIN_S = 1.0  # once its input is closed, or its session ended
 CLOSED_WITHIN_S = 2.0  # once its process is ended, or the connection cut
 MOST_PAGES = 100
+MAX_BODY_BYTES = 32 * 1024 * 1024
+CONNECT_TIMEOUT_S = 30.0
+READ_TIMEOUT_S = 300.0  # of one piece of an answer; a call as a whole has its own time
 _CLOSED = "Connection closed"
+_SESSION = "mcp-session-id"
+_NOT_FOUND = 404
 
 
-class Connection:
+class McpConnection:
     """Opened by `opened`; everything else needs it to be open.
 
     A task of its own holds it, because the SDK must be left in the task that entered it, and the
@@ -52,7 +60,7 @@ class Connection:
         self._holder = asyncio.create_task(self._hold(), name=f"mcp {name}")
 
     @classmethod
-    async def opened(cls, name: str, settings: McpSettings, folder: Path) -> Connection:
+    async def opened(cls, name: str, settings: McpSettings, folder: Path) -> McpConnection:
         """Raises ConfigError for what cannot be started, ToolServerError for what does not work."""
         connection = cls(name, settings, folder)
         try:
@@ -212,12 +220,10 @@ class Connection:
     async def _http(self) -> AsyncIterator[Any]:
         from mcp.client.streamable_http import streamable_http_client
 
-        from unified_flow.tools.mcp.http import client
-
         assert self._settings.url is not None
         headers = {key: os.environ[name] for key, name in self._settings.headers_env.items()}
         async with (
-            client(headers, self._end_session) as http,
+            _http_client(headers, self._end_session) as http,
             streamable_http_client(self._settings.url, http_client=http) as streams,
         ):
             yield streams
@@ -272,3 +278,38 @@ def _first(exc: BaseException) -> BaseException:
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
     return exc
+
+
+def _http_client(headers: dict[str, str], session_ended: Callable[[], None]) -> httpx2.AsyncClient:
+    """Calls `session_ended` when the server no longer knows the session of a message: it then sends
+    404, and wants a new session (MCP 2025-06-18, Transports, Session Management, 3 and 4)."""
+
+    async def look(response: httpx2.Response) -> None:
+        if response.request.method != "POST":
+            return  # what a server sends unasked may be long
+        if response.status_code == _NOT_FOUND and _SESSION in response.request.headers:
+            session_ended()
+        response.stream = _BoundedBody(cast("httpx2.AsyncByteStream", response.stream))
+
+    return httpx2.AsyncClient(
+        headers=headers | {"Accept-Encoding": "identity"},  # what is counted is what is kept
+        timeout=httpx2.Timeout(CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S),
+        event_hooks={"response": [look]},
+    )
+
+
+class _BoundedBody(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for piece in self._stream:
+            size += len(piece)
+            if size > MAX_BODY_BYTES:
+                most = MAX_BODY_BYTES // (1024 * 1024)
+                raise httpx2.StreamError(f"the answer is larger than {most} MiB")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

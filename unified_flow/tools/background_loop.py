@@ -20,13 +20,13 @@ ANSWERS_WITHIN_S = 0.25  # else the loop is blocked by an earlier call
 TIDIES_WITHIN_S = 0.5  # that a cancelled call has for its `finally`
 
 
-async def on_own_loop(make: Callable[[], Awaitable[T]]) -> T:
+async def on_background_loop(make: Callable[[], Awaitable[T]]) -> T:
     """What `make()` comes to, both made and awaited over there, in the context of this task.
 
     Cancelled, it is cancelled there and waited for, but not for long. Raises what it raises;
     asyncio.CancelledError also if it cancels itself.
     """
-    own = await _turning()
+    own = await _running()
     here = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = here.create_future()
     tasks: list[asyncio.Task[T]] = []
@@ -69,7 +69,7 @@ def _settle(outcome: asyncio.Future[T], task: asyncio.Task[T]) -> None:
         outcome.set_result(task.result())
 
 
-class _OwnLoop:
+class _BackgroundLoop:
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop
         self.calls = 0
@@ -145,17 +145,17 @@ class _DaemonThreads(ThreadPoolExecutor):
         return future
 
 
-_CURRENT: list[_OwnLoop] = []
+_CURRENT: list[_BackgroundLoop] = []
 _CHANGING = threading.Lock()
 
 
-async def _turning() -> _OwnLoop:
+async def _running() -> _BackgroundLoop:
     """One that turns, with one more call to come."""
     own = _CURRENT[0] if _CURRENT else None
     turns = own is not None and await own.answers()
     with _CHANGING:
         if not turns and own is (_CURRENT[0] if _CURRENT else None):  # else another has seen to it
-            _CURRENT[:] = [_OwnLoop()]
+            _CURRENT[:] = [_BackgroundLoop()]
             if own is not None:
                 own.leave()
         _CURRENT[0].calls += 1

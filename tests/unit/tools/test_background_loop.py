@@ -12,10 +12,9 @@ import pytest
 
 from tests.unit.tools.running import run
 from unified_flow.errors import ToolError, ToolTimeoutError
-from unified_flow.tools import Arguments, Tool, ToolOutput
-from unified_flow.tools.caller import calling
+from unified_flow.tools import Arguments, Tool, ToolOutput, current_caller
 from unified_flow.tools.functions import from_function, tool
-from unified_flow.tools.loading import named_tools
+from unified_flow.tools.plugins import named_tools
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.results import ToolRequest
 
@@ -83,7 +82,7 @@ def test_what_a_coroutine_function_keeps_works_in_the_next_call_and_it_knows_its
     async def keeps() -> str:
         if not kept:
             kept.append(asyncio.Queue())
-        asyncio.get_running_loop().call_later(0.01, kept[0].put_nowait, calling().user_id)
+        asyncio.get_running_loop().call_later(0.01, kept[0].put_nowait, current_caller().user_id)
         return await kept[0].get()
 
     box = Toolbox([from_function(keeps)])

@@ -15,13 +15,13 @@ from unified_flow.config.tables import McpSettings
 from unified_flow.errors import ConfigError, ToolError
 from unified_flow.tools import Access, Tool, ToolOutput
 from unified_flow.tools.functions import claims_of
-from unified_flow.tools.mcp.schema import arguments_of
+from unified_flow.tools.mcp_schema import arguments_of
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
     from mcp.types import Tool as McpTool
 
-    from unified_flow.tools.mcp.connection import Connection
+    from unified_flow.tools.mcp_connection import McpConnection
 
 MAX_TOOLS = 500
 MAX_SAID = 4_000
@@ -35,9 +35,9 @@ class McpServer:
         self.name = name
         self._settings = settings
         self._folder = folder
-        self._connection: Connection | None = None
+        self._connection: McpConnection | None = None
         self._tools: tuple[Tool, ...] = ()
-        self.left_out: tuple[str, ...] = ()
+        self.ambiguous: tuple[str, ...] = ()
         self._connecting: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     async def tools(self) -> Sequence[Tool]:
@@ -47,8 +47,8 @@ class McpServer:
         if connection is not before or not self._tools:
             told, doubled = _unmistakable(self._bounded(connection.tools))
             self._tools = tuple(self._as_tool(tool) for tool in told)
-            self.left_out = tuple(f"{self.name}.{name}" for name in doubled)
-            for name in self.left_out:
+            self.ambiguous = tuple(f"{self.name}.{name}" for name in doubled)
+            for name in self.ambiguous:
                 logger.warning("several tools are named %s: none of them is used", name)
         return self._tools
 
@@ -70,7 +70,7 @@ class McpServer:
             await self._connection.aclose()
             self._connection = None
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> McpConnection:
         connection_type = _sdk()
         async with self._lock():
             if self._connection is not None and not await _is_of_use(self._connection):
@@ -127,7 +127,7 @@ class McpServer:
         return ToolOutput(structured, claims_of(name, claimed))
 
 
-async def _is_of_use(connection: Connection) -> bool:
+async def _is_of_use(connection: McpConnection) -> bool:
     return connection.is_alive and await connection.still_answers()
 
 
@@ -156,7 +156,7 @@ def access_of(tool: McpTool, *, trusted: bool) -> frozenset[Access]:
     return frozenset(access)
 
 
-def _sdk() -> type[Connection]:
+def _sdk() -> type[McpConnection]:
     try:
         import jsonschema  # noqa: F401
         import mcp  # noqa: F401
@@ -165,9 +165,9 @@ def _sdk() -> type[Connection]:
             f"MCP servers are configured, and {exc.name} is not installed",
             hint="pip install 'unified-flow[mcp]'",
         ) from exc
-    from unified_flow.tools.mcp.connection import Connection
+    from unified_flow.tools.mcp_connection import McpConnection
 
-    return Connection
+    return McpConnection
 
 
 def _texts(result: CallToolResult) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from unified_flow.config.paths import located_module
 from unified_flow.errors import ConfigError
-from unified_flow.tools.loading import installed_tools, named_tools
+from unified_flow.tools.plugins import installed_tools, named_tools
 
 PLAIN = '''
 from json import dumps
@@ -97,7 +97,7 @@ def test_an_installed_package_offers_tools_by_its_entry_points(folder: Path) -> 
         [
             sys.executable,
             "-c",
-            "from unified_flow.tools.loading import installed_tools as i\n"
+            "from unified_flow.tools.plugins import installed_tools as i\n"
             "print([(t.name, t.source) for t in i()])",
         ],
         env={"PYTHONPATH": str(folder)},

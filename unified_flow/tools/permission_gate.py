@@ -1,20 +1,35 @@
-"""The gate that every call passes: allowed already, allowed now by a person, or refused."""
+"""The gate that every call passes: allowed already, allowed now by a person, or refused.
+
+A tool that writes or uses the network runs only if allowed; `deny` wins over everything and holds
+for every tool.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from unified_flow.errors import ToolDeniedError
 from unified_flow.tools import Access, Tool
-from unified_flow.tools.builtin.remember import is_asked_for
-from unified_flow.tools.permission.grants import GrantStore, Scope
-from unified_flow.tools.permission.rules import Decision, decide
+from unified_flow.tools.builtin.memory_tools import is_requested_by
+from unified_flow.tools.grants import GrantStore, Scope
+
+GATED = frozenset({Access.WRITES, Access.NETWORK})
+Verdict = Literal["allowed", "denied", "ask"]
 
 
 @dataclass(frozen=True)
-class Wish:
+class PermissionDecision:
+    """`why` is a few words for a person; `ask` means that a person may still allow it."""
+
+    verdict: Verdict
+    why: str
+
+
+@dataclass(frozen=True)
+class PermissionRequest:
     """What a person is asked to allow."""
 
     tool: str
@@ -23,12 +38,12 @@ class Wish:
     access: frozenset[Access]
 
 
-Reply = Scope | Literal["no"]
-Asker = Callable[[Wish], Awaitable[Reply]]
+PermissionReply = Scope | Literal["no"]
+Asker = Callable[[PermissionRequest], Awaitable[PermissionReply]]
 """Asks whoever sits at the terminal; raises EOFError or KeyboardInterrupt as prompts do."""
 
 
-class Gate:
+class PermissionGate:
     """`asker` is None where nobody can be asked, which is a refusal."""
 
     def __init__(
@@ -46,7 +61,7 @@ class Gate:
         self._deny = deny
         self._by = by
 
-    def decide(self, tool: Tool, session_id: str = "") -> Decision:
+    def decide(self, tool: Tool, session_id: str = "") -> PermissionDecision:
         """Raises ConfigError if what was granted cannot be read."""
         free = decide(tool.name, tool.access, allow=self._allow, deny=self._deny, granted={})
         if free.verdict != "ask":
@@ -78,16 +93,18 @@ class Gate:
         decision = self.decide(tool, session_id)
         if decision.verdict == "allowed":
             return decision.why
-        if decision.verdict == "ask" and is_asked_for(tool.name, args, question):
+        if decision.verdict == "ask" and is_requested_by(tool.name, args, question):
             return "the question asks for it in so many words"
         if decision.verdict == "ask" and granted:
             return "allowed once when the turn was resumed"
         if decision.verdict == "ask" and self.asker is not None:
-            reply = await self.asker(Wish(tool.name, tool.description, args, tool.access))
+            reply = await self.asker(
+                PermissionRequest(tool.name, tool.description, args, tool.access)
+            )
             if reply != "no":
                 self.remember(tool.name, reply, session_id=session_id)
                 return f"allowed on the terminal: {reply}"
-            raise _denied(tool, Decision("ask", "the person at the terminal said no"))
+            raise _denied(tool, PermissionDecision("ask", "the person at the terminal said no"))
         raise _denied(tool, decision)
 
     def remember(self, tool: str, scope: Scope, *, session_id: str) -> None:
@@ -97,7 +114,7 @@ class Gate:
             self.grants.add(tool, session_id=session, by=self._by)
 
 
-def _denied(tool: Tool, decision: Decision) -> ToolDeniedError:
+def _denied(tool: Tool, decision: PermissionDecision) -> ToolDeniedError:
     if decision.verdict == "denied":
         return ToolDeniedError(
             f"{tool.name} may not run: {decision.why}",
@@ -111,3 +128,37 @@ def _denied(tool: Tool, decision: Decision) -> ToolDeniedError:
             " --grant once"
         ),
     )
+
+
+def decide(
+    name: str,
+    access: frozenset[Access],
+    *,
+    allow: Iterable[str],
+    deny: Iterable[str],
+    granted: Mapping[str, str],
+) -> PermissionDecision:
+    """`allow` and `deny` are patterns such as `memory.*`; `granted` says how, by name."""
+    if (pattern := _matching(name, deny)) is not None:
+        return PermissionDecision("denied", f"tools.deny holds {pattern!r}")
+    touched = access & GATED
+    if not touched:
+        return PermissionDecision("allowed", "only reads")
+    if (pattern := _matching(name, allow)) is not None:
+        return PermissionDecision("allowed", f"tools.allow holds {pattern!r}")
+    if name in granted:
+        return PermissionDecision("allowed", granted[name])
+    return PermissionDecision("ask", f"it {does(access)}, and nobody has allowed it")
+
+
+def does(access: frozenset[Access]) -> str:
+    """What a tool with this access does, as a verb."""
+    if access >= GATED:
+        return "writes and uses the network"
+    if Access.NETWORK in access:
+        return "uses the network"
+    return "writes" if Access.WRITES in access else "only reads"
+
+
+def _matching(name: str, patterns: Iterable[str]) -> str | None:
+    return next((pattern for pattern in patterns if fnmatchcase(name, pattern)), None)

@@ -1,0 +1,278 @@
+"""`file.glob` and `file.grep`: files inside the allowed folders by a pattern of their paths, and
+lines of them that match a regular expression. `file_tools` has `file.read` as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import json
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from unified_flow.config import tool_names
+from unified_flow.errors import FileUnusableError, PathRefusedError, ToolError, ToolTimeoutError
+from unified_flow.lib.threads import in_daemon_thread
+from unified_flow.retrieval.discovery import FoundFile
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
+from unified_flow.tools.builtin.file_read import file_read, read_text
+from unified_flow.tools.builtin.roots import Roots
+
+GREP_TIMEOUT_S = 10.0
+_WORKER = Path(__file__).with_name("grep_worker.py")
+
+
+@dataclass(frozen=True)
+class GlobPattern:
+    """Matches paths with *, ?, [...] and **, in time that does not explode.
+
+    `**` stands for any number of folders, `docs/` for all that is in it; without a slash the
+    pattern matches names anywhere. Upper and lower case differ.
+    """
+
+    pattern: str
+
+    def __post_init__(self) -> None:
+        parts = self.pattern.split("/")
+        if self.pattern.startswith("/") or ".." in parts:
+            raise ValueError("a pattern is relative and does not go up (no leading /, no ..)")
+        if not self.pattern.strip() or "\0" in self.pattern:
+            raise ValueError("a pattern is text such as *.md or docs/**/*.py")
+
+    def matches(self, path: str) -> bool:
+        """Keeps the set of places in the pattern that the components so far can have led to."""
+        parts = self._parts
+        places = self._closed({0})
+        for name in path.split("/"):
+            next_places: set[int] = set()
+            for at in places:
+                if at == len(parts):
+                    continue
+                part = parts[at]
+                if part is None:
+                    next_places |= {at, at + 1}
+                elif part.match(name):
+                    next_places.add(at + 1)
+            places = self._closed(next_places)
+            if not places:
+                return False
+        return len(parts) in places
+
+    def _closed(self, places: set[int]) -> set[int]:
+        """With the places behind a `**`, which may stand for no folder at all."""
+        closed = set(places)
+        for at in places:
+            # The last component of a path is a file, so that a last `**` has something to match.
+            while at < len(self._parts) - 1 and self._parts[at] is None:
+                at += 1
+                closed.add(at)
+        return closed
+
+    @cached_property
+    def _parts(self) -> list[re.Pattern[str] | None]:
+        """One expression for each component; None for `**`."""
+        components = [part for part in self.pattern.split("/") if part not in ("", ".")]
+        if "/" not in self.pattern:
+            components = ["**", *components]
+        if self.pattern.endswith("/"):
+            components.append("**")
+        return [
+            None if part == "**" else re.compile(fnmatch.translate(part)) for part in components
+        ]
+
+
+def _glob(text: str) -> str:
+    GlobPattern(text)
+    return text
+
+
+def _expression(text: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError) as exc:
+        raise ValueError(f"not a regular expression ({exc})") from exc
+    return text
+
+
+Glob = Annotated[str, Field(max_length=500), AfterValidator(_glob)]
+Expression = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_expression)]
+
+
+class GlobArguments(Arguments):
+    pattern: Glob = Field(description="*.md for names anywhere, docs/**/*.md for paths")
+    limit: int = Field(default=100, ge=1, le=1000, description="how many files at most")
+
+
+class GrepArguments(Arguments):
+    pattern: Expression = Field(
+        description="a regular expression (Python's), matched within a line"
+    )
+    files: Glob = Field(default="**", description="which files, as for file.glob")
+    ignore_case: bool = False
+    limit: int = Field(default=50, ge=1, le=500, description="how many lines at most")
+
+
+def file_tools(roots: Iterable[Path | str], exclude: Iterable[Path | str] = ()) -> tuple[Tool, ...]:
+    """Raises ConfigError for a root that is not there. `exclude` stays closed within them."""
+    allowed = Roots(roots, exclude)
+    return file_read(allowed), file_glob(allowed), file_grep(allowed)
+
+
+def file_glob(roots: Roots) -> Tool:
+    async def run(args: GlobArguments) -> ToolOutput:
+        files, skipped = await in_daemon_thread(partial(_matching, roots, args.pattern))
+        shown = [file.shown for file in files[: args.limit]]
+        return ToolOutput(
+            result={
+                "pattern": args.pattern,
+                "files": shown,
+                "total": len(files),
+                "truncated": len(files) > len(shown),
+                "skipped": skipped,
+            },
+            claims=[claim(path, f"{path}:1") for path in shown],
+        )
+
+    return Tool(
+        name=tool_names.FILE_GLOB,
+        description="List files by a pattern of their paths. What git ignores is left out.",
+        arguments=GlobArguments,
+        access=frozenset({Access.READS}),
+        run=run,
+    )
+
+
+def file_grep(roots: Roots, timeout_s: float = GREP_TIMEOUT_S) -> Tool:
+    async def run(args: GrepArguments) -> ToolOutput:
+        deadline = asyncio.timeout(timeout_s)
+        try:
+            async with deadline:
+                return await _grep(roots, args)
+        except TimeoutError as exc:
+            if not deadline.expired():
+                raise
+            raise ToolTimeoutError(
+                f"searching for {args.pattern!r} did not end in {timeout_s:g} s",
+                hint="Use a simpler pattern (no nested repeats), or search fewer files.",
+            ) from exc
+
+    return Tool(
+        name=tool_names.FILE_GREP,
+        description="Find lines that match a regular expression. What git ignores is left out.",
+        arguments=GrepArguments,
+        access=frozenset({Access.READS}),
+        run=run,
+        timeout_s=timeout_s + 5.0,
+    )
+
+
+def _matching(roots: Roots, pattern: str) -> tuple[list[FoundFile], dict[str, int]]:
+    """Files whose path, from the root's own name down or below it, matches the pattern."""
+    glob = GlobPattern(pattern)
+    files, skipped = roots.files()
+    return [
+        file
+        for file in files
+        if glob.matches(file.shown) or glob.matches(file.shown.partition("/")[2] or file.shown)
+    ], skipped
+
+
+async def _grep(roots: Roots, args: GrepArguments) -> ToolOutput:
+    found, skipped = await in_daemon_thread(partial(_matching, roots, args.files))
+    search = _Search(roots, args, Counter(skipped))
+    matches, searched, more = await search.run(found)
+    lines = [
+        {"path": search.sent[match["file"]], "line": match["line"], "text": match["text"]}
+        for match in matches
+    ]
+    return ToolOutput(
+        result={
+            "pattern": args.pattern,
+            "matches": lines,
+            "files_searched": searched,
+            "truncated": more,
+            "skipped": dict(search.skipped),
+        },
+        claims=[claim(line["text"].strip(), f"{line['path']}:{line['line']}") for line in lines],
+    )
+
+
+@dataclass
+class _Search:
+    """One search in a process of its own; `sent` are the paths that it was given, `skipped` counts
+    the others by reason."""
+
+    roots: Roots
+    args: GrepArguments
+    skipped: Counter[str]
+    sent: list[str] = field(default_factory=list)
+
+    async def run(self, files: list[FoundFile]) -> tuple[list[dict[str, Any]], int, bool]:
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-S", str(_WORKER),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={},
+        )  # fmt: skip
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        assert worker.stderr is not None
+        output = asyncio.ensure_future(asyncio.gather(worker.stdout.read(), worker.stderr.read()))
+        try:
+            await self._feed(worker.stdin, files)
+            out, err = await output
+            await worker.wait()
+        finally:
+            output.cancel()
+            if worker.returncode is None:
+                worker.kill()
+                await worker.wait()
+        if worker.returncode != 0:
+            reason = err.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
+            raise ToolError(f"the search process ended with {worker.returncode}: {reason}")
+        *matches, last = [json.loads(line) for line in out.splitlines()]
+        return matches, last["searched"], last["more"]
+
+    async def _feed(self, pipe: asyncio.StreamWriter, files: list[FoundFile]) -> None:
+        order = self.args.model_dump(include={"pattern", "ignore_case", "limit"})
+        try:
+            pipe.write(json.dumps(order).encode() + b"\n")
+            for file in files:
+                text, reason = await in_daemon_thread(partial(_text, self.roots, file))
+                if text is None:
+                    self.skipped[reason] += 1
+                    continue
+                data = text.removesuffix("\n").encode()
+                self.sent.append(file.shown)
+                pipe.write(b"%d\n" % len(data) + data)
+                await pipe.drain()
+            pipe.write_eof()
+            await pipe.drain()
+        except ConnectionError:
+            pass  # it has as many matches as were asked for, or failed, which its exit status says
+        finally:
+            pipe.close()
+
+
+def _text(roots: Roots, file: FoundFile) -> tuple[str | None, str]:
+    """The file's text, or the reason why a search over many files goes past it."""
+    try:
+        return read_text(roots, roots.locate(file.path)), ""
+    except PathRefusedError:
+        return None, "not a regular file inside the folder"
+    except FileUnusableError:
+        return None, "not text, too large, or gone"
+    except PermissionError:
+        return None, "permission denied"

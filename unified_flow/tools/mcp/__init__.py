@@ -1,1 +1,0 @@
-"""The tools of MCP servers; the extra `mcp` brings the SDK."""

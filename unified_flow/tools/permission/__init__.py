@@ -1,1 +1,0 @@
-"""Whether a tool may run, and who said so."""
