@@ -19,7 +19,7 @@ from unified_flow.engine.failure_report import report_unhandled
 from unified_flow.engine.loop import log_request, run_turn
 from unified_flow.engine.outcome import outcome_of
 from unified_flow.engine.services import Services
-from unified_flow.engine.telemetry.querylog import LogRequest
+from unified_flow.engine.telemetry.query_log import LogRequest
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.errors import NoTurnError, QueueFullError, RetrievalError, wire_name
 from unified_flow.errors.safe_messages import safe_message

@@ -17,7 +17,7 @@ from unified_flow.config.document_roots import Root, absolute, folders_of, resol
 from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load
 from unified_flow.engine.services import Services
-from unified_flow.engine.telemetry.querylog import QueryLog
+from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.guardrails.checks import Guardrails
 from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import Recorder

@@ -17,8 +17,7 @@ from tests import forked
 from tests.answers import script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, status
-from unified_flow.engine.telemetry.querylog import log_path
-from unified_flow.engine.telemetry.request_line import RequestLine
+from unified_flow.engine.telemetry.query_log import RequestLine, log_path
 
 
 @pytest.fixture

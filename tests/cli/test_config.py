@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from unified_flow.cli.app import app
 from unified_flow.config.settings import Settings, load
-from unified_flow.config.template import template
+from unified_flow.config.settings_reference import template
 from unified_flow.errors import ConfigError
 
 runner = CliRunner()

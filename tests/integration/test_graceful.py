@@ -18,7 +18,7 @@ from interventions.home import lock_file
 from tests.answers import PROCEED, QUESTION, journal_lines, open_entries, script
 from tests.servers.model_server import ModelServer, answer, hang, status
 from unified_flow.engine.ephemeral_turns import EVERY_S, EphemeralTurns
-from unified_flow.engine.telemetry.querylog import log_path
+from unified_flow.engine.telemetry.query_log import log_path
 from unified_flow.engine.telemetry.tracing import trace
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel

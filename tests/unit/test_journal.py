@@ -22,8 +22,7 @@ from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.blobs import UNFINISHED
 from unified_flow.turns.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
-from unified_flow.turns.journal import NAME, POINTER, Journal, digest, read
-from unified_flow.turns.line_sums import with_sum
+from unified_flow.turns.journal import NAME, POINTER, Journal, digest, read, with_sum
 
 STARTED = TurnStarted(
     turn_id=1,

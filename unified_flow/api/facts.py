@@ -9,7 +9,7 @@ from time import perf_counter
 from starlette.datastructures import Headers
 
 from unified_flow.api.problems.problem import KIND_OF_CODE
-from unified_flow.engine.telemetry.request_line import HttpLine, RequestLine
+from unified_flow.engine.telemetry.query_log import HttpLine, RequestLine
 from unified_flow.errors.safe_messages import Language
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.turns.input_checks import new_request_id

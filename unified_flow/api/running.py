@@ -12,7 +12,7 @@ from starlette.types import Receive
 from unified_flow.api.problems import problem as problems
 from unified_flow.api.problems.problem import CLIENT_CLOSED
 from unified_flow.api.problems.rendering import ProblemError
-from unified_flow.lib.tasks import ended
+from unified_flow.lib.threads import ended
 
 T = TypeVar("T")
 

@@ -20,11 +20,15 @@ from unified_flow.errors.safe_messages import MESSAGES, Language, safe_message
 from unified_flow.turns.events import Observed, now, stamp
 from unified_flow.turns.folding import apply
 from unified_flow.turns.passage import public_text
-from unified_flow.turns.sessions.messages import assistant_message, user_message
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.agents import AgentResponse, agent_responses
 from unified_flow.turns.wire.failure import ErrorContext, ErrorType, error_context, may_pass
-from unified_flow.turns.wire.message import MAX_CONTENT_CHARS, Message
+from unified_flow.turns.wire.message import (
+    MAX_CONTENT_CHARS,
+    Message,
+    assistant_message,
+    user_message,
+)
 from unified_flow.turns.wire.retrieved import QueryResult
 
 

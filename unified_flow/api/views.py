@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from interventions.entry import Entry, entry_view
 from interventions.secrets.redaction import redact
 from interventions.times import utc_now
-from unified_flow.engine.telemetry.request_line import PhaseLine
+from unified_flow.engine.telemetry.query_log import PhaseLine
 from unified_flow.turns.events import stamp
 from unified_flow.turns.passage import public_text
 from unified_flow.turns.sections import written

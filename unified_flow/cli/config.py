@@ -37,8 +37,7 @@ def init(
     unified-flow init ~/project --docs ~/project/docs
     """
     from unified_flow.config.file import FILE
-    from unified_flow.config.schema import json_schema
-    from unified_flow.config.template import SCHEMA_FILE, template
+    from unified_flow.config.settings_reference import SCHEMA_FILE, json_schema, template
     from unified_flow.errors import InputError
 
     with exits():
@@ -98,7 +97,7 @@ def schema() -> None:
     \b
     unified-flow config schema > unified_flow.schema.json
     """
-    from unified_flow.config.schema import json_schema
+    from unified_flow.config.settings_reference import json_schema
 
     with exits():
         say(json.dumps(json_schema(), indent=2, ensure_ascii=False))

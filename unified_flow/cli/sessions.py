@@ -79,7 +79,7 @@ def show_session(
         if as_json:
             say(json.dumps(redact(_object(session, exchanges, unanswered)), ensure_ascii=False))
         else:
-            from unified_flow.turns.sessions.transcript import markdown
+            from unified_flow.turns.sessions.book import markdown
 
             say(clean(markdown(session, exchanges, unanswered)).rstrip())
 
@@ -99,7 +99,7 @@ def export_session(
     unified-flow sessions export ros -o ros.md
     """
     from unified_flow.cli.saving import save_text
-    from unified_flow.turns.sessions.transcript import markdown
+    from unified_flow.turns.sessions.book import markdown
 
     with exits():
         text = markdown(session, *_of(session, home))

@@ -10,9 +10,9 @@ from typing import Any
 
 from interventions.secrets.redaction import redact
 from interventions.settings import notification_settings, queue_settings
-from unified_flow.config.catalogue import Known, every_setting, variable_of
 from unified_flow.config.file import FILE, read_tables
 from unified_flow.config.settings import Settings, load
+from unified_flow.config.settings_reference import Known, every_setting, variable_of
 
 HIDDEN = "[redacted]"
 

@@ -22,7 +22,7 @@ from unified_flow.errors import LimitReachedError
 from unified_flow.errors.classification import classify
 from unified_flow.errors.kinds import kind_of
 from unified_flow.lib.clock import elapsed_ms
-from unified_flow.lib.tasks import ended
+from unified_flow.lib.threads import ended
 from unified_flow.phases.errors import FailureReport, LoopLimitError, PhaseError
 from unified_flow.policies import Action, Failure, Retry, Stop
 from unified_flow.turns.events import Limit, PhaseCompleted, PhaseFailed, PhaseStarted

@@ -11,8 +11,7 @@ from unified_flow.engine.boundary import run_phase
 from unified_flow.engine.prefetch import Prefetch
 from unified_flow.engine.routing import End, next_step
 from unified_flow.engine.services import Services
-from unified_flow.engine.telemetry.querylog import LogRequest
-from unified_flow.engine.telemetry.request_line import RequestLine
+from unified_flow.engine.telemetry.query_log import LogRequest, RequestLine
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.phases.errors import PhaseError, SaveError

@@ -11,7 +11,7 @@ from typing import Any
 
 from interventions import InterventionQueue
 from unified_flow.config.settings import Settings
-from unified_flow.engine.telemetry.querylog import QueryLog
+from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.errors import RecipeError
 from unified_flow.guardrails.checks import Guardrails
 from unified_flow.models.registry import ModelRegistry

@@ -20,8 +20,8 @@ from unified_flow.guardrails.verdict import GuardrailResult, Stage, outcome_of
 from unified_flow.phases.errors import PhaseError
 from unified_flow.policies.silent import MAX_RETRIES
 from unified_flow.turns.folding import GUARDRAILS
-from unified_flow.turns.sessions.messages import message_ids
 from unified_flow.turns.turn import Turn
+from unified_flow.turns.wire.message import message_ids
 
 if TYPE_CHECKING:
     from unified_flow.guardrails.store import GuardrailStore

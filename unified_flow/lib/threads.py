@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 Job = Callable[[], None]
@@ -97,3 +97,16 @@ def _job(function: Callable[[], T]) -> tuple[asyncio.Future[T], Job]:
 
 def _start(job: Job, name: str) -> None:
     threading.Thread(target=job, daemon=True, name=name).start()
+
+
+async def ended(*tasks: asyncio.Task[Any]) -> None:
+    """Returns once all have ended, in whatever way. Raises CancelledError then, and no sooner, if
+    who waits was cancelled meanwhile."""
+    cancelled: asyncio.CancelledError | None = None
+    while running := {task for task in tasks if not task.done()}:
+        try:
+            await asyncio.wait(running)
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    if cancelled is not None:
+        raise cancelled

@@ -7,8 +7,6 @@ that answers well may cite badly, or not at all.
 
 from unified_flow.phases.context import PhaseContext
 from unified_flow.phases.errors import SynthesisError
-from unified_flow.phases.grounding.citing import cited
-from unified_flow.phases.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
 from unified_flow.turns.results import Draft, Evidence
 from unified_flow.turns.turn import Turn
 
@@ -18,6 +16,10 @@ SEVERITY = "high"
 
 
 async def run(turn: Turn, context: PhaseContext) -> Draft:
+    # Late, because grounding loads the rules of the embedded model.
+    from unified_flow.phases.grounding.citing import cited
+    from unified_flow.phases.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
+
     found = evidence_of(turn.question, turn.sections) if context.leaves_to_rules else None
     nothing = found is not None and is_hopeless(found, small=context.has_small_model)
     again = _is_revision(turn)

@@ -3,8 +3,6 @@
 from unified_flow.errors import DraftRejectedError
 from unified_flow.phases.context import PhaseContext
 from unified_flow.phases.errors import ValidationError
-from unified_flow.phases.grounding.evidence import evidence_of
-from unified_flow.phases.grounding.weighing import weighed
 from unified_flow.turns.results import Verdict
 from unified_flow.turns.turn import Turn
 
@@ -14,6 +12,10 @@ SEVERITY = "medium"
 
 
 async def run(turn: Turn, context: PhaseContext) -> Verdict:
+    # Late, because grounding loads the rules of the embedded model.
+    from unified_flow.phases.grounding.evidence import evidence_of
+    from unified_flow.phases.grounding.weighing import weighed
+
     found = evidence_of(turn.question, turn.sections) if context.leaves_to_rules else None
     verdict = weighed(await context.ask(Verdict), turn.question, turn.sections, found)
     if verdict.decision == "FAIL":

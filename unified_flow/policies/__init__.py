@@ -7,8 +7,7 @@ from typing import Literal, Protocol
 
 from unified_flow import errors
 from unified_flow.errors.classification import Classification, classify
-from unified_flow.errors.kinds import TIMEOUTS
-from unified_flow.policies.retry_after import retry_after_s
+from unified_flow.errors.kinds import TIMEOUTS, retry_after_s
 
 Scope = Literal["retrieval", "model", "pipeline", "other"]
 

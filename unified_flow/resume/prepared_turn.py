@@ -16,7 +16,7 @@ from interventions.errors import AmbiguousIdError, ConflictError, NotFoundError
 from interventions.home import find_home
 from interventions.queue import queue_at
 from interventions.retry.contract import Ask, Edit
-from unified_flow.engine.telemetry.querylog import LogRequest
+from unified_flow.engine.telemetry.query_log import LogRequest
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.errors.turns import NoSuchTurnError, NotResumableError
 from unified_flow.flow import UnifiedFlow

@@ -24,7 +24,7 @@ from unified_flow.engine.resolution import (
     retried_intervention,
 )
 from unified_flow.engine.services import Services
-from unified_flow.engine.telemetry.querylog import LogRequest
+from unified_flow.engine.telemetry.query_log import LogRequest
 from unified_flow.errors.turns import NotResumableError, TurnBusyError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError

@@ -13,8 +13,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from interventions.transitions import Actor
-
 # 2: model_failed, history_read; what a person said of begun calls, and gave them (turn_resumed).
 # 3: each line ends with a checksum (line_sums.py).
 VERSION = 3
@@ -297,5 +295,7 @@ Observed = AnyEvent | TextArrived
 
 
 def this_process(by: str | None = None) -> Runner:
+    from interventions.transitions import Actor  # late: a phase needs only the events
+
     actor = Actor.current(by=by)
     return Runner(user=actor.name, host=actor.host, pid=os.getpid())

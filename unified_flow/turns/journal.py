@@ -13,11 +13,13 @@ import hashlib
 import json
 import logging
 import os
+import re
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
+from zlib import crc32
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
@@ -39,7 +41,27 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnStarted,
 )
-from unified_flow.turns.line_sums import KEY, check_sum, with_sum
+
+KEY = "crc32"
+_TAIL = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
+
+
+def with_sum(line: bytes) -> bytes:
+    """`line` is a JSON object with at least one field."""
+    return b'%s,"crc32":"%08x"}' % (line[:-1], crc32(line))
+
+
+def check_sum(line: bytes, *, needed: bool) -> None:
+    """Raises ValueError for a line that is not what was written, and, where each has a sum
+    (`needed`), for one without."""
+    found = _TAIL.search(line)
+    if found is None:
+        if needed:
+            raise ValueError("the line has no checksum")
+        return
+    if int(found[1], 16) != crc32(line[: found.start()] + b"}"):
+        raise ValueError("the line is not what was written: its checksum differs")
+
 
 logger = logging.getLogger(__name__)
 

@@ -145,7 +145,7 @@ async def _export(chat: Conversation, words: str) -> None:
     """Raises InputError for a file that is there, or whose name is none."""
     from unified_flow.cli.saving import save_text
     from unified_flow.cli.sessions import of_session
-    from unified_flow.turns.sessions.transcript import markdown
+    from unified_flow.turns.sessions.book import markdown
 
     text = markdown(chat.session, *of_session(chat.session, chat.flow.services.home))
     if not words:

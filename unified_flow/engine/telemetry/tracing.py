@@ -16,8 +16,7 @@ from interventions.home import find_home
 from interventions.queue import queue_at
 from interventions.secrets.redaction import redact_text
 from interventions.times import utc_now
-from unified_flow.engine.telemetry.querylog import log_path
-from unified_flow.engine.telemetry.request_line import PhaseLine, RequestLine
+from unified_flow.engine.telemetry.query_log import PhaseLine, RequestLine, log_path
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.wire.agents import PHASES_OF
 

@@ -1,17 +1,21 @@
-"""What is written of one request: the line of the query log, made and read by this model alone.
+"""`logs/rag_queries.jsonl`: one line for every request, failed or not (rag-error-model.md).
 
-It holds what links a request to its turn and its failure, and nothing that was said.
+A line holds what links a request to its turn and its failure, and none of the conversation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
+from interventions.storage import jsonl
 from unified_flow.errors import wire_name
 from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.events import now, stamp
+from unified_flow.turns.journal import encode
 from unified_flow.turns.turn import Turn
 
 
@@ -117,3 +121,19 @@ class RequestLine(BaseModel):
                 "http": http,
             }
         )
+
+
+LogRequest = Callable[[RequestLine], None]
+
+
+def log_path(home: Path) -> Path:
+    return home / "logs" / "rag_queries.jsonl"
+
+
+class QueryLog:
+    def __init__(self, home: Path) -> None:
+        self.path = log_path(home)
+
+    def append(self, line: RequestLine) -> None:
+        """Raises OSError if it is not written whole."""
+        jsonl.append(self.path, encode(line.model_dump(mode="json")))
