@@ -1,8 +1,7 @@
 """Language-aware text analysis: words, stemmed terms, sentences and the language itself."""
 
 from unified_flow.lib.text.language import language_of
-from unified_flow.lib.text.sentences import sentences
+from unified_flow.lib.text.segmentation import sentences, words
 from unified_flow.lib.text.terms import query_terms, terms, terms_of_word
-from unified_flow.lib.text.words import words
 
 __all__ = ["language_of", "query_terms", "sentences", "terms", "terms_of_word", "words"]

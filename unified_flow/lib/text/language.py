@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 import stopwordsiso
 
 from unified_flow.lib.text.lexicon import languages, lexicon_of
-from unified_flow.lib.text.words import words
+from unified_flow.lib.text.segmentation import words
 
 # ISO 639-1 code to the Snowball algorithm, where a list of stop words exists as well.
 STEMMERS = {

@@ -201,6 +201,7 @@ class Lexicon(_Table):
     # What an answer says of itself, and not from its sources.
     closing: Alternatives = ""
     of_the_answer: Words = frozenset()
+    refusal: Pattern = _NOTHING  # that the sources do not say
     phrases: Phrases | None = None
 
     @cached_property

@@ -15,7 +15,7 @@ from typing import Any
 import snowballstemmer
 
 from unified_flow.lib.text.language import STEMMERS, language_of, stop_words
-from unified_flow.lib.text.words import UNSPACED, words
+from unified_flow.lib.text.segmentation import UNSPACED, words
 
 _LONGEST = 64  # characters; a longer "word" is encoded data
 _CACHED = 200_000  # words of a language; about 40 MB

@@ -83,8 +83,7 @@ def _reasoning(resolution: Resolution, history: tuple[PriorTurn, ...]) -> str:
 
 
 def reflect(query: str, sections: Sections) -> Reflection:
-    language = language_of(query)
-    phrases = phrases_of(language)
+    phrases = phrases_of(language_of(query))
     if talk_of(query):
         return Reflection(decision="PROCEED", confidence=0.95, reasoning="nothing to look up")
     analysis = sections.query_analyzer
@@ -100,7 +99,7 @@ def reflect(query: str, sections: Sections) -> Reflection:
     asked = analysis.resolved_query if analysis is not None else query
     if file_request(asked) or arithmetic(asked) or tool_call(asked, sections.tools):
         return Reflection(decision="PROCEED", confidence=0.95, reasoning="it names what to do")
-    content = [word for word in _content(asked) if word]
+    content = _content(asked)
     if not content:
         return _clarify(phrases.no_content, "no word of the question says what it is about")
     if all(_is_gibberish(word) for word in content):
@@ -111,7 +110,7 @@ def reflect(query: str, sections: Sections) -> Reflection:
 
 
 def _content(text: str) -> list[str]:
-    """The words that say something, also those that only a question about words would hold."""
+    """The words that have a meaning, those about the question itself among them."""
     language = language_of(text)
     lexicon = lexicon_of(language)
     return [

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from pydantic import ValidationError
 
 from unified_flow.config.tool_names import DOC_SEARCH, INTERNET_RESEARCH
-from unified_flow.lib.text import sentences, words
+from unified_flow.lib.text import language_of, sentences, words
 from unified_flow.lib.text.lexicon import any_language, lexicon_of
 from unified_flow.lib.text.terms import compatible_form, terms_of_word
 from unified_flow.turns.passage import Passage
@@ -93,6 +93,11 @@ def found_passages(results: Iterable[ToolResult]) -> list[Passage]:
             if key not in places or place < places[key][0]:
                 places[key] = (place, passage)
     return [passage for _, passage in sorted(places.values(), key=lambda pair: pair[0])]
+
+
+def language_of_passages(passages: Sequence[Passage]) -> str:
+    """One for all: a question is stemmed once, and a table has no words to tell by."""
+    return language_of(" ".join(passage.text[:1_000] for passage in passages[:3]))
 
 
 def excerpts_of(passages: Iterable[Passage], language: str) -> list[Excerpt]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unified_flow.config.tool_names import CALCULATE, INTERNET_RESEARCH, MEMORY_QUERY
+from unified_flow.config import tool_names
 from unified_flow.lib.text import language_of
 from unified_flow.lib.text.lexicon import Phrases, phrases_of
 from unified_flow.models.embedded.excerpts import SEARCHES, found_passages
@@ -33,9 +33,9 @@ def extract(query: str, sections: Sections) -> Draft:
         return _recalled(sections, phrases)
     if talk is not None:
         own = phrases_of(talk_language(query))
-        return _talk(own.greeting if talk == "greeting" else own.thanks)
+        return _answer(own.greeting if talk == "greeting" else own.thanks)
     if not sections.coordinator:
-        return _abstained(phrases.no_documents)
+        return _abstention(phrases.no_documents)
     answered = [
         draft
         for result in sections.coordinator
@@ -43,31 +43,23 @@ def extract(query: str, sections: Sections) -> Draft:
     ]
     if any(result.tool in SEARCHES for result in sections.coordinator):
         found = _from_search(query, sections, phrases)
-        if not (found.abstained and _is_remembered(sections)):
+        if not (found.abstained and _memory_answers(sections)):
             answered.append(found)
     elif asks_what_is_remembered(query):
-        answered = answered or [_talk(phrases.nothing_remembered)]
-    return _joined(answered) if answered else _abstained(phrases.nothing)
+        answered = answered or [_answer(phrases.nothing_remembered)]
+    return _joined(answered) if answered else _abstention(phrases.nothing)
 
 
-def _is_remembered(sections: Sections) -> bool:
+def _memory_answers(sections: Sections) -> bool:
     """Whether a memory answers, and no other part of the question is left open."""
     plan = sections.planner
     single = plan is None or len(plan.goals) < 2
-    return single and any(r.tool == MEMORY_QUERY and r.claims for r in sections.coordinator)
-
-
-def _talk(text: str) -> Draft:
-    return Draft(response=text, checklist={"answers_question": True, "only_quotes": True})
-
-
-def _abstained(text: str) -> Draft:
-    return Draft(
-        response=text, abstained=True, checklist={"answers_question": False, "only_quotes": True}
+    return single and any(
+        r.tool == tool_names.MEMORY_QUERY and r.claims for r in sections.coordinator
     )
 
 
-def _answer(text: str, citations: Sequence[Citation]) -> Draft:
+def _answer(text: str, citations: Sequence[Citation] = ()) -> Draft:
     return Draft(
         response=text,
         citations=list(citations),
@@ -75,8 +67,14 @@ def _answer(text: str, citations: Sequence[Citation]) -> Draft:
     )
 
 
+def _abstention(text: str) -> Draft:
+    return Draft(
+        response=text, abstained=True, checklist={"answers_question": False, "only_quotes": True}
+    )
+
+
 def _joined(drafts: Sequence[Draft]) -> Draft:
-    """What answers stands before what does not; an abstention among answers stays said."""
+    """Answers first, then abstentions; the first abstention alone if there is no answer."""
     if len(drafts) == 1:
         return drafts[0]
     ordered = sorted(drafts, key=lambda draft: draft.abstained)
@@ -92,14 +90,14 @@ def _recalled(sections: Sections, phrases: Phrases) -> Draft:
     analysis = sections.query_analyzer
     asked = analysis.reference_resolution.resolved_to if analysis is not None else None
     if not asked:
-        return _talk(phrases.never_asked)
-    return _talk("\n".join([phrases.asked, *(f"- {line}" for line in asked.splitlines())]))
+        return _answer(phrases.never_asked)
+    return _answer("\n".join([phrases.asked, *(f"- {line}" for line in asked.splitlines())]))
 
 
 def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
-    """One question's quotes best first; of a compound one, each part's by turns."""
+    """The quotes of all parts of the question, best first."""
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
-    if any(result.tool == INTERNET_RESEARCH for result in sections.coordinator):
+    if any(result.tool == tool_names.INTERNET_RESEARCH for result in sections.coordinator):
         asked = asked_of_pages(asked)
     parts = questions_in(asked)
     refused = _refused(sections)
@@ -115,14 +113,11 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
         {c.quote: c for _, each in found for c in each.quotes}.values(), key=lambda c: -c.score
     )
     if not citations:
-        return _abstained(phrases.nothing)
-    lines = [phrases.quotes, *_numbered(citations)]
+        return _abstention(phrases.nothing)
+    quoted = (f"“{one_line(each.quote)}” ({each.source})" for each in citations)
+    lines = [phrases.quotes, *(f"{number}. {quote}" for number, quote in enumerate(quoted, 1))]
     lines += [phrases.nothing_for.format(question=part) for part, each in found if not each.quotes]
     return _answer("\n".join(lines), citations)
-
-
-def _numbered(citations: Sequence[Citation]) -> list[str]:
-    return [f"{n}. “{one_line(c.quote)}” ({c.source})" for n, c in enumerate(citations, 1)]
 
 
 def _refused(sections: Sections) -> frozenset[str]:
@@ -130,27 +125,27 @@ def _refused(sections: Sections) -> frozenset[str]:
     verdict, draft = sections.validation, sections.synthesis
     if verdict is None or verdict.decision != "REVISE" or draft is None:
         return frozenset()
-    said = one_line(" ".join([*verdict.issues, *verdict.hints]))
-    return frozenset(c.quote for c in draft.citations if one_line(c.quote) in said)
+    objections = one_line(" ".join([*verdict.issues, *verdict.hints]))
+    return frozenset(c.quote for c in draft.citations if one_line(c.quote) in objections)
 
 
 def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
     match result.tool, result.result:
-        case "doc.search", _:
+        case tool_names.DOC_SEARCH, _:
             return None
-        case "internet.research", {"query": str()}:
-            return None  # searched; without a question the pages are told as they begin
-        case "file.read", dict(found):
+        case tool_names.INTERNET_RESEARCH, {"query": str()}:
+            return None  # pages that were searched; without a question their beginnings are claims
+        case tool_names.FILE_READ, dict(found):
             return _read(found, phrases)
-        case "file.grep", dict(found):
+        case tool_names.FILE_GREP, dict(found):
             return _grepped(found, phrases)
-        case "file.glob", dict(found):
+        case tool_names.FILE_GLOB, dict(found):
             return _globbed(found, phrases)
     return _claimed(result, phrases)
 
 
 def _claimed(result: ToolResult, phrases: Phrases) -> Draft | None:
-    """What any other tool claims, as it says it; a calculation speaks for itself."""
+    """The claims of any other tool; a calculation needs no introduction."""
     citations = [
         Citation(source=claim.source, quote=claim.claim.strip()[:LONGEST], score=claim.confidence)
         for claim in result.claims[:_LISTED]
@@ -158,22 +153,19 @@ def _claimed(result: ToolResult, phrases: Phrases) -> Draft | None:
     ]
     if not citations:
         return None
-    said = [citation.quote for citation in citations]
-    if result.tool != CALCULATE:
-        said.insert(0, phrases.lines.format(source=result.tool))
-    return _answer("\n".join(said), citations)
+    lines = [citation.quote for citation in citations]
+    if result.tool != tool_names.CALCULATE:
+        lines.insert(0, phrases.lines.format(source=result.tool))
+    return _answer("\n".join(lines), citations)
 
 
 def _read(found: dict[str, Any], phrases: Phrases) -> Draft:
-    lines = str(found["text"]).split("\n")[:_LINES_SHOWN]
     source = source_of(found["path"], found["start_line"], found.get("page"))
-    text = "\n".join(lines)[:LONGEST]
-    response = "\n".join(
-        [phrases.lines.format(source=source), *(f"    {li}" for li in text.split("\n"))]
-    )
-    quoted = text.strip()
-    citations = [Citation(source=source, quote=quoted, score=1.0)] if quoted else []
-    return _answer(response, citations)
+    text = "\n".join(str(found["text"]).split("\n")[:_LINES_SHOWN])[:LONGEST]
+    lines = [phrases.lines.format(source=source), *(f"    {li}" for li in text.split("\n"))]
+    quote = text.strip()
+    citations = [Citation(source=source, quote=quote, score=1.0)] if quote else []
+    return _answer("\n".join(lines), citations)
 
 
 def _grepped(found: dict[str, Any], phrases: Phrases) -> Draft:
@@ -184,7 +176,7 @@ def _grepped(found: dict[str, Any], phrases: Phrases) -> Draft:
         if m["text"].strip()
     ]
     if not citations:
-        return _abstained(phrases.no_matches.format(pattern=pattern))
+        return _abstention(phrases.no_matches.format(pattern=pattern))
     lines = [phrases.matches.format(pattern=pattern)]
     return _answer("\n".join([*lines, *(f"{c.source}: {c.quote}" for c in citations)]), citations)
 
@@ -192,7 +184,7 @@ def _grepped(found: dict[str, Any], phrases: Phrases) -> Draft:
 def _globbed(found: dict[str, Any], phrases: Phrases) -> Draft:
     files = [str(path) for path in found["files"][:_LISTED]]
     if not files:
-        return _abstained(phrases.no_files.format(pattern=found["pattern"]))
+        return _abstention(phrases.no_files.format(pattern=found["pattern"]))
     lines = [phrases.files.format(pattern=found["pattern"]), *(f"- {path}" for path in files)]
     if found["total"] > len(files):
         lines.append(f"… {found['total'] - len(files)}")

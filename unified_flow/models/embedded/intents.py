@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from unified_flow.config.tool_names import FILE_GLOB, FILE_GREP, FILE_READ
 from unified_flow.lib.text import language_of
 from unified_flow.lib.text.lexicon import any_language, lexicon_of, lexicons
 from unified_flow.tools.builtin.internet_research import MAX_URLS
@@ -63,18 +64,18 @@ def file_request(query: str, goal_id: str = "g1") -> ToolRequest | None:
             args["start_line"] = max(1, int(lines.group("first")))
             last = int(lines.group("last") or lines.group("first"))
             args["end_line"] = max(args["start_line"], last)
-        return ToolRequest(tool="file.read", args=args, goal_id=goal_id)
+        return ToolRequest(tool=FILE_READ, args=args, goal_id=goal_id)
     quoted = _QUOTED_TEXT.search(query)
     wanted = any(each.find_text.search(query) for each in lexicons())
     if quoted and wanted and any(each.occurs.search(query) for each in lexicons()):
         text = next(group for group in quoted.groups() if group)
-        return ToolRequest(tool="file.grep", args={"pattern": re.escape(text)}, goal_id=goal_id)
+        return ToolRequest(tool=FILE_GREP, args={"pattern": re.escape(text)}, goal_id=goal_id)
     return None
 
 
 def _listing(query: str, goal_id: str) -> ToolRequest | None:
     if any(each.all_files.match(query) for each in lexicons()):
-        return ToolRequest(tool="file.glob", args={"pattern": "**"}, goal_id=goal_id)
+        return ToolRequest(tool=FILE_GLOB, args={"pattern": "**"}, goal_id=goal_id)
     listed = any(each.list_files.search(query) for each in lexicons())
     glob = (
         r"(?<![\w`])(?P<glob>[\w./-]*\*[\w./*-]*)"
@@ -84,7 +85,7 @@ def _listing(query: str, goal_id: str) -> ToolRequest | None:
     if match is None:
         return None
     return ToolRequest(
-        tool="file.glob",
+        tool=FILE_GLOB,
         args={"pattern": match.group("glob") or f"*{match.group('suffix')}"},
         goal_id=goal_id,
     )
@@ -116,8 +117,7 @@ def tool_call(query: str, tools: Iterable[ToolDescription]) -> ToolRequest | Non
 
 
 def call_language(query: str) -> str | None:
-    """Of a question that names a tool: its one word tells, and the tool's name and arguments would
-    mislead. None for any other question."""
+    """Of the verb that calls a tool, whose name and arguments would mislead; else None."""
     match = _called(query)
     if match is None or "." not in match["tool"]:
         return None

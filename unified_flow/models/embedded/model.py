@@ -1,4 +1,4 @@
-"""The embedded model: rules and extraction behind the same interface as every other model."""
+"""The embedded model: rules and extraction behind the interface of every model."""
 
 from __future__ import annotations
 
@@ -28,30 +28,33 @@ _CHARACTERS = 400
 
 
 def condense(query: str, sections: Sections) -> GatheredContext:
+    """Phase 2, if the context is too long: cut to what bears on the question."""
     gathered = sections.context_gatherer or GatheredContext()
     analysis = sections.query_analyzer
     asked = analysis.resolved_query if analysis is not None else query
+    turns = [
+        turn.model_copy(
+            update={
+                "question": turn.question[:_CHARACTERS],
+                "answer": _shortened(turn.answer, asked),
+            }
+        )
+        for turn in gathered.prior_turns
+    ]
+    memories = [
+        memory.model_copy(update={"text": _shortened(memory.text, asked)})
+        for memory in gathered.memories
+    ]
     return gathered.model_copy(
         update={
-            "prior_turns": [
-                turn.model_copy(
-                    update={
-                        "question": turn.question[:_CHARACTERS],
-                        "answer": shortened(turn.answer, asked),
-                    }
-                )
-                for turn in gathered.prior_turns
-            ],
-            "memories": [
-                memory.model_copy(update={"text": shortened(memory.text, asked)})
-                for memory in gathered.memories
-            ],
+            "prior_turns": turns,
+            "memories": memories,
             "reasoning": "shortened to the sentences that bear on the question",
         }
     )
 
 
-def shortened(text: str, question: str) -> str:
+def _shortened(text: str, question: str) -> str:
     """The sentences that share most with the question, in their order and as they stand."""
     if len(text) <= _CHARACTERS:
         return text

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unified_flow.lib.text import language_of
-from unified_flow.models.embedded.excerpts import Excerpt, Sentence, excerpts_of
+from unified_flow.models.embedded.excerpts import (
+    Excerpt,
+    Sentence,
+    excerpts_of,
+    language_of_passages,
+)
 from unified_flow.models.embedded.parsed_question import parse_question
 from unified_flow.models.embedded.sentence_ranking import (
     ENOUGH,
@@ -25,7 +29,7 @@ _LEAST = 0.003  # probability of a further quote
 @dataclass(frozen=True)
 class QuoteSelection:
     """`confidence` is the probability that the passages answer the question at all; `sentence`
-    is the one that the first quote was chosen for, without what was carried before it."""
+    is the one that the first quote was chosen for, without the sentence before it."""
 
     quotes: list[Citation]
     confidence: float
@@ -41,8 +45,7 @@ def quotes_for(
     """No quotes if the passages do not hold the answer. `refused` names quotes not to give."""
     if not passages:
         return QuoteSelection([], 0.0)
-    # One language for all: a question is stemmed once, and a table has no words to tell by.
-    language = language_of(" ".join(passage.text[:1_000] for passage in passages[:3]))
+    language = language_of_passages(passages)
     excerpts = excerpts_of(passages, language)
     asked = parse_question(question, language)
     candidates = rank(asked, excerpts)
@@ -66,17 +69,17 @@ def quotes_for(
     return QuoteSelection(quotes, confidence, sentence)
 
 
-def _citation(candidate: RankedSentence, confidence: float, given: Sequence[Citation]) -> Citation:
+def _citation(
+    candidate: RankedSentence, confidence: float, earlier: Sequence[Citation]
+) -> Citation:
     excerpt, sentence = candidate.excerpt, candidate.sentence
-    first = _carrying(excerpt, sentence)
-    if any(first.text in citation.quote for citation in given):
+    first = _with_antecedent(excerpt, sentence)
+    if any(first.text in citation.quote for citation in earlier):
         first = sentence
     quote = excerpt.passage.text[first.start : sentence.end]
     if len(quote) > LONGEST:
-        first, quote = (
-            sentence,
-            sentence.text[:LONGEST].rpartition(" ")[0] or sentence.text[:LONGEST],
-        )
+        first, cut = sentence, sentence.text[:LONGEST]
+        quote = cut.rpartition(" ")[0] or cut
     return Citation(
         source=excerpt.source(first),
         quote=quote,
@@ -84,8 +87,8 @@ def _citation(candidate: RankedSentence, confidence: float, given: Sequence[Cita
     )
 
 
-def _carrying(excerpt: Excerpt, sentence: Sentence) -> Sentence:
-    """The sentence before one that opens with "He" or "This": without it nobody knows who."""
+def _with_antecedent(excerpt: Excerpt, sentence: Sentence) -> Sentence:
+    """Where the quote begins: one sentence earlier for one that opens with "He" or "This"."""
     if not sentence.continues:
         return sentence
     before = excerpt.sentences[sentence.number - 1]
@@ -94,5 +97,4 @@ def _carrying(excerpt: Excerpt, sentence: Sentence) -> Sentence:
 
 
 def one_line(quote: str) -> str:
-    """On one line."""
     return " ".join(quote.split())

@@ -10,7 +10,7 @@ from typing import Literal
 from unified_flow.lib.text import language_of, terms
 from unified_flow.lib.text.language import stop_words
 from unified_flow.lib.text.lexicon import Lexicon, any_language, lexicon_of
-from unified_flow.lib.text.words import UNSPACED
+from unified_flow.lib.text.segmentation import UNSPACED
 from unified_flow.turns.results import PriorTurn
 
 _TOKEN = re.compile(r"\w+")

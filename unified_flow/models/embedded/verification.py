@@ -15,8 +15,8 @@ from unified_flow.models.embedded.excerpts import (
     best_kinship,
     excerpts_of,
     found_passages,
+    language_of_passages,
     matching_terms,
-    sentences_of,
 )
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.parsed_question import parse_question
@@ -44,18 +44,13 @@ _CHECKED = re.compile(r"\b(?:[A-ZÅÄÖ][\w-]*|\d[\d.,]*\w*)\b")
 def verify(query: str, sections: Sections) -> Verdict:
     draft = sections.synthesis
     if draft is None:
-        return _verdict("REVISE", ["there is no draft"], ["write an answer"])
+        return _revise("there is no draft", "write an answer")
     texts = [one_line(text) for text in dict.fromkeys(source_texts(sections.coordinator))]
     formatted = _is_coherent(draft)
     if talk_of(query) or draft.abstained:
-        issues = (
-            []
-            if formatted and not (draft.abstained and draft.citations)
-            else ["an abstention with citations"]
-        )
-        if issues:
-            return _verdict("REVISE", issues, ["cite nothing when abstaining"], coherent=False)
-        return _verdict("APPROVE", confidence=0.9)
+        if not formatted or (draft.abstained and draft.citations):
+            return _revise("an abstention with citations", "cite nothing when abstaining", False)
+        return Verdict(decision="APPROVE", confidence=0.9, checks=_checks())
     found = faults(draft, texts, query, sections.coordinator)
     addressed = _is_addressed(query, draft, sections)
     issues = found.issues
@@ -83,28 +78,22 @@ def verify(query: str, sections: Sections) -> Verdict:
     )
 
 
-def _verdict(
-    decision: str,
-    issues: Iterable[str] = (),
-    hints: Iterable[str] = (),
-    *,
-    confidence: float = 0.8,
-    coherent: bool = True,
-) -> Verdict:
-    good = decision == "APPROVE"
-    return Verdict.model_validate(
-        {
-            "decision": decision,
-            "confidence": confidence,
-            "checks": {
-                "claims_supported": True,
-                "no_hallucinations": True,
-                "query_addressed": good,
-                "coherent_format": coherent,
-            },
-            "issues": list(issues),
-            "hints": list(hints),
-        }
+def _revise(issue: str, hint: str, coherent: bool = True) -> Verdict:
+    return Verdict(
+        decision="REVISE",
+        confidence=0.8,
+        checks=_checks(query_addressed=False, coherent_format=coherent),
+        issues=[issue],
+        hints=[hint],
+    )
+
+
+def _checks(*, query_addressed: bool = True, coherent_format: bool = True) -> Checks:
+    return Checks(
+        claims_supported=True,
+        no_hallucinations=True,
+        query_addressed=query_addressed,
+        coherent_format=coherent_format,
     )
 
 
@@ -116,11 +105,13 @@ def _is_addressed(query: str, draft: Draft, sections: Sections) -> bool:
     cited = {path_of(citation.source) for citation in draft.citations}
     found = found_passages(sections.coordinator)
     passages = [each for each in found if each.path in cited or not cited]
-    language = language_of(" ".join(p.text[:1_000] for p in passages[:3]) or draft.response)
+    language = language_of_passages(passages) if passages else language_of(draft.response)
     question = parse_question(asked, language)
     known = frozenset(matching_terms(draft.response, language)).union(
-        *(excerpt.heading for excerpt in excerpts_of(passages, language)),
-        *(s.terms for p in passages for s in sentences_of(p.text, language)),
+        *(
+            excerpt.heading.union(*(sentence.terms for sentence in excerpt.sentences))
+            for excerpt in excerpts_of(passages, language)
+        )
     )
     if not question.core:
         return True
@@ -128,18 +119,13 @@ def _is_addressed(query: str, draft: Draft, sections: Sections) -> bool:
 
 
 def _is_coherent(draft: Draft) -> bool:
-    return (
-        bool(draft.response.strip())
-        and not _LEFTOVERS.search(draft.response)
-        and not _is_json(draft.response)
-    )
-
-
-def _is_json(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
+    """Text without leftovers of a format, and no JSON."""
+    if not draft.response.strip() or _LEFTOVERS.search(draft.response):
         return False
+    try:
+        return not isinstance(json.loads(draft.response), dict)
+    except ValueError:
+        return True
 
 
 @dataclass(frozen=True)
@@ -170,32 +156,32 @@ class Faults:
 
 
 def faults(draft: Draft, texts: list[str], query: str, results: Iterable[ToolResult]) -> Faults:
-    """`texts` are the sources, each on one line (`quotes.shown`); `results` what tools brought.
+    """`texts` are the sources, each on one line; `results` are those of the tools.
 
-    Words are held against sources that were searched, in their own language. Of anything else (a
-    sum, a note taken) only names and numbers are, and of an answer in another language numbers
-    alone: what is a name there, only its readers know.
+    Words are checked against sources that were searched, if answer and sources have one language.
+    Against other results (a sum, a stored note) only names and numbers are, and in an answer in
+    another language numbers alone, since what is a name depends on the language.
     """
     language = language_of(f"{query} {draft.response}")
     searched = any(result.tool in SEARCHES for result in results)
     same = language_of(" ".join(texts)[:_READ]) == language
-    told = searched and same
+    comparable = searched and same
     found = invented(draft, texts, query)
     return Faults(
         misquoted=[c.quote for c in draft.citations if not is_verbatim(one_line(c.quote), texts)],
-        unsupported=_unsupported(draft, texts, query, language) if told else [],
+        unsupported=_unsupported(draft, texts, query, language) if comparable else [],
         invented=found if same else [word for word in found if word[0].isdigit()],
-        uncited=told and not draft.citations and bool(statements(draft, texts)),
+        uncited=comparable and not draft.citations and bool(statements(draft, texts)),
     )
 
 
 def of_the_answer() -> str:
-    """Words with which an answer tells of itself and of its sources, and not from them."""
+    """Words with which an answer speaks of itself and of its sources."""
     return " ".join(sorted(any_language().of_the_answer))
 
 
 def source_texts(results: Iterable[ToolResult]) -> list[str]:
-    """Every text that a tool brought, whatever its form, and nothing that only looks like one."""
+    """Every string in the results, but for what the tool was asked for."""
     found: list[str] = []
 
     def collect(value: object) -> None:
@@ -250,31 +236,32 @@ def statements(draft: Draft, texts: list[str]) -> list[str]:
 
 
 def _unsupported(draft: Draft, texts: list[str], query: str, language: str) -> list[str]:
-    """Statements that no two sources have between them."""
+    """Statements that no two sources support together."""
     own = [s for s in statements(draft, texts) if not is_verbatim(one_line(s), texts)]
     known = [frozenset(matching_terms(text, language)) for text in texts]
     asked = frozenset(matching_terms(f"{query} {of_the_answer()}", language))
     return [
         one_line(statement)
         for statement in own
-        if not _stands_on_two(set(matching_terms(statement, language)), asked, known)
+        if not _is_supported(set(matching_terms(statement, language)), asked, known)
     ]
 
 
-def _stands_on_two(terms: set[str], asked: frozenset[str], known: Sequence[frozenset[str]]) -> bool:
-    said = terms - asked
-    for number in (term for term in said if term[0].isdigit()):
-        # A number of another matter proves nothing: something else of the statement is beside it.
+def _is_supported(terms: set[str], asked: frozenset[str], known: Sequence[frozenset[str]]) -> bool:
+    """By two of the sources together."""
+    added = terms - asked
+    for number in (term for term in added if term[0].isdigit()):
+        # A number on its own proves nothing: another term of the statement is in the same source.
         beside = terms - {number} or terms
         if not any(number in each and beside & each for each in known):
             return False
-    left = set(said)
+    left = set(added)
     for _ in range(2):
         best = max(
             known, key=lambda each: sum(has_match(t, each) for t in left), default=frozenset()
         )
         left -= {term for term in left if has_match(term, best)}
-    return covers_most(len(said) - len(left), len(said))
+    return covers_most(len(added) - len(left), len(added))
 
 
 def covers_most(found: int, of: int) -> bool:
@@ -287,7 +274,7 @@ def has_match(term: str, known: frozenset[str]) -> bool:
 
 
 def invented(draft: Draft, texts: list[str], query: str) -> list[str]:
-    """Names and numbers of the response that no source and no question has, as whole words."""
+    """Names and numbers of the response that are no words of a source or of the question."""
     everything = " ".join([*texts, query]).casefold()
     known = {_plain(word) for word in _WORD.findall(everything)}
     known.update(matching_terms(everything, language_of(everything[:_READ])))  # "nine" as 9

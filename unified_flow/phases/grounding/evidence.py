@@ -6,10 +6,9 @@ questions with and without an answer; architecture/LLM-ROLES has the figures.
 
 from __future__ import annotations
 
-import re
-
 from unified_flow.lib.text import language_of
-from unified_flow.models.embedded.excerpts import SEARCHES, found_passages
+from unified_flow.lib.text.lexicon import lexicons
+from unified_flow.models.embedded.excerpts import SEARCHES, found_passages, language_of_passages
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.parsed_question import parse_question
 from unified_flow.models.embedded.planning import questions_in
@@ -18,16 +17,6 @@ from unified_flow.turns.results import Draft, Evidence
 from unified_flow.turns.sections import Sections
 
 _SURE = 0.5
-_SOURCES = r"\b(?:documents?|passages?|sources?|text|context)\b"
-_REFUSAL = re.compile(
-    # "do not say." and "do not mention who …", but not "the text does not contain HTML"
-    rf"{_SOURCES}[^.]{{0,30}}\b(?:do(?:es)? not|don't|doesn't)\s(?:\w+\s)?"
-    r"(?:state|say|mention|contain|provide|hold|include|specify|answer|give)\b"
-    r"(?=\W*$|\W*\.\s|\s(?:\w+\s){0,2}(?:who|what|when|where|which|why|how|whether|answers?|information)\b)"
-    rf"|\bnot (?:stated|mentioned|provided|specified|given|found)\b[^.]{{0,20}}{_SOURCES}"
-    r"|\b(?:dokument\w*|käll\w*|text\w*)\b[^.]{0,30}\b(?:inte|inget)\s(?:svar\w*|näm\w*|säg\w*|ang\w*)",
-    re.IGNORECASE,
-)
 _NEEDS_PASSAGES = frozenset({"reason", "manner"})
 _NEAR = 0.25  # of the likeliest sentence's probability
 
@@ -47,7 +36,7 @@ def evidence_of(question: str, sections: Sections) -> Evidence | None:
     passages = found_passages(results)
     if not passages:
         return Evidence(likely=0.0)
-    if language_of(asked) != language_of(" ".join(each.text[:1_000] for each in passages[:3])):
+    if language_of(asked) != language_of_passages(passages):
         return None
     found = quotes_for(asked, passages)
     one_fact = _asks_for_one_fact(asked)
@@ -79,7 +68,7 @@ def rests_on_it(draft: Draft, evidence: Evidence) -> bool:
 
 def is_refusal(response: str) -> bool:
     """Whether it says in plain words that the sources do not say."""
-    return _REFUSAL.search(response) is not None
+    return any(each.refusal.search(response) for each in lexicons())
 
 
 def is_sure(evidence: Evidence) -> bool:

@@ -9,6 +9,7 @@ from unified_flow.models.embedded.excerpts import (
     SEARCHES,
     excerpts_of,
     found_passages,
+    language_of_passages,
     matching_terms,
 )
 from unified_flow.models.embedded.quotes import LONGEST, one_line
@@ -34,7 +35,7 @@ def texts_of(sections: Sections) -> list[str]:
 
 def language_of_sources(sections: Sections, texts: list[str]) -> str:
     passages = found_passages(sections.coordinator)
-    return language_of(" ".join([p.text[:1_000] for p in passages[:3]] or texts[:3]))
+    return language_of_passages(passages) if passages else language_of(" ".join(texts[:3]))
 
 
 def citable_sentences(sections: Sections, language: str) -> list[CitableSentence]:

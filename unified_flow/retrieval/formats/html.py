@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-from unified_flow.lib.text.seen import is_seen
 from unified_flow.retrieval.formats.chunk import Section, Trail
+from unified_flow.retrieval.formats.visibility import is_visible
 
 EXTENSIONS = frozenset({".html", ".htm", ".xhtml"})
 
@@ -66,7 +66,7 @@ class _Open:
         self._unseen_from: int | None = None  # the place of the first unseen one
 
     @property
-    def is_seen(self) -> bool:
+    def is_visible(self) -> bool:
         return self._unseen_from is None
 
     def __contains__(self, name: str) -> bool:
@@ -118,8 +118,8 @@ class _Reader(HTMLParser):
         if tag == "title" and "svg" not in self._open:
             self._title = []
         elif tag not in _VOID:
-            self._open.begin(tag, tag != "head" and is_seen(tag, dict(attrs)))
-        if not self._open.is_seen:
+            self._open.begin(tag, tag != "head" and is_visible(tag, dict(attrs)))
+        if not self._open.is_visible:
             return
         if _HEADING.match(tag):
             self._close_heading(None)
@@ -129,7 +129,7 @@ class _Reader(HTMLParser):
             self._break()
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _INLINE and self._open.is_seen:
+        if tag not in _INLINE and self._open.is_visible:
             self._break()
 
     def handle_endtag(self, tag: str) -> None:
@@ -137,9 +137,9 @@ class _Reader(HTMLParser):
             self._page = self._page or " ".join("".join(self._title).split())
             self._title = None
             return
-        was_seen = self._open.is_seen
+        was_visible = self._open.is_visible
         self._open.end(tag)
-        if not was_seen:
+        if not was_visible:
             return
         if _HEADING.match(tag):
             self._close_heading(tag)
@@ -149,7 +149,7 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._title is not None:
             self._title.append(data)
-        elif not self._open.is_seen:
+        elif not self._open.is_visible:
             return
         elif self._heading is not None:
             self._heading.append(data)

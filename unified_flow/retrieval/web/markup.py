@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from unified_flow.lib.sandbox import Part
-from unified_flow.lib.text.seen import is_seen
+from unified_flow.retrieval.formats.visibility import is_visible
 from unified_flow.retrieval.web import MAX_CHARS
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def html_to_markdown(page: str) -> tuple[str, str]:
 
     soup = BeautifulSoup(page, "lxml")
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
-    for element in soup.find_all(_is_unseen):
+    for element in soup.find_all(_is_invisible):
         if not element.decomposed:
             element.decompose()
     for link in soup.find_all("a"):
@@ -73,8 +73,8 @@ def html_to_markdown(page: str) -> tuple[str, str]:
     return title, _BLANK.sub("\n\n", "\n".join(lines)).strip() + "\n"
 
 
-def _is_unseen(element: Any) -> bool:
-    return not is_seen(element.name, element.attrs)
+def _is_invisible(element: Any) -> bool:
+    return not is_visible(element.name, element.attrs)
 
 
 def _body_of(soup: BeautifulSoup) -> Tag:

@@ -1,5 +1,5 @@
-"""What a reader does not see of HTML, and nobody else is to be shown: instructions are planted
-there. One definition, for files and books as for pages of the web.
+"""What a reader does not see of HTML, and no model is shown: instructions hide there. One
+definition, for files and books as for pages of the web.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-UNSEEN = frozenset(
+INVISIBLE = frozenset(
     """
     audio button canvas dialog embed iframe input nav noscript object script select style svg
     template textarea video
@@ -19,9 +19,9 @@ _HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNOR
 _WHOLE = frozenset({"html", "body"})  # hidden until a script has run
 
 
-def is_seen(name: str, attributes: Mapping[str, object]) -> bool:
-    """Of an element by its name in lower case; its children are as little seen as itself."""
-    if name in UNSEEN:
+def is_visible(name: str, attributes: Mapping[str, object]) -> bool:
+    """`name` in lower case. The children of an invisible element are invisible too."""
+    if name in INVISIBLE:
         return False
     if name in _WHOLE:
         return True
