@@ -22,12 +22,13 @@ from unified_flow.errors import InputError
 from unified_flow.guardrails.normalization import folded, undisguised, visible, words
 
 Kind = Literal["keyword", "phrase"]
+Wildcards = tuple[bool, bool]
 _SHORTEST_STEM = 3
 _VOWELS = "aeiou"
 _BEGINNING = re.compile(r"\*+(?=\w)")
 _END = re.compile(r"(?<=\w)\*+$")
 _NO_PATTERN = re.compile(r"(?<=\w)[*?|^\\()\[\]{}]+(?=\w)|(?<=\w)\*+(?=.)|(?<=[^*])\*+(?=\w)")
-# Currency, mathematics, symbols, and what means something beside a word.
+# Besides these, whatever Unicode counts among the symbols (currency, mathematics, pictures).
 _SIGNS = frozenset("#@%&\u2030\u00a7")
 _MARKUP = frozenset("^`|~\u00b4\u00a8\u00b8\u00af")
 _LEADING = re.compile(r"(?:^|(?<=\s))(?:[.!/:\\?]+(?=\w)|-(?=\d))")
@@ -37,7 +38,7 @@ _ALPHANUMERIC = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True)
 class Rule:
-    """`text` as the user wrote it; `escalates`: a person answers instead of nobody."""
+    """`text` as the user wrote it; `escalates`: messages that match go to a person."""
 
     kind: Kind
     text: str
@@ -53,7 +54,8 @@ class Match:
 
 
 def checked_rule(text: str) -> str:
-    """`text` as it is kept. Raises InputError for a rule that holds nothing or nearly anything."""
+    """`text` as it is stored. Raises InputError for a rule that matches nothing, or nearly any
+    text."""
     rule = " ".join(text.split())
     seen = visible(rule)
     found = words(folded(seen))
@@ -110,16 +112,24 @@ def inflections(rule: str) -> list[str]:
     word = plain[0]
     if len(word) < _SHORTEST_STEM or not word.isalpha() or max(word) > "\u024f":
         return []
-    before, last = word[-2], word[-1]
-    if last == "y" and before not in _VOWELS:
-        return [f"{word[:-1]}{end}" for end in ("ies", "ied")] + [f"{word}ing"]
+    if word[-1] == "y" and word[-2] not in _VOWELS:
+        return [f"{word[:-1]}ies", f"{word[:-1]}ied", f"{word}ing"]
     plural = f"{word}es" if word.endswith(("s", "x", "z", "ch", "sh")) else f"{word}s"
-    if last == "e":
-        return [plural, f"{word}ing"] if before == "e" else [plural, f"{word}d", f"{word[:-1]}ing"]
-    closed = last not in f"{_VOWELS}wxy" and before in _VOWELS and word[-3] not in _VOWELS
+    if word.endswith("ee"):
+        return [plural, f"{word}ing"]
+    if word[-1] == "e":
+        return [plural, f"{word}d", f"{word[:-1]}ing"]
+    return [plural, *(f"{stem}{end}" for stem in _verb_stems(word) for end in ("ed", "ing"))]
+
+
+def _verb_stems(word: str) -> list[str]:
+    """`kill`; `spamm`, for a consonant after one short vowel is doubled; `offer` and `admitt`,
+    for in longer words the stress decides, which letters do not show."""
+    doubles = word[-1] not in f"{_VOWELS}wxy" and word[-2] in _VOWELS and word[-3] not in _VOWELS
+    if not doubles:
+        return [word]
     syllables = len(re.findall(f"[{_VOWELS}y]+", word))
-    stems = [word, word + last] if closed and syllables > 1 else [word + last if closed else word]
-    return [plural, *(f"{stem}{end}" for stem in stems for end in ("ed", "ing"))]
+    return [word + word[-1]] if syllables == 1 else [word, word + word[-1]]
 
 
 class Matcher:
@@ -128,7 +138,7 @@ class Matcher:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._by_words: dict[str, list[Rule]] = {}
         self._by_signs: dict[str, list[Rule]] = {}
-        self._by_both: dict[str, list[Rule]] = {}
+        self._by_both: dict[str, list[tuple[Wildcards, Rule]]] = {}
         self._compounds: dict[str, str] = {}
         self._known: set[str] = set()
         for rule in rules:
@@ -142,7 +152,7 @@ class Matcher:
         if not plain:
             self._by_signs.setdefault(_symbols(seen), []).append(rule)
         elif signs := _with_signs(seen):
-            self._by_both.setdefault(signs, []).append(rule)
+            self._by_both.setdefault(signs, []).append((_wildcards(seen), rule))
         else:
             self._by_words.setdefault(_key(plain, *_wildcards(seen)), []).append(rule)
             for form in inflections(rule.text):
@@ -182,14 +192,14 @@ class Matcher:
         for last, found in self._signed.iter(text):
             after = text[last + 1 : last + 2]
             before = text[last - len(found) : last - len(found) + 1] if last >= len(found) else ""
-            for rule in self._by_both[found]:
-                begins, ends = _wildcards(visible(rule.text))
-                cut = not begins and before.isalnum() and found[0].isalnum()
-                if not cut and (ends or not (after.isalnum() and found[-1].isalnum())):
+            begins_within = before.isalnum() and found[0].isalnum()
+            ends_within = after.isalnum() and found[-1].isalnum()
+            for (may_begin, may_end), rule in self._by_both[found]:
+                if (may_begin or not begins_within) and (may_end or not ends_within):
                     yield rule
 
 
-def _wildcards(seen: str) -> tuple[bool, bool]:
+def _wildcards(seen: str) -> Wildcards:
     """Whether a rule has `*` at its beginning and its end, and enough letters beside it."""
     first, last = _BEGINNING.match(seen), _END.search(seen)
     if not (first or last):

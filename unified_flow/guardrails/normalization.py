@@ -55,6 +55,8 @@ _RUN_TOGETHER = re.compile(r"#(\w+)|(?<![A-Za-z])([A-Za-z]*[a-z][A-Z][A-Za-z]*)"
 # `COP26` and `MP3` are no disguise: digits at an end are left out only of longer words.
 _SHORTEST_NUMBERED = 4
 _SHORTEST_FOREIGN = 4
+# No rule has such a word: what is longer is not read letter by letter.
+_LONGEST_WORD = 200
 _NAME = re.compile(
     r"LATIN (?:(?:SMALL|CAPITAL) )?LETTER (?:SMALL CAPITAL |SCRIPT )?([A-Z])( WITH .+)?"
 )
@@ -125,6 +127,8 @@ class _Readings:
         return found[0]
 
     def of_token(self, token: str) -> str | None:
+        if len(token) > _LONGEST_WORD:
+            return None
         if token.isascii() and token.isalpha() and not _DRAWN_OUT.search(token):
             return None
         as_written = token.strip("!" + _AT_ENDS).casefold()
@@ -140,6 +144,8 @@ class _Readings:
         for form in forms:
             if form in among and form != but:
                 return form
+            if form.isalpha():
+                continue
             for table in _STAND_INS:
                 word = form.translate(table)
                 if word in among and _is_coded(form):
@@ -174,7 +180,7 @@ def _is_coded(form: str) -> bool:
     """Digits or signs among letters, as in `v1agra`; not `mp3x4`, `a55` or `A$5`."""
     letters = sum(map(str.isalpha, form))
     others = len(form) - sum(map(str.isdigit, form))
-    if letters in {0, len(form)} or _PRICE.search(form):
+    if not letters or _PRICE.search(form):
         return False
     return others >= max(2, len(form) - others) or (letters > 1 and len(form) > 4)
 

@@ -203,7 +203,7 @@ INNOCENT = [
         "s 3 8",
         "a{5,5}",
     ),
-    # With digits, short words are something else; masks hide no more than half of a word.
+    # With digits, short words are something else; of a masked word too little is left.
     *("COP26", "fan2", "A380", "K9", "MP3", "3*4*5", "**f** *k*", "c*m", "*.txt", "f***"),
     # Marks that make another word, or that this language has.
     *("fromage râpé", "trop salé", "rapé y café", "la chica de ojos azules: kíllá", "Sâle été"),
