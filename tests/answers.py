@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from interventions import InterventionQueue
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
@@ -22,6 +24,13 @@ from unified_flow.turns.results import (
     Verdict,
 )
 from unified_flow.wiring import wire
+
+# By default rules decide in four phases, and the model that is configured speaks in the others.
+# A test that scripts the model in every phase says so: with these settings for a flow that it makes
+# itself, with the mark for what reads the environment.
+EVERY_PHASE_BY_MODEL = {"mix": "model"}
+IN_ENVIRONMENT = {f"UNIFIED_FLOW_{name.upper()}": v for name, v in EVERY_PHASE_BY_MODEL.items()}
+every_phase_by_model = pytest.mark.usefixtures("_every_phase_by_model")
 
 QUESTION = "What is a topic?"
 ANALYSIS = QueryAnalysis(
@@ -70,14 +79,14 @@ def scripted_flow(home: Path, docs: Path | None = None, **over: Any) -> UnifiedF
     """A flow whose model answers from a script, in this process."""
     model = ScriptedModel(script(**over))
     folders = [docs] if docs else None
-    return UnifiedFlow(wire(home, docs=folders, extra_models={"scripted": model}, model="scripted"))
+    settings: dict[str, Any] = {"model": "scripted", **EVERY_PHASE_BY_MODEL}
+    return UnifiedFlow(wire(home, docs=folders, extra_models={"scripted": model}, **settings))
 
 
 def served_flow(home: Path, url: str, docs: Path, **settings: Any) -> UnifiedFlow:
     """A flow whose model is the server at `url`."""
-    return UnifiedFlow.from_config(
-        home, docs=[docs], model="test-model", base_url=url, timeout_s=2.0, **settings
-    )
+    settings = {"model": "test-model", **EVERY_PHASE_BY_MODEL, **settings}
+    return UnifiedFlow.from_config(home, docs=[docs], base_url=url, timeout_s=2.0, **settings)
 
 
 def open_entries(home: Path) -> list[Mapping[str, Any]]:

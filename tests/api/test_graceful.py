@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.answers import script
+from tests.answers import IN_ENVIRONMENT, every_phase_by_model, script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, hang, rate_limited, raw, status
 
@@ -60,6 +60,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
                     *("--policy", policy),
                     docs=docs,
                     settings=settings,
+                    env=IN_ENVIRONMENT,
                 )
             )
             for policy in ("fail_fast", "graceful")
@@ -156,6 +157,7 @@ def test_an_invalid_question(policy: str, both: Both) -> None:
         assert (answer.status_code, answer.json()["code"]) == (400, "VALIDATION_ERROR")
 
 
+@every_phase_by_model
 def test_the_pipeline_as_a_whole_takes_too_long(folder: Path, docs: Path) -> None:
     settings = SETTINGS.format(generation=9.0, pipeline=0.5)
     with (

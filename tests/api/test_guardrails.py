@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.answers import COMPLETE, DRAFT, open_entries, script
+from tests.answers import COMPLETE, DRAFT, every_phase_by_model, open_entries, script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, refused_url
 from tests.servers.moderation_server import ModerationServer
@@ -52,6 +52,7 @@ def questions(model: ModelServer) -> int:
     return len(model.requests)
 
 
+@every_phase_by_model
 def test_a_conversation_with_silences_and_a_restart_in_its_middle(
     folder: Path, docs: Path, model: ModelServer, moderation: ModerationServer
 ) -> None:
@@ -191,6 +192,7 @@ def test_a_block_holds_under_every_policy(
         assert model.requests == []
 
 
+@every_phase_by_model
 def test_a_model_that_is_away_is_not_spoken_of(
     folder: Path, docs: Path, moderation: ModerationServer
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import openai
 import pytest
 
-from tests.answers import script
+from tests.answers import every_phase_by_model, script
 from tests.api.service import CLIENT, Service, model_flags, serving
 from tests.servers.model_server import ModelServer, rate_limited, status
 
@@ -125,6 +125,7 @@ def test_the_usage_is_what_the_models_have_reported(folder: Path, docs: Path) ->
     assert done.usage.total_tokens == calls * (11 + 7)
 
 
+@every_phase_by_model
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_failure_keeps_its_status_also_in_a_stream(
     stream: bool, folder: Path, docs: Path

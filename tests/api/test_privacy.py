@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.answers import ANALYSIS, COMPLETE, SEARCH, script
+from tests.answers import ANALYSIS, COMPLETE, IN_ENVIRONMENT, SEARCH, script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer
 from unified_flow.turns.results import Plan, ToolRequest
@@ -37,7 +37,10 @@ def asked(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Itera
     docs.mkdir()
     (docs / "robots.md").write_text("# Topics\n\nA topic is a named bus.\n")
     settings = '[serve]\nrate_limit = "off"\n[tools]\nallow = ["memory.*"]\n'
-    with serving(place / "home", *model_flags(model.url), docs=docs, settings=settings) as service:
+    flags = model_flags(model.url)
+    with serving(
+        place / "home", *flags, docs=docs, settings=settings, env=IN_ENVIRONMENT
+    ) as service:
         yield service
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.answers import journal_lines, script
+from tests.answers import every_phase_by_model, journal_lines, script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, hang, status
 
@@ -97,6 +97,7 @@ def test_why_it_is_refused_is_said(failed: Service, model: ModelServer) -> None:
     assert failed.triage("POST", "/interventions/nothing/retry", json={}).status_code == 404
 
 
+@every_phase_by_model
 def test_the_list_is_in_the_order_of_the_command(failed: Service, model: ModelServer) -> None:
     """Severity first, and of two alike the newest."""
     for phase in ("validation", "planner", "reflection"):

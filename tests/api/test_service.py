@@ -18,7 +18,7 @@ import pytest
 
 from interventions import InterventionQueue
 from tests import forked
-from tests.answers import journal_lines, script
+from tests.answers import every_phase_by_model, journal_lines, script
 from tests.api.service import CLIENT, TRIAGE, Service, model_flags, serving
 from tests.servers.model_server import ModelServer, hang, rate_limited, status
 
@@ -126,6 +126,7 @@ def test_what_is_no_question_counts_as_one(folder: Path) -> None:
     assert answers == [400, 422, 413, 429, 429]
 
 
+@every_phase_by_model
 def test_too_many_at_once(folder: Path, docs: Path, hanging: ModelServer) -> None:
     settings = '[serve]\nmax_turns = 2\nrate_limit = "off"\nshutdown_grace_s = 0\n'
     with (
@@ -146,6 +147,7 @@ def test_too_many_at_once(folder: Path, docs: Path, hanging: ModelServer) -> Non
 # -- leaving and ending ---------------------------------------------------------------------------
 
 
+@every_phase_by_model
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_cancels_its_turn(
     stream: bool, folder: Path, docs: Path, hanging: ModelServer
@@ -325,6 +327,7 @@ def test_bad_transitions_are_refused(failing: Service) -> None:
     assert failing.triage("GET", "/interventions?query=sev:purple").status_code == 400
 
 
+@every_phase_by_model
 def test_a_failure_in_a_stream_is_an_event_with_its_status(folder: Path, docs: Path) -> None:
     with (
         ModelServer(script(planner=rate_limited(7))) as model,
@@ -423,9 +426,11 @@ def test_many_clients_and_every_request_has_its_line(service: Service) -> None:
     assert len(ids) == len(set(ids)) == 40
 
 
+@every_phase_by_model
 def test_a_turn_that_is_silent_or_left_is_counted_too(folder: Path, docs: Path) -> None:
     with (
-        ModelServer(script(synthesis=status(500))) as model,
+        # Not to be tried again: this policy waits for six seconds in all.
+        ModelServer(script(synthesis=status(400))) as model,
         serving(folder, *model_flags(model.url), "--policy", "silent", docs=docs) as service,
     ):
         answer = service.ask()
@@ -438,6 +443,6 @@ def test_a_turn_that_is_silent_or_left_is_counted_too(folder: Path, docs: Path) 
     for name in (
         'turns_total{status="failed"}',
         'turns_total{status="interrupted"}',
-        'failures_total{category="llm_error",code="LLM_ERROR",phase="synthesis"}',  # every try
+        'failures_total{category="llm_error",code="LLM_ERROR",phase="synthesis"}',
     ):
         assert f"unified_flow_{name} " in text

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests import forked
-from tests.answers import QUESTION, open_entries, script
+from tests.answers import QUESTION, every_phase_by_model, open_entries, script
 from tests.servers.model_server import ModelServer, hang, refused_url, status
 from unified_flow.phases import NAMES
 
@@ -125,6 +125,7 @@ def test_a_failure_ends_with_a_card_whose_commands_work(
     assert entry["resolution"] == "mended"
 
 
+@every_phase_by_model
 def test_a_failure_in_json(home: Path, docs: Path) -> None:
     served = ("--model", "m", "--base-url", refused_url())
     done = run("ask", QUESTION, "--docs", docs, *served, "--json", home=home)
@@ -149,6 +150,7 @@ def test_exit_code_4_if_nobody_could_be_told(home: Path, docs: Path) -> None:
     assert "ConnectError" in emergency[0].read_text()
 
 
+@every_phase_by_model
 def test_a_clarifying_question_is_a_success(
     home: Path, docs: Path, model_server: ModelServer
 ) -> None:
@@ -247,6 +249,7 @@ def test_a_home_that_cannot_be_written(home: Path, tmp_path: Path, docs: Path) -
     assert list(closed.iterdir()) == []
 
 
+@every_phase_by_model
 def test_interrupting_is_no_failure(home: Path, docs: Path, model_server: ModelServer) -> None:
     import signal
 

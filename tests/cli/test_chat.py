@@ -17,7 +17,7 @@ from rich.console import Console
 
 from interventions import InterventionQueue
 from tests import forked
-from tests.answers import COMPLETE, DRAFT, script
+from tests.answers import COMPLETE, DRAFT, every_phase_by_model, script
 from tests.servers.model_server import ModelServer, hang, status
 from unified_flow.cli.live import TEXT_LINES, LivePhases, paused
 from unified_flow.phases import NAMES
@@ -88,6 +88,7 @@ def test_a_pipe_that_ends_with_a_failure_says_so_in_the_exit_code(home: Path) ->
     assert "/retry" in done.stderr
 
 
+@every_phase_by_model
 def test_a_chat_that_ended_with_a_failure_is_continued_and_retried(home: Path) -> None:
     with ModelServer(script(synthesis=[DRAFT, status(500), DRAFT], planner=COMPLETE)) as server:
         piped(home, *served(server), "--session", "old", say="What is a topic?\n")
@@ -140,6 +141,7 @@ def test_mistakes_are_answered_and_the_chat_goes_on(home: Path, folder: Path) ->
     assert "not asked" not in done.stdout
 
 
+@every_phase_by_model
 def test_a_retry_reads_the_settings_again(home: Path) -> None:
     """The server that failed is replaced by another one, in the file, while the chat is open."""
     settings = home / "unified_flow.toml"
@@ -204,7 +206,7 @@ def test_a_chat_begins_with_a_broken_index_and_mends_it(home: Path, folder: Path
     index.parent.mkdir(parents=True)
     index.write_bytes(b"no database " * 1000)
     args = [*CHAT[1:], "--home", str(home), "--docs", str(folder)]
-    env = os.environ | {"PROMPT_TOOLKIT_NO_CPR": "1", "UNIFIED_FLOW_MIX": "measured"}
+    env = os.environ | {"PROMPT_TOOLKIT_NO_CPR": "1"}
     chat = pexpect.spawn(sys.executable, args, env=env, dimensions=(60, 160), timeout=30)
     chat.expect("index --rebuild")
     chat.expect("documents that cannot be searched")
@@ -257,6 +259,7 @@ def test_a_file_to_export_to_that_cannot_be_is_said_and_the_chat_goes_on(
     assert done.stderr.rstrip().endswith("session ros")
 
 
+@every_phase_by_model
 def test_a_refused_tool_is_allowed_in_the_chat(home: Path) -> None:
     request = ToolRequest(tool="memory.create", args={"text": "Likes tea"}, goal_id="g1")
     plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[request])

@@ -36,10 +36,7 @@ def test_init_writes_a_file_that_the_flow_takes(tmp_path: Path) -> None:
     assert runner.invoke(app, [*args, "--force"]).exit_code == 0
 
 
-def test_what_the_file_shows_commented_out_is_the_default(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("UNIFIED_FLOW_MIX")
+def test_what_the_file_shows_commented_out_is_the_default() -> None:
     written = re.sub(r"(?m)^# (?=[a-z_]+ = (?!\"…\"))", "", template().split("\n# [")[0])
     values = tomllib.loads(re.sub(r"(?ms)^# more .*", "", written))
     defaults = Settings().model_dump(mode="json")

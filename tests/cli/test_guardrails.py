@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests import forked
 from tests.answers import open_entries
 from tests.servers.model_server import ModelServer
 from tests.servers.moderation_server import ModerationServer
@@ -191,7 +191,7 @@ def test_what_is_silenced_is_in_the_log_of_whatever_runs_a_turn(home: Path, tmp_
     def program(*args: str, code: int) -> None:
         command = [sys.executable, "-m", "unified_flow", *args, "--home", str(home)]
         env = {**os.environ, "OPENAI_API_KEY": key}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        done = forked.run(command, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
 

@@ -138,15 +138,15 @@ def test_a_person_sees_the_phases_and_then_the_answer(home: Path, docs: Path) ->
 
 def test_a_person_sees_the_card(home: Path, docs: Path) -> None:
     served = ("--model", "m", "--base-url", refused_url())
-    shown = _on_a_terminal("ask", "what?", "--docs", str(docs), *served, home=home)
-    assert "query_analyzer failed: llm_error, critical" in shown
+    shown = _on_a_terminal("ask", "What is a topic?", "--docs", str(docs), *served, home=home)
+    assert "synthesis failed: llm_error, high" in shown
     assert "interventions show" in shown
 
 
 def test_a_queue_that_fills_up_is_announced(home: Path, docs: Path) -> None:
     served = ("--model", "m", "--base-url", refused_url())
     questions = home / "q.txt"
-    questions.write_text("what?\n" * 40)
+    questions.write_text("What is a topic?\n" * 40)
     (home / "unified_flow.toml").write_text("[queue]\nmax_per_error_type = 100\n")
     run("ask", "--batch", questions, "--jsonl", "--docs", docs, *served, home=home)
     done = run("ask", "What are topics for?", "--docs", docs, home=home)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,7 +58,6 @@ def test_what_is_remembered_answers_a_question_about_the_person(home: Path, docs
             capture_output=True,
             text=True,
             check=True,
-            env=os.environ | {"UNIFIED_FLOW_MIX": "measured"},
         )
         return str(done.stdout)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked
-from tests.answers import COMPLETE, open_entries, script
+from tests.answers import COMPLETE, every_phase_by_model, open_entries, script
 from tests.servers import mcp_server
 from tests.servers.mcp_sessions import SessionServer
 from tests.servers.model_server import ModelServer
@@ -204,6 +204,7 @@ class Terminal:
 QUESTION = "allow it [o]nce, for this [s]ession, [a]lways, or [n]ot?"
 
 
+@every_phase_by_model
 def test_the_person_at_the_terminal_is_asked(
     own: Path, tmp_path: Path, model_server: ModelServer
 ) -> None:
@@ -243,6 +244,7 @@ def test_the_person_at_the_terminal_is_asked(
     assert target.read_text() == "xx"
 
 
+@every_phase_by_model
 def test_what_nobody_caught_is_told_without_its_secrets(own: Path) -> None:
     module = own / "odd.py"
     module.write_text('raise BaseException("odd password=hunter2-secret-9x")\n')
@@ -272,6 +274,7 @@ def test_a_call_by_hand_is_in_no_session_that_could_last_for_ever(
     assert [grant["session_id"] for grant in listed] == ["s1"]
 
 
+@every_phase_by_model
 def test_what_is_no_exact_answer_allows_nothing(
     own: Path, tmp_path: Path, model_server: ModelServer
 ) -> None:
@@ -294,6 +297,7 @@ def test_what_is_no_exact_answer_allows_nothing(
     assert json.loads(run("tools", "grants", "--json", home=own).stdout)["grants"] == []
 
 
+@every_phase_by_model
 def test_an_interrupt_at_the_question_leaves_the_turn_to_be_resumed(
     own: Path, tmp_path: Path, model_server: ModelServer
 ) -> None:

@@ -15,11 +15,21 @@ from pathlib import Path
 import pytest
 
 from tests import forked
-from tests.answers import APPROVE, COMPLETE, QUESTION, SEARCH, open_entries, script
+from tests.answers import (
+    APPROVE,
+    COMPLETE,
+    QUESTION,
+    SEARCH,
+    every_phase_by_model,
+    open_entries,
+    script,
+)
 from tests.servers.model_server import Connection, ModelServer, answer, hang, status
 from unified_flow.phases import NAMES
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.journal import NAME
+
+pytestmark = every_phase_by_model
 
 ASKED = ["query_analyzer", "reflection", "planner", "planner", "synthesis", "validation"]
 PATIENCE_S = 30.0

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.answers import COMPLETE, NOTHING_CLAIMED
+from tests.answers import COMPLETE, NOTHING_CLAIMED, every_phase_by_model
 from tests.integration import test_resume
 from tests.integration.test_resume import BROKEN, ask, resume
 from unified_flow.errors.turns import NotResumableError
@@ -25,6 +25,8 @@ from unified_flow.policies import Bounds, Failure, Retry, Stop
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.results import Plan, ToolRequest
 from unified_flow.turns.turn import Turn
+
+pytestmark = every_phase_by_model
 
 
 def make(home: Path, docs: None, **over: Any) -> UnifiedFlow:

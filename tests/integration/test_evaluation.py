@@ -15,7 +15,15 @@ from typing import Any
 import pytest
 
 from tests import forked
-from tests.answers import ANALYSIS, APPROVE, COMPLETE, PROCEED, SEARCH, open_entries
+from tests.answers import (
+    ANALYSIS,
+    APPROVE,
+    COMPLETE,
+    PROCEED,
+    SEARCH,
+    every_phase_by_model,
+    open_entries,
+)
 from tests.servers.model_server import ModelServer, hang, status
 from unified_flow.evaluation.lines import LineFile, read_lines
 from unified_flow.turns.results import Draft
@@ -133,6 +141,7 @@ def test_documents_of_ones_own(home: Path, docs: Path, tmp_path: Path) -> None:
     assert (refused.returncode, "no question in common" in refused.stderr) == (2, True)
 
 
+@every_phase_by_model
 def test_a_second_run_asks_the_model_nothing(
     dataset: Path, home: Path, model_server: ModelServer
 ) -> None:
@@ -150,6 +159,7 @@ def test_a_second_run_asks_the_model_nothing(
     assert len(model_server.requests) == 2 * asked
 
 
+@every_phase_by_model
 def test_a_revision_that_is_asked_for_twice_is_drawn_twice(
     dataset: Path, home: Path, model_server: ModelServer
 ) -> None:
@@ -164,6 +174,7 @@ def test_a_revision_that_is_asked_for_twice_is_drawn_twice(
         assert values(found)["failed"] == 0.0
 
 
+@every_phase_by_model
 def test_a_failure_is_an_intervention_and_is_asked_again_when_wanted(
     dataset: Path, home: Path, model_server: ModelServer
 ) -> None:
@@ -179,6 +190,7 @@ def test_a_failure_is_an_intervention_and_is_asked_again_when_wanted(
     assert values(found)["failed"] == 0.0
 
 
+@every_phase_by_model
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_is_ended_goes_on_where_it_was(
     end: signal.Signals, dataset: Path, home: Path, model_server: ModelServer
@@ -221,6 +233,7 @@ def test_another_run_does_not_take_a_name_nor_a_run_that_is_going(
     assert (done.returncode, "somebody runs mine now" in done.stderr) == (2, True)
 
 
+@every_phase_by_model
 def test_a_change_of_a_recipe_is_held_against_what_was(
     dataset: Path, home: Path, tmp_path: Path, model_server: ModelServer
 ) -> None:

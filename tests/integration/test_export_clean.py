@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.answers import APPROVE, COMPLETE, DRAFT, QUESTION, SEARCH
+from tests.answers import APPROVE, COMPLETE, DRAFT, QUESTION, SEARCH, every_phase_by_model
 from tests.integration.test_replay import cli, ran, recording_of, run_alone
 from tests.integration.test_resume import BROKEN, ask, make, resume
 from unified_flow.errors import RetrievalError
@@ -51,6 +51,7 @@ def exported(home: Path, folder: Path) -> Path:
     return test
 
 
+@every_phase_by_model
 def test_secrets_that_only_a_structure_tells_stay_here(home: Path, tmp_path: Path) -> None:
     leaky_turn(home)
     test = exported(home, tmp_path / "elsewhere")
@@ -74,6 +75,7 @@ def test_a_long_reply_is_played_whole(home: Path, docs: Path, tmp_path: Path) ->
     assert "phase='validation'" in failing.stdout
 
 
+@every_phase_by_model
 def test_a_limit_of_its_own_configuration_is_reached(
     home: Path, docs: Path, tmp_path: Path
 ) -> None:

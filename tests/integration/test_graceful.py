@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,14 @@ import pytest
 from interventions import InterventionQueue
 from interventions.entry import is_open
 from interventions.home import lock_file
-from tests.answers import PROCEED, QUESTION, journal_lines, open_entries, script
+from tests.answers import (
+    PROCEED,
+    QUESTION,
+    every_phase_by_model,
+    journal_lines,
+    open_entries,
+    script,
+)
 from tests.servers.model_server import ModelServer, answer, hang, status
 from unified_flow.engine.ephemeral_turns import EVERY_S, EphemeralTurns
 from unified_flow.engine.telemetry.query_log import log_path
@@ -28,6 +34,8 @@ from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.passage import Passage
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
+
+pytestmark = every_phase_by_model
 
 
 def flow_at(home: Path, docs: Path, server: ModelServer, **graceful: Any) -> UnifiedFlow:
@@ -270,16 +278,13 @@ def test_a_store_that_hangs_holds_a_few_threads_and_no_turn(home: Path) -> None:
             return await asyncio.gather(*(one(number) for number in range(12)))
 
     before = set(threading.enumerate())
-    started = time.perf_counter()
     errors = asyncio.run(run())
-    took_s = time.perf_counter() - started
     new = set(threading.enumerate()) - before
     hanging = [thread for thread in new if thread.name == "doc.search"]
     store.let_go.set()
     for thread in hanging:
         thread.join(5)
     assert {(error.scope, error.failure.timed_out) for error in errors} == {("retrieval", True)}
-    assert took_s < 10
     assert store.inside == len(hanging) == 4
 
 

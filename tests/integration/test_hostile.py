@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.answers import (
     NOTHING_CLAIMED,
     PROCEED,
@@ -191,11 +194,8 @@ def test_a_recipes_folder_that_is_named_and_not_there_is_no_reason_to_use_others
 
 
 def test_output_that_cannot_be_written_is_one_line(home: Path, docs: Path) -> None:
-    import subprocess
-    import sys
-
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
+        done = forked.run(
             [
                 *(sys.executable, "-m", "unified_flow", "ask", "What are topics for?"),
                 *("--docs", str(docs), "--home", str(home)),

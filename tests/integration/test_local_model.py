@@ -18,6 +18,7 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
+from tests import forked
 from unified_flow.config.paths import LOCAL_PREFIX
 from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError
@@ -231,7 +232,7 @@ def test_the_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
 
 def test_one_command_keeps_it_warm_for_the_others(home: Path) -> None:
     serve = [sys.executable, "-m", "unified_flow", "model", "serve", str(WEIGHTS)]
-    warm = subprocess.Popen(
+    warm = forked.Process(
         [*serve, "--home", str(home)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert warm.stderr is not None
@@ -248,7 +249,7 @@ def test_one_command_keeps_it_warm_for_the_others(home: Path) -> None:
 
         assert asyncio.run(ask()) is None, "no process of its own"
         assert (state / "local_model.json").stat().st_mode & 0o777 == 0o600
-        second = subprocess.run(
+        second = forked.run(
             [*serve, "--home", str(home)], capture_output=True, text=True, timeout=60, check=False
         )
         assert second.returncode == 2

@@ -17,6 +17,7 @@ from tests.answers import (
     PROCEED,
     QUESTION,
     SEARCH,
+    every_phase_by_model,
     journal_lines,
     open_entries,
     script,
@@ -35,6 +36,8 @@ from unified_flow.policies.fail_fast import FailFast
 from unified_flow.turns.results import Plan, Reflection
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
+
+pytestmark = every_phase_by_model
 
 
 def _run(home: Path, docs: Path, **over: Any) -> Turn:

@@ -21,7 +21,7 @@ import pytest
 from typer.testing import CliRunner
 
 from interventions.cli import app
-from tests.answers import QUESTION, open_entries
+from tests.answers import QUESTION, every_phase_by_model, open_entries
 from tests.servers.model_server import ModelServer, refused_url
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.api.readiness import Readiness
@@ -119,6 +119,7 @@ def test_a_wrong_key(home: Path, server: LocalServer) -> None:
     assert "wrong-key" not in said
 
 
+@every_phase_by_model
 def test_a_prompt_that_does_not_fit_and_one_that_leaves_no_room(
     home: Path, server: LocalServer
 ) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import socket
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ from tests.answers import (
     DRAFT,
     QUESTION,
     SEARCH,
+    every_phase_by_model,
     open_entries,
     script,
     scripted_flow,
@@ -77,6 +81,7 @@ def recording_of(home: Path) -> Recording:
     return record(read(home / "shared_state/turns/turn_000001"))
 
 
+@every_phase_by_model
 @pytest.mark.parametrize("loop", LOOPS)
 def test_the_same_again_wholly_and_phase_by_phase(loop: str, home: Path, docs: Path) -> None:
     flow, recording = ran(home, docs, **LOOPS[loop])
@@ -89,6 +94,32 @@ def test_the_same_again_wholly_and_phase_by_phase(loop: str, home: Path, docs: P
         assert not any(visit.asked_otherwise for visit in alone.visits), phase
     after = {path: path.stat().st_mtime_ns for path in home.rglob("*") if path.is_file()}
     assert after == before, "a replay leaves no trace"
+
+
+def test_a_replay_has_the_settings_of_the_flow(home: Path, docs: Path) -> None:
+    """Here, that the model decides what rules decide by default."""
+    flow, recording = ran(home, docs)
+    assert replay(recording, real=flow.services).same
+
+
+def test_replays_in_threads_leave_the_logger_as_it_was(
+    home: Path, docs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The failures that are played are nobody's news; those of others are."""
+    _, recording = ran(home, docs, **LOOPS["model down"])
+    caplog.clear()
+    logger = logging.getLogger("unified_flow")
+    together = threading.Barrier(4)
+
+    def again(_: int) -> bool:
+        together.wait()
+        return replay(recording).same
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(again, range(4))) == [True] * 4
+    assert caplog.records == []
+    logger.error("a failure after them")
+    assert [record.getMessage() for record in caplog.records] == ["a failure after them"]
 
 
 def test_without_network(
@@ -142,6 +173,7 @@ RESUMED: dict[str, list[ResumeRequest]] = {
 }
 
 
+@every_phase_by_model
 @pytest.mark.parametrize("how", RESUMED)
 def test_an_edited_turn_replays_as_it_ended(how: str, home: Path, docs: Path) -> None:
     ran(home, docs, synthesis=RuntimeError("down"))
@@ -379,6 +411,7 @@ def of_its_own(folder: Path, access: str) -> Path:
     return folder
 
 
+@every_phase_by_model
 @pytest.mark.parametrize("access", ["network", "writes"])
 def test_a_tool_of_ones_own_is_called_if_it_only_looks(
     access: str, home: Path, tmp_path: Path, model_server: ModelServer

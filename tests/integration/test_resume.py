@@ -22,6 +22,7 @@ from tests.answers import (
     DRAFT,
     QUESTION,
     SEARCH,
+    every_phase_by_model,
     journal_lines,
     open_entries,
     script,
@@ -41,6 +42,8 @@ from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.results import Reflection
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
+
+pytestmark = every_phase_by_model
 
 BROKEN = RuntimeError("the model is down")
 

@@ -15,6 +15,7 @@ import pytest
 from tests import forked
 from tests.answers import (
     QUESTION,
+    every_phase_by_model,
     journal_lines,
     open_entries,
     script,
@@ -69,6 +70,7 @@ def editor(folder: Path, body: str) -> Path:
     return path
 
 
+@every_phase_by_model
 @pytest.mark.usefixtures("failed")
 def test_the_phase_reads_what_was_edited(
     home: Path, model_server: ModelServer, tmp_path: Path
@@ -96,6 +98,7 @@ def test_the_phase_reads_what_was_edited(
     assert "asked otherwise" not in alone.stderr, "it is asked what it was asked after the edit"
 
 
+@every_phase_by_model
 @pytest.mark.usefixtures("failed")
 def test_retry_edits_too(home: Path, model_server: ModelServer, tmp_path: Path) -> None:
     (entry,) = open_entries(home)

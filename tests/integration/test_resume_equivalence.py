@@ -22,7 +22,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.answers import ANALYSIS, APPROVE, COMPLETE, DRAFT, PROCEED, QUESTION, verdict
+from tests.answers import (
+    ANALYSIS,
+    APPROVE,
+    COMPLETE,
+    DRAFT,
+    PROCEED,
+    QUESTION,
+    every_phase_by_model,
+    verdict,
+)
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall, ModelReply
@@ -262,6 +271,7 @@ def test_whatever_stops_it_however_often(script: Script, stops: dict[int, Stop])
         assert again == never
 
 
+@every_phase_by_model
 @given(script=scripts(), cut=st.floats(0.0, 1.0))
 @settings(max_examples=50, deadline=None)
 def test_a_journal_that_ends_anywhere(script: Script, cut: float) -> None:

@@ -233,9 +233,12 @@ def test_a_group_says_that_one_of_it_is_superseded(given_up: int, home: Path, do
     assert "superseded" in listed.lower()
 
 
-def test_a_turn_that_was_given_up_halfway_is_given_up_wholly(home: Path, docs: Path) -> None:
+def test_a_turn_that_was_given_up_halfway_is_given_up_wholly(
+    home: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ask(home, docs, synthesis=DOWN)
-    with FairLock(lock_file(home)).hold(5):
+    with FairLock(lock_file(home)).hold(5), monkeypatch.context() as patch:
+        patch.setenv("UNIFIED_FLOW_QUEUE__LOCK_TIMEOUT_S", "0.1")
         late = cli(home, "unified_flow", "turns", "abandon", "1", code=4)
     assert "Traceback" not in late.stderr
     archived = TurnArchive.of(home).load(1)

@@ -15,7 +15,14 @@ import pytest
 
 from interventions.retry.contract import BegunCall, CallDecision, RetryRequest
 from tests import forked
-from tests.answers import COMPLETE, NOTHING_CLAIMED, QUESTION, journal_lines, script
+from tests.answers import (
+    COMPLETE,
+    NOTHING_CLAIMED,
+    QUESTION,
+    every_phase_by_model,
+    journal_lines,
+    script,
+)
 from tests.integration.test_at_most_once import cancelled
 from tests.servers.model_server import ModelServer
 from unified_flow.flow import UnifiedFlow
@@ -26,6 +33,8 @@ from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.journal import read
 from unified_flow.turns.results import Plan, ToolRequest
 from unified_flow.wiring import wire
+
+pytestmark = every_phase_by_model
 
 SECRET = "sk-planted-4f9a8c7b6d5e4f3a2b1c0d9e8f7a6b5c"
 WRITE = Plan(

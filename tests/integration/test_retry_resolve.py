@@ -16,11 +16,22 @@ import pytest
 
 from interventions import InterventionQueue
 from tests import forked
-from tests.answers import COMPLETE, DRAFT, QUESTION, SEARCH, open_entries, script, served_flow
+from tests.answers import (
+    COMPLETE,
+    DRAFT,
+    QUESTION,
+    SEARCH,
+    every_phase_by_model,
+    open_entries,
+    script,
+    served_flow,
+)
 from tests.servers.model_server import Connection, ModelServer, answer, status
 from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.journal import NAME
+
+pytestmark = every_phase_by_model
 
 Entry = dict[str, Any]
 COMMANDS = {

@@ -15,6 +15,7 @@ from tests.answers import (
     APPROVE,
     PROCEED,
     QUESTION,
+    every_phase_by_model,
     journal_lines,
     open_entries,
     script,
@@ -36,6 +37,7 @@ from unified_flow.turns.journal import read
 from unified_flow.wiring import wire
 
 
+@every_phase_by_model
 def test_a_role_maps_to_a_model_and_a_recipe_overrides_it(home: Path, docs: Path) -> None:
     models = {name: ScriptedModel(script(), name=name) for name in ("rules", "talker", "judge")}
     recipes = home / "recipes"
@@ -52,6 +54,7 @@ def test_a_role_maps_to_a_model_and_a_recipe_overrides_it(home: Path, docs: Path
     assert models["rules"].phases == ["query_analyzer", "reflection", "planner", "planner"]
 
 
+@every_phase_by_model
 def test_a_phase_sees_only_what_its_recipe_reads(home: Path, docs: Path) -> None:
     model = ScriptedModel(script())
     flow = UnifiedFlow(wire(home, docs=[docs], extra_models={"m": model}, model="m"))
@@ -92,6 +95,7 @@ class Stubborn:
         return Stop("halt")
 
 
+@every_phase_by_model
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_policy_may_try_again_without_a_phase_knowing(
     failures: int, home: Path, docs: Path

@@ -16,6 +16,7 @@ from tests import forked
 from tests.answers import (
     COMPLETE,
     NOTHING_CLAIMED,
+    every_phase_by_model,
     journal_lines,
     open_entries,
     script,
@@ -25,6 +26,8 @@ from tests.servers import mcp_server
 from tests.servers.model_server import ModelServer
 from unified_flow.phases.errors import CoordinatorError
 from unified_flow.turns.results import Plan, ToolRequest
+
+pytestmark = every_phase_by_model
 
 BIN = Path(sys.executable).parent
 SECRET = "sk-proj-9f8e7d6c5b4a39281706f5e4d3c2b1a0"

@@ -317,6 +317,13 @@ class TestPut:
         assert len(drain(InterventionQueue(home)).put) == 1
         assert drain(InterventionQueue(home)).put == {}
 
+    def test_a_drain_that_is_refused_writes_no_transition(self, home: Path) -> None:
+        full = InterventionQueue(home, max_size=1)
+        full.put(request())
+        full.put(apart(1))
+        assert (drain(full).put, drain(full).left) == ({}, 1)
+        assert list(full.journal()) == []
+
 
 class TestTheFile:
     def test_its_form_place_and_modes(self, queue: InterventionQueue, home: Path) -> None:
@@ -387,6 +394,19 @@ class TestResolving:
         actions = ["snooze", "assign", "dismiss", "reopen", "resolve", "undo"]
         assert [line["action"] for line in queue.journal()] == actions
         assert all(line["by"] and line["at"] and line["host"] for line in queue.journal())
+
+    @pytest.mark.parametrize("close", [InterventionQueue.resolve, InterventionQueue.dismiss])
+    def test_reopening_clears_the_old_resolution(
+        self, close: Callable[..., Any], queue: InterventionQueue, run: Callable[..., Result]
+    ) -> None:
+        name = queue.put(request()).intervention_id or ""
+        close(queue, name, "mended too early")
+        opened = queue.reopen(name)
+        assert (opened["resolution"], opened["resolved_at"], opened["dismissed_at"]) == (None,) * 3
+        listed = json.loads(run("list", "--json").stdout)["interventions"]
+        assert [(entry["id"], entry["resolution"]) for entry in listed] == [(name, None)]
+        queue.resolve(name, "mended")
+        assert queue.find(name)["resolution"] == "mended"
 
     def test_any_unique_prefix(self, queue: InterventionQueue) -> None:
         for tail in ("abc123", "abd456"):

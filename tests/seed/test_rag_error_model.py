@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.answers import script
+from tests.answers import IN_ENVIRONMENT, script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, status
 from unified_flow.turns.results import Plan, ToolRequest
@@ -142,6 +142,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             *model_flags(model.url),
             "--tools",
             str(folder / "broken.py"),
+            env=IN_ENVIRONMENT,
             docs=folder / "docs",
             settings='[serve]\nrate_limit = "off"\n',
         ) as service,

@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.answers import COMPLETE, DRAFT, open_entries, script, started_phases
+from tests.answers import (
+    COMPLETE,
+    DRAFT,
+    every_phase_by_model,
+    open_entries,
+    script,
+    started_phases,
+)
 from tests.servers.model_server import ModelServer, status
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.config.tables import GuardrailSettings
@@ -27,6 +34,8 @@ from unified_flow.turns.sessions.store import SessionStore
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import message_ids
 from unified_flow.wiring import wire
+
+pytestmark = every_phase_by_model
 
 ASKED = "What is a topic?"
 

@@ -1,26 +1,31 @@
-"""A real MCP server for tests: `python mcp_server.py` speaks stdio, `… http PORT` HTTP,
-`… banner` stdio after a line that is none of the protocol, `… stubborn` stdio and no SIGTERM."""
+"""An MCP server for tests. `python mcp_server.py` speaks stdio without any library, in the
+protocol of most servers: it starts in 30 ms where the official SDK takes 700. `… sdk` is the same
+server with the SDK and its newest protocol, `… http PORT` that over HTTP; `… banner` first prints a
+line that is none of the protocol, `… stubborn` ignores SIGTERM."""
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
-from mcp.server.mcpserver import MCPServer
-from mcp.types import ToolAnnotations
+PROTOCOL = "2025-06-18"
+SCHEMA_TYPES = {"int": "integer", "float": "number", "str": "string"}
+READS = ("add",)
+HANGS = "hang"
 
-server = MCPServer("test")
 
-
-@server.tool(annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
 def add(a: int, b: int) -> int:
     """Add two whole numbers."""
     return a + b
 
 
-@server.tool()
 def note(text: str) -> str:
     """Write a line where NOTES says."""
     with open(os.environ["NOTES"], "a") as file:  # noqa: PTH123
@@ -28,25 +33,21 @@ def note(text: str) -> str:
     return f"noted {text}"
 
 
-@server.tool()
 def say(text: str) -> str:
     """Repeat it."""
     return text
 
 
-@server.tool()
 def flood(characters: int) -> str:
     """Say a lot."""
     return "x" * characters
 
 
-@server.tool()
 def refuse(reason: str) -> str:
     """Fail."""
     raise ValueError(reason)
 
 
-@server.tool()
 def die(code: int) -> str:
     """End the process in the middle of a call, and say so."""
     print(f"the token is {os.environ.get('SERVER_TOKEN')}", file=sys.stderr)
@@ -54,26 +55,120 @@ def die(code: int) -> str:
     os._exit(code)
 
 
-@server.tool()
 def sleep(seconds: float) -> str:
     """Take a while."""
     time.sleep(seconds)
     return "awake"
 
 
-@server.tool()
-async def hang() -> str:
+def hang() -> str:
     """Answer nobody any more."""
     time.sleep(600)
     return "never"
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["http"]:
-        server.run("streamable-http", port=int(sys.argv[2]))
-    else:
-        if sys.argv[1:2] == ["banner"]:
-            print(f"welcome, {os.environ.get('SERVER_TOKEN')}", flush=True)
-        if sys.argv[1:2] == ["stubborn"]:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+TOOLS: dict[str, Callable[..., Any]] = {
+    tool.__name__: tool for tool in (add, note, say, flood, refuse, die, sleep, hang)
+}
+
+
+def described(name: str) -> dict[str, Any]:
+    parameters = inspect.signature(TOOLS[name]).parameters.values()
+    properties = {each.name: {"type": SCHEMA_TYPES[each.annotation]} for each in parameters}
+    return {
+        "name": name,
+        "description": TOOLS[name].__doc__,
+        "inputSchema": {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+        },
+        "annotations": {"readOnlyHint": True, "openWorldHint": False} if name in READS else {},
+    }
+
+
+def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    try:
+        result = TOOLS[name](**arguments)
+    except Exception:  # noqa: BLE001 - a tool that fails is an answer
+        return {
+            "content": [{"type": "text", "text": f"Error executing tool {name}"}],
+            "isError": True,
+        }
+    return {
+        "content": [{"type": "text", "text": str(result)}],
+        "structuredContent": {"result": result},
+        "isError": False,
+    }
+
+
+def serve_stdio() -> None:
+    """Calls run in threads, but for the one that hangs."""
+    writing = threading.Lock()
+
+    def reply(request: dict[str, Any], **content: Any) -> None:
+        line = json.dumps({"jsonrpc": "2.0", "id": request["id"], **content})
+        with writing:
+            print(line, flush=True)
+
+    def call(request: dict[str, Any]) -> None:
+        own = request["params"]
+        reply(request, result=called(own["name"], own["arguments"]))
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        match request["method"]:
+            case "initialize":
+                server = {"name": "test", "version": ""}
+                reply(
+                    request,
+                    result={
+                        "protocolVersion": PROTOCOL,
+                        "capabilities": {"tools": {}},
+                        "serverInfo": server,
+                    },
+                )
+            case "tools/list":
+                reply(request, result={"tools": [described(name) for name in TOOLS]})
+            case "tools/call" if request["params"]["name"] == HANGS:
+                call(request)
+            case "tools/call":
+                threading.Thread(target=call, args=(request,)).start()
+            case unknown if "id" in request:
+                reply(request, error={"code": -32601, "message": f"no method {unknown}"})
+
+
+def serve_with_sdk(*, port: int | None) -> None:
+    from mcp.server.mcpserver import MCPServer
+    from mcp.types import ToolAnnotations
+
+    async def hang_the_loop() -> str:
+        return hang()
+
+    server = MCPServer("test")
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    for name, tool in TOOLS.items():
+        server.add_tool(
+            hang_the_loop if name == HANGS else tool,
+            name=name,
+            description=tool.__doc__,
+            annotations=reads if name in READS else None,
+        )
+    if port is None:
         server.run("stdio")
+    else:
+        server.run("streamable-http", port=port)
+
+
+if __name__ == "__main__":
+    how, *more = [*sys.argv[1:], ""]
+    if how == "banner":
+        print(f"welcome, {os.environ.get('SERVER_TOKEN')}", flush=True)
+    if how == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if how == "http":
+        serve_with_sdk(port=int(more[0]))
+    elif how == "sdk":
+        serve_with_sdk(port=None)
+    else:
+        serve_stdio()

@@ -9,13 +9,13 @@ import pytest
 
 from interventions import InterventionQueue
 from monitor.app import Monitor
-from tests.answers import journal_lines
+from tests.answers import every_phase_by_model, journal_lines
 from tests.integration.test_tools import OWN, Asked
 from tests.servers.model_server import ModelServer
 from tests.tui.scene import put, until
 from tests.tui.seen import problem, text, told, top
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, every_phase_by_model]
 SIZE = (140, 40)
 
 

@@ -12,7 +12,7 @@ import pytest
 from interventions import InterventionQueue
 from interventions.entry import is_open
 from monitor.app import Monitor
-from tests.answers import COMPLETE, QUESTION, script, served_flow
+from tests.answers import COMPLETE, QUESTION, every_phase_by_model, script, served_flow
 from tests.servers.model_server import Connection, ModelServer, answer, status
 from tests.tui.scene import until
 from tests.tui.seen import problem, text, told, top
@@ -39,6 +39,7 @@ def failed(home: Path, docs: Path, model_server: ModelServer) -> ModelServer:
     return model_server
 
 
+@every_phase_by_model
 async def test_all_alike_are_retried_and_resolved(
     queue: InterventionQueue, monitor: Make, failed: ModelServer
 ) -> None:
@@ -73,6 +74,7 @@ async def test_the_first_that_fails_again_spares_the_others(
         assert all(map(is_open, queue.entries()))
 
 
+@every_phase_by_model
 async def test_the_phases_are_seen_as_they_run_and_the_rest_can_be_left(
     queue: InterventionQueue, monitor: Make, failed: ModelServer
 ) -> None:
@@ -94,6 +96,7 @@ async def test_the_phases_are_seen_as_they_run_and_the_rest_can_be_left(
         assert sum(map(is_open, queue.entries())) == TURNS - 1
 
 
+@every_phase_by_model
 async def test_what_runs_when_one_stops_is_told_as_it_ends(
     queue: InterventionQueue, monitor: Make, failed: ModelServer
 ) -> None:

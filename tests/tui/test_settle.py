@@ -10,6 +10,7 @@ import pytest
 from interventions import InterventionQueue
 from interventions.entry import is_open
 from monitor.app import Monitor
+from tests.answers import every_phase_by_model
 from tests.integration.test_tools import Asked
 from tests.servers.model_server import ModelServer
 from tests.tui.scene import put, until
@@ -48,6 +49,7 @@ def target(home: Path, model_server: ModelServer, tmp_path: Path) -> Path:
     return target
 
 
+@every_phase_by_model
 @pytest.mark.parametrize(("key", "written"), [("a", "xx"), ("d", "x")])
 async def test_the_call_is_made_again_or_counted_as_done(
     queue: InterventionQueue, monitor: Callable[..., Monitor], target: Path, key: str, written: str
@@ -62,6 +64,7 @@ async def test_the_call_is_made_again_or_counted_as_done(
     assert not any(map(is_open, queue.entries()))
 
 
+@every_phase_by_model
 async def test_who_leaves_it_changes_nothing(
     queue: InterventionQueue, monitor: Callable[..., Monitor], target: Path
 ) -> None:

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import re
 import stat
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import forked
 from unified_flow.errors import RetrievalError
 from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.archive import TurnFolders
@@ -108,7 +108,7 @@ journal.close()
 
 
 def test_a_value_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", ROOM, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.stdout.splitlines() == ["full", "['journal.jsonl']"], done.stderr

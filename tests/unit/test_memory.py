@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import forked
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.turns.memory import MAX_TEXT, MemoryStore
 
@@ -35,7 +36,7 @@ def store(tmp_path: Path) -> MemoryStore:
 
 def _writer(store: MemoryStore, name: str, count: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", WRITER, str(store.root), name, str(count)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return forked.Process(command, stdout=subprocess.PIPE, text=True)
 
 
 def test_what_was_created_is_found_and_listed_with_its_turn(store: MemoryStore) -> None:

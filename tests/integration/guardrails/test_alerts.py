@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.answers import COMPLETE, open_entries, script
+from tests.answers import COMPLETE, every_phase_by_model, open_entries, script
 from tests.integration.guardrails.conversing import (
     REPLY,
     decided,
@@ -112,6 +112,7 @@ def test_silence_that_the_user_has_ordered_alerts_nobody(home: Path, rules: Guar
     assert stats.blocks[0].rule == "scope:ai_control_enabled"
 
 
+@every_phase_by_model
 def test_a_tool_that_asks_a_person_is_an_escalation_and_no_word(
     home: Path, rules: GuardrailStore
 ) -> None:

@@ -8,7 +8,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.answers import COMPLETE, DRAFT, open_entries, script, started_phases
+from tests.answers import (
+    COMPLETE,
+    DRAFT,
+    every_phase_by_model,
+    open_entries,
+    script,
+    started_phases,
+)
 from tests.integration.guardrails.conversing import (
     Waits,
     decided,
@@ -93,6 +100,7 @@ def test_the_last_attempt_is_spoken_of_only_where_it_was_made(
     assert "[LLM ERROR" not in said
 
 
+@every_phase_by_model
 @pytest.mark.parametrize("failures", [2, 3])
 def test_over_http_too_a_model_may_be_down_for_two_attempts_and_not_for_three(
     home: Path, docs: Path, rules: GuardrailStore, failures: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.answers import COMPLETE, open_entries, script
+from tests.answers import COMPLETE, every_phase_by_model, open_entries, script
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.asking import USER, ask
@@ -36,6 +36,7 @@ def asked(home: Path, **over: object) -> EvaluatedAnswer:
     return asyncio.run(run())
 
 
+@every_phase_by_model
 def test_a_turn_that_the_policy_silenced_has_failed(home: Path) -> None:
     answer = asked(home, reflection=ConnectionError("gone"))
     assert (answer.status, answer.response) == ("failed", "")

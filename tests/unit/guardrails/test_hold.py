@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.answers import COMPLETE, DRAFT, script
+from tests.answers import COMPLETE, DRAFT, every_phase_by_model, script
 from tests.servers.model_server import ModelServer
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.config.tables import GuardrailSettings
@@ -59,6 +59,7 @@ def said_before(*exchanges: tuple[str, str]) -> list[PriorTurn]:
     ]
 
 
+@every_phase_by_model
 def test_what_would_be_blocked_does_not_come_back_as_history(
     home: Path, model: ModelServer, rules: GuardrailStore
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_row_that_is_no_json_silences_and_is_recorded(
     assert (row.decision, row.matched_rule) == ("ignore", "rules_failed")
 
 
+@every_phase_by_model
 def test_a_reply_is_silenced_though_the_session_cannot_be_written(
     home: Path, model: ModelServer, rules: GuardrailStore
 ) -> None:
@@ -178,6 +180,7 @@ def test_a_guardrail_that_breaks_blocks(
     assert row.matched_rule == "guardrails_failed"
 
 
+@every_phase_by_model
 def test_an_answer_that_nobody_checked_is_recorded_so(
     home: Path, model: ModelServer, rules: GuardrailStore
 ) -> None:

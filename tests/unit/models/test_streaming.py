@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.answers import COMPLETE, DRAFT, QUESTION, journal_lines, script
+from tests.answers import COMPLETE, DRAFT, QUESTION, every_phase_by_model, journal_lines, script
 from tests.servers.model_server import ModelServer, cut_stream, stream
 from tests.unit.models.calls import call
 from unified_flow.errors import CutReplyError
@@ -95,6 +95,7 @@ def test_it_does_not_matter_where_the_bytes_are_cut(text: str, cuts: list[int]) 
     assert (seen[-1] if seen else "") == text
 
 
+@every_phase_by_model
 def test_onlookers_of_a_turn_see_the_text_and_the_journal_does_not(
     home: Path, model_server: ModelServer
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from unified_flow.errors import RetrievalError
 from unified_flow.lib import text
 from unified_flow.retrieval import store
@@ -204,7 +205,7 @@ def test_a_locked_index_says_so_and_who_only_reads_waits_for_no_writer(
 ) -> None:
     index.close()
     (docs / "new.md").write_text("New dough.\n")
-    holder = subprocess.Popen(
+    holder = forked.Process(
         [sys.executable, "-c", HOLD_LOCK, str(index.path), mode],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import forked
 from unified_flow.retrieval.index import Index
 
 UPDATE = """
@@ -24,7 +25,7 @@ print(report.added, report.changed, report.removed, report.chunks)
 
 
 def start(index: Path, docs: Path, stop_at: int, *more: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return forked.Process(
         [sys.executable, "-c", UPDATE, str(index), str(docs), str(stop_at), *more],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

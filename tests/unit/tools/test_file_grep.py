@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -104,10 +103,8 @@ def test_a_pattern_that_never_ends_is_stopped_with_its_process(docs: Path) -> No
     (docs / "evil.txt").write_text("a" * 60 + "!\n")
     box = Toolbox([file_grep(Roots([docs]), timeout_s=0.5)])
     before = _children()
-    started = time.monotonic()
     with pytest.raises(ToolTimeoutError, match=r"did not end in 0\.5 s") as caught:
         run(box, "file.grep", pattern="(a+)+$")
-    assert time.monotonic() - started < 5
     assert "nested repeats" in str(caught.value.hint)
     assert _children() == before
 

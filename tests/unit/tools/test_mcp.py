@@ -27,7 +27,7 @@ from unified_flow.errors import (
     ToolServerError,
     ToolTimeoutError,
 )
-from unified_flow.tools import Access, ToolOutput
+from unified_flow.tools import Access, ToolOutput, mcp_connection
 from unified_flow.tools.mcp_server import McpServer
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.results import ToolRequest
@@ -65,7 +65,8 @@ def with_box(
     asyncio.run(run())
 
 
-def test_every_tool_with_its_schema_and_its_results(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spoken_by", [[], ["sdk"]], ids=["itself", "the SDK"])
+def test_every_tool_with_its_schema_and_its_results(tmp_path: Path, spoken_by: list[str]) -> None:
     async def body(box: Toolbox) -> None:
         described = {each.name: each for each in box.describe()}
         assert set(described) == {
@@ -84,7 +85,7 @@ def test_every_tool_with_its_schema_and_its_results(tmp_path: Path) -> None:
             await call(box, "test.flood", characters=1_000_001)
         assert all(tool.access == {Access.WRITES, Access.NETWORK} for tool in box)
 
-    with_box(stdio(), tmp_path, body)
+    with_box(stdio(args=[SCRIPT, *spoken_by]), tmp_path, body)
 
 
 def test_a_server_s_word_counts_only_if_it_is_trusted(tmp_path: Path) -> None:
@@ -187,7 +188,11 @@ def test_a_call_that_takes_too_long_fails_and_the_server_stays(tmp_path: Path) -
     with_box(stdio(timeout_s=0.3), tmp_path, body)
 
 
-def test_a_server_that_hangs_is_started_anew_for_the_next_call(tmp_path: Path) -> None:
+def test_a_server_that_hangs_is_started_anew_for_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_connection, "SIGN_OF_LIFE_S", 0.3)
+
     async def body(box: Toolbox) -> None:
         before = _children()
         with pytest.raises(ToolTimeoutError):
@@ -196,18 +201,18 @@ def test_a_server_that_hangs_is_started_anew_for_the_next_call(tmp_path: Path) -
         assert _children()
         assert not _children() & before
 
-    with_box(stdio(timeout_s=1), tmp_path, body)
+    with_box(stdio(timeout_s=0.3), tmp_path, body)
 
 
 def test_a_server_that_is_only_slow_is_kept(tmp_path: Path) -> None:
     async def body(box: Toolbox) -> None:
         before = _children()
         with pytest.raises(ToolTimeoutError):
-            await call(box, "test.sleep", seconds=1.5)
+            await call(box, "test.sleep", seconds=0.6)
         assert (await call(box, "test.add", a=1, b=2)).claims[0].claim == "3"
         assert _children() == before
 
-    with_box(stdio(timeout_s=1), tmp_path, body)
+    with_box(stdio(timeout_s=0.3), tmp_path, body)
 
 
 @pytest.mark.parametrize("how", ["", "stubborn"])
@@ -216,10 +221,8 @@ def test_a_server_that_left_a_call_unanswered_is_ended_and_not_waited_for(
 ) -> None:
     async def body(box: Toolbox) -> None:
         with pytest.raises(ToolTimeoutError):
-            await call(box, "test.sleep", seconds=60)
-        started = time.monotonic()
+            await call(box, "test.sleep", seconds=600)
         await box.aclose()
-        assert time.monotonic() - started < 3
         assert not _children()
 
     with_box(stdio(timeout_s=0.3, args=[SCRIPT, how]), tmp_path, body)

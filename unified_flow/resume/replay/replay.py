@@ -6,6 +6,7 @@ import asyncio
 import logging
 import tempfile
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,16 @@ from unified_flow.turns.folding import OUTPUT
 from unified_flow.turns.ledger import Ledger
 from unified_flow.wiring import wire
 
+_playing = ContextVar("playing", default=False)
+
+
+def _is_news(_: logging.LogRecord) -> bool:
+    """The failures that a replay plays are nobody's news; those of other threads are."""
+    return not _playing.get()
+
+
+logging.getLogger("unified_flow").addFilter(_is_news)
+
 
 def replay(
     recording: Recording,
@@ -45,9 +56,7 @@ def replay(
     """Run it again, wholly, or only the visits of `phase`. `real` gives the recipes, the tools'
     descriptions and the history, without which only the answers are the same. With `live` it makes
     the call that failed, to a model or a tool, for real, in a whole replay."""
-    quiet = logging.getLogger("unified_flow")
-    disabled = quiet.disabled
-    quiet.disabled = True  # the failures that are played are nobody's news
+    playing = _playing.set(True)
     try:
         with tempfile.TemporaryDirectory(prefix="replay-") as folder:
             if phase is None:
@@ -57,7 +66,7 @@ def replay(
             now = asyncio.run(_one_phase(Path(folder), recording, phase, real))
             return compare(_only(recording, phase), now, alone=real is not None)
     finally:
-        quiet.disabled = disabled
+        _playing.reset(playing)
 
 
 def _only(recording: Recording, phase: str) -> Recording:
@@ -82,7 +91,8 @@ def _services(
     settings = services.settings
     if real is not None:
         recipes = real.recipes if real.recipes.is_dir() else None
-        changed = {"recipes": recipes, "limits": real.settings.limits}
+        own = real.settings
+        changed = {"recipes": recipes, "limits": own.limits, "mix": own.mix}
         settings = settings.model_copy(update=changed)
     elif recording.limits:
         limits = settings.limits.model_copy(update=recording.limits)
