@@ -1,4 +1,4 @@
-"""Finding passages in the user's documents. A vector store can stand beside FTS5 here."""
+"""Retrieval: passages of the user's documents that answer a question."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _SECRETS = frozenset({".env", ".netrc", ".pgpass", ".pypirc", ".npmrc", ".htpass
 
 @dataclass(frozen=True)
 class Stamp:
-    """What tells that a file changed; the change time also sees edits that keep mtime."""
+    """Shows whether a file changed; the change time also shows edits that preserve mtime."""
 
     mtime_ns: int
     ctime_ns: int
@@ -98,7 +98,7 @@ class _Walk:
             with os.scandir(folder) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
         except FileNotFoundError:
-            return []  # deleted meanwhile
+            return []  # deleted since it was listed
         except OSError as exc:
             self._skip(folder, _reason(exc))
             return []
@@ -127,7 +127,7 @@ class _Walk:
                 stamp = _stamp(entry.stat(follow_symlinks=False))
                 self.found.files.append(FoundFile(entry.path, self._shown(entry.path), stamp))
         except FileNotFoundError:
-            return False  # deleted meanwhile
+            return False  # deleted since it was listed
         except OSError as exc:
             self._skip(entry.path, _reason(exc))
         return False
@@ -139,7 +139,7 @@ class _Walk:
         return name in _NEVER or (is_folder and name.startswith(".") and "cache" in name)
 
     def _link(self, path: str) -> None:
-        """A link within the root leads to what is found anyway; others are left out aloud."""
+        """A link within the root leads to what is found anyway; others are listed as skipped."""
         try:
             target = Path(path).resolve(strict=True)
         except FileNotFoundError:
@@ -263,10 +263,10 @@ def _users_own_file() -> Path | None:
 def _excludes_file(home: str | None, config: str | None, _: str | None) -> Path | None:
     """Once for a configuration: git takes some milliseconds to start."""
     with suppress(OSError, subprocess.SubprocessError):  # without git its default holds
-        asked = ["git", "config", "--global", "--path", "--get", "core.excludesFile"]
-        said = subprocess.run(asked, capture_output=True, check=False, timeout=_GIT_TIMEOUT_S)
-        if said.returncode == 0:
-            return Path(os.fsdecode(said.stdout.rstrip(b"\n")))
+        command = ["git", "config", "--global", "--path", "--get", "core.excludesFile"]
+        git = subprocess.run(command, capture_output=True, check=False, timeout=_GIT_TIMEOUT_S)
+        if git.returncode == 0:
+            return Path(os.fsdecode(git.stdout.rstrip(b"\n")))
     if config:
         return Path(config, "git", "ignore")
     return Path(home, ".config", "git", "ignore") if home else None

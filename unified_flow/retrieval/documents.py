@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interventions.home import find_home, state_folder
-from unified_flow.config.document_roots import DEFAULT_COLLECTION, Root, absolute, resolved
+from unified_flow.config.document_roots import (
+    DEFAULT_COLLECTION,
+    Root,
+    absolute,
+    folders_of,
+    resolved,
+)
 from unified_flow.config.settings import Settings, load
 from unified_flow.errors import InputError
 from unified_flow.retrieval.collection import Statistics, statistics, unknown_collection
@@ -92,7 +98,7 @@ def open_documents(
     docs: Sequence[Path | str] | None = None,
     collection: str | None = None,
 ) -> Documents:
-    """The documents alone, for who needs no flow. Raises InputError if there are none at all."""
+    """The documents alone, without a flow. Raises InputError if there are none at all."""
     root = find_home(home)
     named = [absolute(each) for each in docs] if docs else None
     settings = load(root, docs=named, collection=collection)
@@ -102,23 +108,24 @@ def open_documents(
     return documents
 
 
-def unasked(home: Path | str | None, collection: str | None = None) -> list[Root]:
+def unsearched_roots(home: Path | str | None, collection: str | None = None) -> list[Root]:
     """What the index remembers and the settings leave out; nothing if they name no documents.
 
     Raises InputError for configured documents that are not there, RetrievalError.
     """
     root = find_home(home)
     settings = load(root, collection=collection)
-    asked = roots_of(settings, None, collection)
-    if not asked:
+    searched = roots_of(settings, None, collection)
+    if not searched:
         return []
+    folders = folders_of(searched)
     known = Index.open(index_folder(root), settings.collection).roots()
-    return [each for each in known if not any(_lies_in(each, other) for other in asked)]
-
-
-def _lies_in(root: Root, other: Root) -> bool:
-    within = isinstance(root, Path) and isinstance(other, Path) and root.is_relative_to(other)
-    return within or root == other
+    return [
+        each
+        for each in known
+        if each not in searched
+        and not (isinstance(each, Path) and any(map(each.is_relative_to, folders)))
+    ]
 
 
 def index_folder(home: Path) -> Path:
@@ -129,9 +136,9 @@ def index_folder(home: Path) -> Path:
 class Documents:
     """A Retriever over `roots`; without roots, over all that the index remembers.
 
-    Files are read again when they changed, once for each process; web pages, which `fetch` gets,
-    only when `refresh` is told so. `exclude` names folders that are never documents: the flow's
-    own state and logs.
+    Files that changed are read again, once for each process; web pages, which `fetch` gets, only
+    when `refresh` is asked to. `exclude` names folders that are never documents: the flow's own
+    state and logs.
     """
 
     def __init__(
@@ -147,13 +154,8 @@ class Documents:
         self.roots = list(roots) if roots else None
         self.private = list(exclude)
         self._fetch = fetch
-        self._fresh = False
+        self.fresh = False  # whether this process has read what changed
         self._lock = threading.Lock()
-
-    @property
-    def fresh(self) -> bool:
-        """Whether this process has read what changed."""
-        return self._fresh
 
     @property
     def is_read_only(self) -> bool:
@@ -163,17 +165,17 @@ class Documents:
     def ensure_fresh(self, progress: Progress | None = None) -> None:
         """`refresh`, unless this process has done so, or the index `is_read_only`."""
         with self._lock:
-            if not self._fresh and not self._taken_as_it_is():
+            if not self.fresh and not self._is_used_as_it_is():
                 self.refresh(progress)
 
-    def _taken_as_it_is(self) -> bool:
+    def _is_used_as_it_is(self) -> bool:
         if not self.is_read_only:
             return False
         if self.roots:
             self.index.close()
             self.index = self.index.within(self.roots)
         logger.warning("the document index %s is read-only: %s", self.index.path, AS_IT_IS)
-        self._fresh = True
+        self.fresh = True
         return True
 
     def refresh(
@@ -197,7 +199,7 @@ class Documents:
             report.require_documents()
         if self._hybrid is not None:
             self._hybrid.follow(self.index, progress)
-        self._fresh = True
+        self.fresh = True
         return report
 
     def watched(self) -> list[Root]:

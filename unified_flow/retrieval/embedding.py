@@ -10,18 +10,23 @@ from typing import Protocol
 import httpx
 
 from unified_flow.errors import RetrievalError, UnifiedFlowError
-from unified_flow.servers.connection_pool import is_loopback
+from unified_flow.servers.connection_pool import new_blocking_client
 from unified_flow.servers.llama_server import ALIAS, LocalServer
+from unified_flow.servers.server_errors import status_error
 
 BATCH = 32  # texts in one request
 LOCAL_BATCH = 4  # a processor gains nothing by more, and each request must end within timeout_s
-_SHOWN = 200
 _ENDING_S = 0.5  # between the end of a connection and that of its process
 _PERHAPS_TOO_LONG = {400, 413, 422, 500}  # 500 is llama.cpp's
+_HINTS = {
+    401: "set the variable that api_key_env under [vectors] names (OPENAI_API_KEY)",
+    403: "set the variable that api_key_env under [vectors] names (OPENAI_API_KEY)",
+    404: "mend model or base_url under [vectors]: has the server this model, and /v1?",
+}
 
 
 class TextRefusedError(RetrievalError):
-    """The server takes other texts, or none; `text` is the one that it was asked about."""
+    """The server refuses this text; it may take others."""
 
     def __init__(self, message: str, *, hint: str, text: str) -> None:
         super().__init__(message, hint=hint)
@@ -29,7 +34,7 @@ class TextRefusedError(RetrievalError):
 
 
 class Embedder(Protocol):
-    """`name` tells vectors of one model from those of another, which cannot be compared."""
+    """`name` identifies the model: vectors of different models cannot be compared."""
 
     @property
     def name(self) -> str: ...
@@ -42,8 +47,8 @@ class Embedder(Protocol):
 
 
 class HttpEmbedder:
-    """`POST {base_url}/embeddings`. Blocking; `timeout_s` is for one batch. `shown` names the model
-    in errors."""
+    """`POST {base_url}/embeddings`. Blocking, as the index is; `timeout_s` is for one batch.
+    `shown` names the model in errors."""
 
     def __init__(
         self,
@@ -60,13 +65,8 @@ class HttpEmbedder:
         self._batch_size = batch
         self._timeout_s = timeout_s
         self._url = f"{base_url.rstrip('/')}/embeddings"
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._client = httpx.Client(
-            headers=headers,
-            timeout=timeout_s,
-            follow_redirects=False,
-            trust_env=not is_loopback(httpx.URL(base_url).host),
-        )
+        self._key = api_key
+        self._client = new_blocking_client(base_url, api_key, timeout_s)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         found: list[list[float]] = []
@@ -80,10 +80,10 @@ class HttpEmbedder:
     def _batch(self, texts: list[str]) -> list[list[float]]:
         response = self._posted(texts)
         if response.status_code in _PERHAPS_TOO_LONG and len(texts) > 1:
-            # One of them may be too long, or all of them together: each alone tells which.
+            # One of them may be too long, or all of them together: each alone shows which.
             return [vector for text in texts for vector in self._batch([text])]
         if not response.is_success:
-            raise _refused(self._shown, response, texts[0])
+            raise self._refused(response, texts[0])
         try:
             rows = response.json()["data"]
             if all("index" in row for row in rows):  # without, some servers keep the order
@@ -120,27 +120,23 @@ class HttpEmbedder:
                 hint="start it, or mend base_url under [vectors] in unified_flow.toml",
             ) from None  # the original holds the key in its request
 
-
-def _refused(model: str, response: httpx.Response, text: str) -> RetrievalError:
-    status = response.status_code
-    said = f"the embedding server refused {model}: status {status}: {response.text[:_SHOWN]!r}"
-    if status in _PERHAPS_TOO_LONG:
-        hint = "is the text too long for the model? Else mend the server, or [vectors]"
-        return TextRefusedError(said, hint=hint, text=text)
-    if status in {401, 403}:
-        hint = "set the variable that api_key_env under [vectors] names (OPENAI_API_KEY)"
-    elif status == 404:
-        hint = "mend model or base_url under [vectors]: has the server this model, and /v1?"
-    else:
-        hint = "mend the server, or [vectors] in unified_flow.toml"
-    return RetrievalError(said, hint=hint)
+    def _refused(self, response: httpx.Response, text: str) -> RetrievalError:
+        status = response.status_code
+        # Its reason as status_error shows it: bounded, and without the key.
+        reason = status_error(response, response.content, self._url, self._key, "").response.text
+        message = f"the embedding server refused {self._shown}: status {status}: {reason!r}"
+        if status in _PERHAPS_TOO_LONG:
+            hint = "is the text too long for the model? Else mend the server, or [vectors]"
+            return TextRefusedError(message, hint=hint, text=text)
+        hint = _HINTS.get(status, "mend the server, or [vectors] in unified_flow.toml")
+        return RetrievalError(message, hint=hint)
 
 
 class LocalEmbedder:
     """A .gguf file, served by llama.cpp in a process of its own from the first use on."""
 
     def __init__(self, path: Path, *, start_timeout_s: float, timeout_s: float) -> None:
-        self.name = _named(path)
+        self.name = _file_and_size(path)
         self._timeout_s = timeout_s
         self._server = LocalServer(
             path, context_tokens=2048, start_timeout_s=start_timeout_s, embedding=True
@@ -149,19 +145,8 @@ class LocalEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         if self._served is None or self._server.died():
-            try:
-                address = self._server.start()
-            except UnifiedFlowError as exc:
-                raise RetrievalError(str(exc), hint=exc.hint) from exc
-            self.close_client()
-            self._served = HttpEmbedder(
-                address.url,
-                ALIAS,
-                address.key,
-                self._timeout_s,
-                shown=self.name,
-                batch=LOCAL_BATCH,
-            )
+            self._start()
+        assert self._served is not None
         try:
             return self._served.embed(texts)
         except RetrievalError as exc:
@@ -173,23 +158,33 @@ class LocalEmbedder:
                 hint="try again, it is started anew; if memory was short, take a smaller model",
             ) from exc
 
+    def _start(self) -> None:
+        try:
+            address = self._server.start()
+        except UnifiedFlowError as exc:
+            raise RetrievalError(str(exc), hint=exc.hint) from exc
+        self._close_client()
+        self._served = HttpEmbedder(
+            address.url, ALIAS, address.key, self._timeout_s, shown=self.name, batch=LOCAL_BATCH
+        )
+
     @property
     def pid(self) -> int | None:
         """Of the process, None while there is none."""
         return self._server.pid
 
-    def close_client(self) -> None:
+    def _close_client(self) -> None:
         if self._served is not None:
             self._served.close()
             self._served = None
 
     def close(self) -> None:
-        self.close_client()
+        self._close_client()
         self._server.stop()
 
 
-def _named(path: Path) -> str:
-    """With the size: another file of the same name is another model."""
+def _file_and_size(path: Path) -> str:
+    """Another file of the same name is another model."""
     try:
         return f"{path.name} ({path.stat().st_size} bytes)"
     except OSError:

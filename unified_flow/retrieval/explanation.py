@@ -1,4 +1,4 @@
-"""What a search saw: which words counted, what each passage got for them, who was not proposed."""
+"""What a search saw: which words counted, how each passage scored, why a file is not found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unified_flow.retrieval.index_reader import (
 )
 from unified_flow.turns.passage import Passage
 
-_FILES = 5  # that a path given to `why` may stand for
+_FILES = 5  # that the end of a path may match
 
 
 @dataclass(frozen=True)

@@ -57,10 +57,8 @@ class HybridSearch:
         return len(missing)
 
     def search(self, index: Index, query: str, limit: int) -> list[Passage]:
-        """In the order of both rankings joined. `score` is that of the words, 0 if none is found:
-        whether a passage states an answer is told by it, and a rank says nothing of that. Raises
-        RetrievalError.
-        """
+        """In the order of both rankings joined. `score` is that of the words, 0 without any: it
+        shows whether a passage states an answer, which a rank does not. Raises RetrievalError."""
         with self._ranked(index, query, limit) as (reader, ranked, _):
             words = {rowid: score for score, rowid in _by_words(reader, query, len(ranked))}
             scored = [(words.get(rowid, 0.0), rowid) for _, rowid in ranked]
@@ -127,7 +125,7 @@ def _refused_at(index: Index, chunk: int, refused: TextRefusedError) -> Retrieva
     """The same, with where the text stands."""
     with index.reading() as reader:
         found = reader.passages([(0.0, chunk)], 1)
-    where = found[0][0].source() if found else "a text"  # gone meanwhile
+    where = found[0][0].source() if found else "a text"  # gone since then
     return RetrievalError(
         f"{where} has no vector ({len(refused.text):,} characters): {refused}",
         hint="is it too long for the model? Take one that reads longer texts, or keep the file out"

@@ -29,7 +29,6 @@ from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.explanation import Explanation, explain
-from unified_flow.retrieval.formats.document import MAX_BYTES
 from unified_flow.retrieval.index_reader import IndexReader, remembered, verified
 from unified_flow.retrieval.index_update import IndexReport, UpdateRequest, forget, refresh
 from unified_flow.retrieval.index_writer import Progress
@@ -99,7 +98,6 @@ class Index:
         progress: Progress | None = None,
         rebuild: bool = False,
         exclude: Iterable[Path] = (),
-        max_bytes: int = MAX_BYTES,
         bounds: SandboxLimits | None = None,
         fetch: Fetch | None = None,
         fetch_again: bool = False,
@@ -116,7 +114,6 @@ class Index:
             own=self._roots,
             rebuild=rebuild,
             exclude=frozenset(exclude) | own_folders(self.path),
-            max_bytes=max_bytes,
             bounds=bounds or SandboxLimits(),
             fetch=fetch,
             fetch_again=fetch_again,
@@ -127,14 +124,14 @@ class Index:
             if rebuild or not self.path.stat().st_size:
                 self.close()  # our own reader of what was there before would be in the way
             try:
-                report = self._refreshed(request)
+                report = self._refresh_files(request)
             except sqlite3.DatabaseError as exc:
                 if not (rebuild and is_broken(exc)):
                     raise
                 self.close()
                 store.delete_files(self.path)
                 store.create_file(self.path)
-                report = self._refreshed(replace(request, rebuild=False))
+                report = self._refresh_files(replace(request, rebuild=False))
         if request.roots is not None:
             with self._lock:
                 self._roots = list(request.roots)
@@ -144,18 +141,21 @@ class Index:
     def forget(self, paths: Iterable[Path | str]) -> int:
         """Takes roots out, whether or not they are there; how many files went with them. Raises
         RetrievalError for a root that the index does not have."""
-        failures = store.index_failures(self.path, self._hint(None))
-        with failures, closing(self._writable()) as connection:
+        with self._writing() as connection:
             removed = forget(connection, [absolute(path) for path in paths])
         self._forget_statistics()
         return removed
 
-    def _refreshed(self, request: UpdateRequest) -> IndexReport:
-        with closing(self._writable()) as connection:
+    def _refresh_files(self, request: UpdateRequest) -> IndexReport:
+        with closing(store.connect(self.path, self._busy_timeout_s, read_only=False)) as connection:
             return refresh(connection, request)
 
-    def _writable(self) -> sqlite3.Connection:
-        return store.connect(self.path, self._busy_timeout_s, read_only=False)
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with store.index_failures(self.path, self._hint(None)):
+            connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
+            with closing(connection):
+                yield connection
 
     # Reading
 
@@ -206,8 +206,7 @@ class Index:
                 verified(*row)
         if self.is_read_only:
             return  # FTS5's own check is a way of writing
-        failures = store.index_failures(self.path, self._hint(None))
-        with failures, closing(self._writable()) as connection:
+        with self._writing() as connection:
             connection.execute("INSERT INTO term (term) VALUES ('integrity-check')")
 
     @contextmanager
@@ -217,7 +216,7 @@ class Index:
             reader = self._connected()
             reader.connection.execute("BEGIN")
             try:
-                self._refresh(reader)
+                self._learn(reader)
                 yield reader
             finally:
                 reader.connection.rollback()
@@ -245,7 +244,7 @@ class Index:
             return status.st_ino, status.st_mtime_ns, status.st_size
         return (status.st_ino,)
 
-    def _refresh(self, reader: IndexReader) -> None:
+    def _learn(self, reader: IndexReader) -> None:
         now = reader.connection.execute("PRAGMA data_version").fetchone()[0]
         if now == reader.data_version:
             return

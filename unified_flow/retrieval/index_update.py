@@ -16,7 +16,6 @@ from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.discovery import Discovery, discover
-from unified_flow.retrieval.formats.document import MAX_BYTES
 from unified_flow.retrieval.index_reader import remembered, scope_of, totals
 from unified_flow.retrieval.index_writer import (
     IndexWriter,
@@ -40,7 +39,6 @@ class UpdateRequest:
     own: Sequence[Root] | None = None
     rebuild: bool = False
     exclude: frozenset[Path] = frozenset()
-    max_bytes: int = MAX_BYTES
     bounds: SandboxLimits = field(default_factory=SandboxLimits)
     fetch: Fetch | None = None
     fetch_again: bool = False
@@ -109,7 +107,7 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
             for root, each in found:
                 for page in each.files if not isinstance(root, Path) else ():
                     store_page(connection, page)
-            writer = IndexWriter(connection, converter, request.max_bytes)
+            writer = IndexWriter(connection, converter)
             counts = writer.update(found, request.progress)
     elif request.progress is not None:
         files = sum(len(each.files) for _, each in found)

@@ -18,6 +18,7 @@ from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import terms
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
 from unified_flow.retrieval.formats.document import (
+    MAX_BYTES,
     Document,
     UnreadableError,
     can_be_read_now,
@@ -73,7 +74,7 @@ class Counts:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """One transaction, begun by taking the only writer's place; undone by any exception."""
+    """One transaction, which holds the write lock from the beginning; any exception undoes it."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -119,13 +120,10 @@ def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
 class IndexWriter:
     """Used inside `writing`. Only files under the roots that it is given are touched."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, converter: Converter, max_bytes: int
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, converter: Converter) -> None:
         self.counts = Counts()
         self._connection = connection
         self._converter = converter
-        self._max_bytes = max_bytes
         self._known = _stored_files(connection)
 
     def update(self, found: Sequence[tuple[Root, Discovery]], progress: Progress | None) -> Counts:
@@ -212,13 +210,11 @@ class IndexWriter:
         if file.data is not None:
             return file.data
         converted = convertible(extension)
-        return read_file(
-            file.path, self._converter.bounds.file_bytes if converted else self._max_bytes
-        )
+        return read_file(file.path, self._converter.bounds.file_bytes if converted else MAX_BYTES)
 
     def _insert_chunks(self, file_id: int, file: FoundFile, document: Document) -> None:
         language = document.language
-        # A file is also found by its name: what is asked of often stands in nothing but that.
+        # A file is also found by its name: often nothing else names its subject.
         name = [term for term in terms(PurePath(file.shown).stem, language) if not term.isdigit()]
         length = 0
         for chunk in document.chunks:

@@ -65,7 +65,7 @@ def version() -> str:
     found = hashlib.blake2b(digest_size=16)
     for file in sorted(deciding_files()):
         found.update(file.read_bytes())
-    # Their versions could be asked of importlib.metadata, which takes longer than a search.
+    # importlib.metadata knows their versions, but takes longer than a search.
     for library in (snowballstemmer, stopwordsiso):
         with os.scandir(Path(str(library.__file__)).parent) as entries:
             sizes = sorted((entry.name, entry.stat().st_size) for entry in entries)

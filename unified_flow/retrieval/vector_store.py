@@ -95,7 +95,7 @@ class VectorStore:
             client.delete(self._collection, points_selector=gone, wait=True)
 
     def nearest(self, vector: Sequence[float], limit: int) -> list[str]:
-        """Keys, nearest first; [] where nothing is kept yet."""
+        """Keys, nearest first; [] where nothing is stored yet."""
         with self._open() as client:
             if not client.collection_exists(self._collection):
                 return []
@@ -106,12 +106,12 @@ class VectorStore:
             return [str(point.id) for point in found.points]
 
     def _require_size(self, client: QdrantClient, vector: Sequence[float]) -> None:
-        kept = client.get_collection(self._collection).config.params.vectors
-        size = getattr(kept, "size", None)  # None: of a collection that is not as we make them
+        params = client.get_collection(self._collection).config.params.vectors
+        size = getattr(params, "size", None)  # None for a collection that is not as we make them
         if size is not None and size != len(vector):
             raise RetrievalError(
                 f"the embedding model {self._model} now gives {len(vector)} numbers a text, and"
-                f" what is kept of it has {size}",
+                f" what is stored of it has {size}",
                 hint="is another model served under the same name? Give each a name of its own in"
                 " [vectors]",
             )
@@ -129,7 +129,7 @@ class VectorStore:
             raise
         except Exception as exc:  # the client has no base class for what it raises
             raise RetrievalError(
-                f"the vector store {self._place} cannot be used: {_said(exc)}",
+                f"the vector store {self._place} cannot be used: {_reason(exc)}",
                 hint=_server_hint(exc)
                 if isinstance(self._place, str)
                 else f"remove {self._place} to have it made anew",
@@ -171,7 +171,7 @@ class VectorStore:
         )
 
 
-def _said(exc: Exception) -> str:
+def _reason(exc: Exception) -> str:
     status = getattr(exc, "status_code", None)  # of the client's UnexpectedResponse
     if status is None:
         return str(exc) or type(exc).__name__

@@ -62,7 +62,7 @@ def new_client(base_url: httpx.URL | str) -> httpx.AsyncClient:
     loopback addresses.
     """
     url = httpx.URL(base_url)
-    verify = trusted_context() if url.scheme == "https" else _plain_context()
+    verify = _verify(url)
     direct = is_loopback(url.host) or not getproxies()
     return httpx.AsyncClient(
         # httpx asks no proxy of the environment once it is given a transport.
@@ -74,6 +74,18 @@ def new_client(base_url: httpx.URL | str) -> httpx.AsyncClient:
     )
 
 
+def new_blocking_client(base_url: str, api_key: str | None, timeout_s: float) -> httpx.Client:
+    """The same for a caller without an event loop; `timeout_s` is for each step of a call."""
+    url = httpx.URL(base_url)
+    return httpx.Client(
+        headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
+        verify=_verify(url),
+        trust_env=not is_loopback(url.host),
+        follow_redirects=False,
+        timeout=timeout_s,
+    )
+
+
 def is_loopback(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -81,6 +93,10 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _verify(url: httpx.URL) -> ssl.SSLContext:
+    return trusted_context() if url.scheme == "https" else _plain_context()
 
 
 @cache

@@ -327,17 +327,17 @@ def test_a_folder_without_documents_is_said_to_be_one(index: Index, tmp_path: Pa
 def test_what_cannot_be_read_is_listed_every_time(index: Index, docs: Path) -> None:
     (docs / "photo.jpg").write_bytes(b"\xff\xd8\0")
     (docs / "paper.pdf").write_bytes(b"%PDF-1.4 plain enough to pass for text")
-    (docs / "large.txt").write_text("word " * 1000)
+    (docs / "large.txt").write_bytes(bytes(16 * 1024 * 1024 + 1))
     (docs / "nul.md").write_bytes(b"text\0text")
     (docs / "old.txt").write_bytes("Smörgåsbord på svenska".encode("latin-1"))
     os.mkfifo(docs / "pipe.md")
 
     for _ in range(2):
-        report = index.update([docs], max_bytes=4000)
+        report = index.update([docs])
         assert dict(report.skipped) == {
             "kitchen/photo.jpg": "binary",
             "kitchen/paper.pdf": "broken: no PDF can be read in it",
-            "kitchen/large.txt": "larger than 0.0038147 MiB",
+            "kitchen/large.txt": "larger than 16 MiB",
             "kitchen/nul.md": "binary",
             "kitchen/pipe.md": "not a regular file",
         }

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unified_flow.config.allowed_addresses import parse_allowed
-from unified_flow.retrieval.web.addresses import addresses_to_ask, port_is_allowed, refused
+from unified_flow.retrieval.web.addresses import allowed_addresses, port_is_allowed, refused
 
 WEB = (80, 443)
 PUBLIC = [
@@ -35,13 +35,16 @@ NOT_PUBLIC = [
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_are_asked(address: str) -> None:
     assert refused(ip_address(address)) is None
-    assert addresses_to_ask("example.org", 443, [address], WEB, []) == ([ip_address(address)], None)
+    assert allowed_addresses("example.org", 443, [address], WEB, []) == (
+        [ip_address(address)],
+        None,
+    )
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_what_is_not_public_is_not_asked(address: str) -> None:
     assert refused(ip_address(address))
-    found, why = addresses_to_ask("example.org", 443, [address], WEB, [])
+    found, why = allowed_addresses("example.org", 443, [address], WEB, [])
     assert not found
     assert str(ip_address(address)) in str(why)
 
@@ -56,7 +59,7 @@ def test_no_disguise_makes_a_private_address_public(address: IPv4Address) -> Non
 
 
 def test_one_private_address_among_public_ones_refuses_the_name() -> None:
-    found, why = addresses_to_ask("trap.example", 80, ["1.1.1.1", "10.0.0.1"], WEB, [])
+    found, why = allowed_addresses("trap.example", 80, ["1.1.1.1", "10.0.0.1"], WEB, [])
     assert not found
     assert why == "10.0.0.1 is private or reserved"
 
@@ -90,7 +93,7 @@ def test_one_private_address_among_public_ones_refuses_the_name() -> None:
 def test_what_the_configuration_allows(
     entry: str, host: str, port: int, address: str, asked: bool
 ) -> None:
-    found, why = addresses_to_ask(host, port, [address], WEB, [parse_allowed(entry)])
+    found, why = allowed_addresses(host, port, [address], WEB, [parse_allowed(entry)])
     assert bool(found) is asked
     assert (why is None) is asked
 

@@ -13,7 +13,7 @@ from unified_flow.retrieval.formats.chunk import Trail
 MAX_PAGES = 5_000
 MAX_BOOKMARKS = 20_000
 _DEPTH = 6
-_FEWEST = 4  # pages of which it can be said what repeats
+_FEWEST = 4  # pages that show what repeats
 _REASONS = {4: "encrypted: it needs a password", 5: "encrypted: its protection is not known"}
 _HYPHEN = re.compile("[\ufffe\u00ad\x02]\n?(\\S*)[ ]?\n?")  # what PDFium puts for a divided word
 _DIGITS = re.compile(r"\d+")

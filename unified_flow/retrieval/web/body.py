@@ -1,4 +1,4 @@
-"""The body of a reply: unpacked within a limit, told what it is, and read as text.
+"""The body of a reply: unpacked within a limit, its type and charset, its text.
 
 Whatever is no plain text is read in the sandbox.
 """

@@ -28,7 +28,7 @@ from unified_flow.errors import (
 )
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.web import Address, FetchPolicy, Page
-from unified_flow.retrieval.web.addresses import addresses_to_ask, port_is_allowed
+from unified_flow.retrieval.web.addresses import allowed_addresses, port_is_allowed
 from unified_flow.retrieval.web.body import ACCEPT_ENCODING, ReplyBody, decoded, media_of, page_text
 from unified_flow.retrieval.web.walls import OPEN_IT, raise_for_wall
 from unified_flow.servers.connection_pool import trusted_context
@@ -38,7 +38,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 LONGEST_URL = 2048
 CONNECT_TIMEOUT_S = 10.0  # of one address, so that there is time for the next
 _HOST = re.compile(rb"[a-z0-9._-]+|[0-9a-f:.]+", re.IGNORECASE)
-_SENT = {
+_HEADERS = {
     "User-Agent": "unified-flow",
     "Accept": "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, "
     "application/pdf;q=0.8, */*;q=0.1",
@@ -82,7 +82,7 @@ async def _page(url: str, policy: FetchPolicy) -> Page:
     # The transport alone: a client would look at cookies and redirects by itself.
     trust = (policy.trust or trusted_context)()
     async with httpx.AsyncHTTPTransport(verify=trust, trust_env=False) as transport:
-        reply = await _followed(transport, url, policy)
+        reply = await _follow_redirects(transport, url, policy)
     final_url = str(reply.url)
     media = media_of(reply.headers.get("content-type", ""), reply.body)
     html = decoded(final_url, reply.body, media.charset) if media.is_html else ""
@@ -100,12 +100,12 @@ async def _page(url: str, policy: FetchPolicy) -> Page:
     )
 
 
-async def _followed(
+async def _follow_redirects(
     transport: httpx.AsyncHTTPTransport, url: str, policy: FetchPolicy
 ) -> PageReply:
     at = parsed(url)
     for _ in range(policy.max_redirects + 1):
-        reply = await _asked(transport, at, policy)
+        reply = await _request(transport, at, policy)
         location = reply.headers.get("location")
         if reply.status not in REDIRECTS or not location:
             return reply
@@ -148,20 +148,20 @@ def parsed(url: str) -> httpx.URL:
     return found.copy_with(fragment=None)
 
 
-async def _asked(
+async def _request(
     transport: httpx.AsyncHTTPTransport, url: httpx.URL, policy: FetchPolicy
 ) -> PageReply:
     """The reply of the first address that takes a connection."""
-    *others, last = await _checked(url, policy)
+    *others, last = await _addresses(url, policy)
     for address in others:
         try:
-            return await _asked_at(transport, url, address, policy)
+            return await _request_at(transport, url, address, policy)
         except (httpx.ConnectError, httpx.ConnectTimeout):
             continue  # as browsers do, of a host with several addresses
-    return await _asked_at(transport, url, last, policy)
+    return await _request_at(transport, url, last, policy)
 
 
-async def _checked(url: httpx.URL, policy: FetchPolicy) -> list[Address]:
+async def _addresses(url: httpx.URL, policy: FetchPolicy) -> list[Address]:
     host = url.raw_host.decode("ascii")
     port = url.port or (443 if url.scheme == "https" else 80)
     if not port_is_allowed(host, port, policy.ports, policy.allow_private):
@@ -176,7 +176,7 @@ async def _checked(url: httpx.URL, policy: FetchPolicy) -> list[Address]:
         raise httpx.ConnectError(
             f"{host} is not known: {reason} ({url})", request=httpx.Request("GET", url)
         ) from exc
-    addresses, reason = addresses_to_ask(host, port, found, policy.ports, policy.allow_private)
+    addresses, reason = allowed_addresses(host, port, found, policy.ports, policy.allow_private)
     if reason is not None:
         raise AddressRefusedError(f"{url} is not fetched: {reason}", url=str(url), hint=_hint(url))
     return addresses
@@ -192,14 +192,14 @@ def system_resolver(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-async def _asked_at(
+async def _request_at(
     transport: httpx.AsyncHTTPTransport, url: httpx.URL, address: Address, policy: FetchPolicy
 ) -> PageReply:
-    """One request, to that very address; TLS and the server are told the name."""
+    """One request, to that very address, with the name in TLS and in Host."""
     request = httpx.Request(
         "GET",
         url,
-        headers=_SENT,
+        headers=_HEADERS,
         extensions={
             "sni_hostname": url.raw_host.decode("ascii").rstrip("."),
             "timeout": {"connect": CONNECT_TIMEOUT_S},
@@ -211,8 +211,8 @@ async def _asked_at(
         async with aclosing(response):
             body = await _body(response, url, policy)
     except httpx.TransportError as exc:
-        said = str(exc) or type(exc).__name__
-        raise type(exc)(f"{said} ({url})", request=httpx.Request("GET", url)) from exc
+        message = f"{str(exc) or type(exc).__name__} ({url})"
+        raise type(exc)(message, request=httpx.Request("GET", url)) from exc
     return PageReply(url, response.status_code, response.headers, body)
 
 
@@ -230,7 +230,7 @@ async def _body(response: httpx.Response, url: httpx.URL, policy: FetchPolicy) -
 
 
 def _raise_for_status(url: httpx.URL, status: int) -> None:
-    """PageRefusedError, or httpx's own error with the name that was asked, not the address."""
+    """PageRefusedError, or httpx's own error with the host's name instead of its address."""
     if 200 <= status < 300:
         return
     try:

@@ -1,4 +1,4 @@
-"""Pages that stand before the page: a captcha, a login, a block of programs.
+"""Pages that a site sends instead of the page: a captcha, a login, a refusal of programs.
 
 The word "captcha" proves nothing: articles are written about it, and ordinary pages carry the
 widgets in their forms. What counts is a mark that only a challenge has, or a widget (or a form
@@ -98,20 +98,20 @@ _LOGIN_HOST = re.compile(
 
 
 def wall_of(
-    asked: str, final: str, status: int, headers: Mapping[str, str], page: str
+    url: str, final: str, status: int, headers: Mapping[str, str], page: str
 ) -> Wall | None:
-    """What stands before the page, if anything does. `headers` has lower-case names; `page` is
-    HTML, or empty for anything else; `final` is where redirects ended."""
+    """What was sent instead of the page, if anything was. `headers` has lower-case names; `page`
+    is HTML, or empty for anything else; `final` is where redirects ended."""
     for name, value, why in _HEADERS:
         if headers.get(name, "").strip().lower() == value:
             return Wall("captcha", why)
     shape = shape_of(page)
     if (why_captcha := _captcha(status, shape)) is not None:
         return Wall("captcha", why_captcha)
-    if (why_login := _login(asked, final, status, headers, shape)) is not None:
+    if (why_login := _login(url, final, status, headers, shape)) is not None:
         return Wall("login", why_login)
-    if status in REFUSING and (said := _BLOCKED.search(f"{shape.title} {shape.text}")):
-        return Wall("blocked", f"status {status} and the words {said[0]!r}")
+    if status in REFUSING and (match := _BLOCKED.search(f"{shape.title} {shape.text}")):
+        return Wall("blocked", f"status {status} and the words {match[0]!r}")
     return None
 
 
@@ -130,8 +130,8 @@ def _captcha(status: int, shape: Shape) -> str | None:
         for pattern, why in _WIDGETS:
             if pattern.search(tags) and not _is_form_to_fill(status, shape):
                 return why
-        if said := _UNUSUAL_TRAFFIC.search(shape.text):
-            return f"the words {said[0]!r}"
+        if match := _UNUSUAL_TRAFFIC.search(shape.text):
+            return f"the words {match[0]!r}"
     return None
 
 
@@ -141,20 +141,20 @@ def _is_form_to_fill(status: int, shape: Shape) -> bool:
 
 
 def _login(
-    asked: str, final: str, status: int, headers: Mapping[str, str], shape: Shape
+    url: str, final: str, status: int, headers: Mapping[str, str], shape: Shape
 ) -> str | None:
     if status == 401 or (status == 403 and "www-authenticate" in headers):
         return f"status {status}"
     password = any(_PASSWORD.match(tag) for tag in shape.tags)
-    if status < 400 and _leads_to_login(asked, final) and (password or shape.words < SHORT):
+    if status < 400 and _leads_to_login(url, final) and (password or shape.words < SHORT):
         return "a redirect to a page for logging in"
     if password and shape.words < LITTLE:
         return "a form for a password and nothing else"
     return None
 
 
-def _leads_to_login(asked: str, final: str) -> bool:
-    before, after = urlsplit(asked), urlsplit(final)
+def _leads_to_login(url: str, final: str) -> bool:
+    before, after = urlsplit(url), urlsplit(final)
     if (before.hostname, before.path) == (after.hostname, after.path):
         return False
     to_login = bool(_LOGIN_PATH.search(after.path) or _LOGIN_HOST.search(after.hostname or ""))
@@ -165,7 +165,7 @@ def _leads_to_login(asked: str, final: str) -> bool:
 @dataclass(frozen=True)
 class Shape:
     """`text` is what a reader sees, on one line; `tags` are the opening tags, lower case, as they
-    stand; `scripts` is what stands inside of script elements."""
+    are in the page; `scripts` is the content of script elements."""
 
     title: str
     text: str
@@ -217,14 +217,14 @@ def _words(text: str) -> str:
 
 
 def raise_for_wall(
-    asked: str, final: str, status: int, headers: Mapping[str, str], page: str
+    url: str, final: str, status: int, headers: Mapping[str, str], page: str
 ) -> None:
-    """Raises CaptchaError or PageRefusedError for a page that stands before the page."""
+    """Raises CaptchaError or PageRefusedError for what was sent instead of the page."""
     lower = {name.lower(): value for name, value in headers.items()}
-    wall = wall_of(asked, final, status, lower, page)
+    wall = wall_of(url, final, status, lower, page)
     if wall is None:
         return
-    where = asked if asked == final else f"{asked} (at {final})"
+    where = url if url == final else f"{url} (at {final})"
     wants = {"captcha": "wants to see a person", "login": "wants a login"}
     message = f"{where} {wants.get(wall.kind, 'lets no program in')}: {wall.why}"
     error = CaptchaError if wall.kind == "captcha" else PageRefusedError
