@@ -7,11 +7,11 @@ import pytest
 from tests.unit.models.test_embedded import Desk, ask
 from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.intents import (
-    asked_of_pages,
-    asks_of_the_asker,
-    asks_what_is_remembered,
+    asks_for_memories,
     call_language,
+    is_about_user,
     pages_to_read,
+    question_about_pages,
     tool_call,
 )
 from unified_flow.tools.builtin.calculate import CALCULATE
@@ -187,7 +187,7 @@ def test_pages_that_are_to_be_read(query: str, urls: list[str] | None) -> None:
     ],
 )
 def test_what_is_asked_of_the_pages(query: str, asked: str) -> None:
-    assert asked_of_pages(query) == asked
+    assert question_about_pages(query) == asked
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_what_is_asked_of_the_pages(query: str, asked: str) -> None:
     ],
 )
 def test_what_is_asked_about_the_person_who_asks(query: str, of_the_asker: bool) -> None:
-    assert asks_of_the_asker(query) is of_the_asker
+    assert is_about_user(query) is of_the_asker
 
 
 @pytest.mark.parametrize(
@@ -217,4 +217,4 @@ def test_what_is_asked_about_the_person_who_asks(query: str, of_the_asker: bool)
     ],
 )
 def test_what_is_asked_of_all_that_is_remembered(query: str, of_all: bool) -> None:
-    assert asks_what_is_remembered(query) is of_all
+    assert asks_for_memories(query) is of_all

@@ -20,7 +20,7 @@ STEMMERS = {
     "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
 }  # fmt: skip
 
-# Told apart by their commonest words. The rarer ones share too many short words with these
+# Recognised by their commonest words. The rarer ones share too many short words with these
 # to be guessed from one question; a caller who knows better names the language.
 _GUESSED = ("en", "sv", "fr", "de", "es", "it", "pt", "nl", "da", "no", "fi", "pl", "ro",
             "hu", "cs", "tr", "id", "ca")  # fmt: skip

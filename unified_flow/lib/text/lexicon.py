@@ -27,43 +27,31 @@ _ASKED_BY_NOUN: tuple[AnswerKind, ...] = ("time", "number", "place", "person")
 _ASKED_LAST: tuple[AnswerKind, ...] = ("definition", "thing")
 
 
-def _expanded(source: object) -> object:
-    if not isinstance(source, str):
-        return source
-    return "".join(line.lstrip() for line in source.splitlines()).replace(" ", r"\s+")
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a string")
+    return value
 
 
-def _compiled(source: object) -> object:
-    expanded = _expanded(source)
-    if not isinstance(expanded, str):
-        return expanded
+def _compiled(value: object) -> re.Pattern[str]:
+    source = "".join(line.lstrip() for line in _text(value).splitlines()).replace(" ", r"\s+")
     try:
-        return re.compile(expanded, re.IGNORECASE)
+        return re.compile(source, re.IGNORECASE)
     except re.error as error:
         raise ValueError(f"not a regular expression: {error}") from error
 
 
-def _checked(source: object) -> object:
-    _compiled(source)
-    return _expanded(source)
-
-
-def _split(text: object) -> object:
-    return tuple(text.split()) if isinstance(text, str) else text
-
-
-def _numbered(text: object) -> object:
+def _numbered(value: object) -> dict[str, str]:
     """Words from zero on, each with other forms after a slash, to their digits."""
-    if not isinstance(text, str):
-        return text
-    return {
-        word: str(value) for value, forms in enumerate(text.split()) for word in forms.split("/")
-    }
+    numerals = enumerate(_text(value).split())
+    return {word: str(number) for number, forms in numerals for word in forms.split("/")}
 
 
 Pattern = Annotated[re.Pattern[str], BeforeValidator(_compiled)]
-Alternatives = Annotated[str, BeforeValidator(_checked)]  # to be joined into larger patterns
-Words = Annotated[frozenset[str], BeforeValidator(_split)]  # in lower case
+# To be joined into larger patterns.
+Alternatives = Annotated[str, BeforeValidator(lambda value: _compiled(value).pattern)]
+# In lower case.
+Words = Annotated[frozenset[str], BeforeValidator(lambda value: frozenset(_text(value).split()))]
 Numerals = Annotated[dict[str, str], BeforeValidator(_numbered)]
 _NOTHING = re.compile(r"(?!)")
 
@@ -143,8 +131,8 @@ class Lexicon(_Table):
     determiners: Words = frozenset()
     linking: Words = frozenset()  # inside a phrase: "the value *of* a parameter"
     linked: Alternatives = ""  # before the last noun of such a phrase
-    auxiliaries: Words = frozenset()  # "How *do* nodes communicate": the verb stands last
-    inverting: Words = frozenset()  # "*Who* wrote the page": the verb stands next
+    auxiliaries: Words = frozenset()  # "How *do* nodes communicate": the verb comes last
+    inverting: Words = frozenset()  # "*Who* wrote the page": the verb comes next
     particles: Words = frozenset()  # characters at the ends of a subject without spaces
     demonstratives: Pattern = _NOTHING  # group `reference`; "that" standing alone
     # A pronoun after these is not one ("it is raining"); found in the whole question.
@@ -166,8 +154,8 @@ class Lexicon(_Table):
     recall: Pattern = _NOTHING  # "what did I ask before?"
     first_recalled: Pattern = _NOTHING
     keyboard: Words = frozenset()  # rows of keys, to tell gibberish
-    asker: Pattern = _NOTHING  # it is about the person who asks
-    memories: Pattern = _NOTHING  # it asks for all that is known of that person
+    about_user: Pattern = _NOTHING  # the person who asks
+    memories: Pattern = _NOTHING  # all that is known of that person
     remember: Alternatives = ""
     that: Alternatives = ""
 

@@ -45,7 +45,7 @@ _OF_GERMAN = frozenset({"z.b", "d.h", "u.a", "bzw"})  # which has no file of its
 
 
 def words(text: str) -> list[str]:
-    """The words as they stand, in order; a run of Chinese, Japanese or Thai is one item."""
+    """The words in order, unchanged; a run of Chinese, Japanese or Thai is one item."""
     # The narrow pattern is three times as fast and the same thing for plain ASCII.
     return (_ONE_OF_ASCII if text.isascii() else WORD).findall(text)
 

@@ -1,4 +1,4 @@
-"""Phase 5: the answer, in the words of the documents, each quote with where it stands."""
+"""Phase 5: the answer, in quotes from the documents with their sources."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from unified_flow.lib.text import language_of
 from unified_flow.lib.text.lexicon import Phrases, phrases_of
 from unified_flow.models.embedded.excerpts import SEARCHES, found_passages
 from unified_flow.models.embedded.intents import (
-    asked_of_pages,
-    asks_what_is_remembered,
+    asks_for_memories,
     call_language,
+    question_about_pages,
     talk_language,
     talk_of,
 )
@@ -45,7 +45,7 @@ def extract(query: str, sections: Sections) -> Draft:
         found = _from_search(query, sections, phrases)
         if not (found.abstained and _memory_answers(sections)):
             answered.append(found)
-    elif asks_what_is_remembered(query):
+    elif asks_for_memories(query):
         answered = answered or [_answer(phrases.nothing_remembered)]
     return _joined(answered) if answered else _abstention(phrases.nothing)
 
@@ -98,7 +98,7 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     """The quotes of all parts of the question, best first."""
     asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
     if any(result.tool == tool_names.INTERNET_RESEARCH for result in sections.coordinator):
-        asked = asked_of_pages(asked)
+        asked = question_about_pages(asked)
     parts = questions_in(asked)
     refused = _refused(sections)
     found: list[tuple[str, QuoteSelection]] = []

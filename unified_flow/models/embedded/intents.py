@@ -22,12 +22,9 @@ _SUFFIXES = (
     "md|markdown|rst|txt|html?|adoc|tex|csv|tsv|json|ya?ml|toml|ini|cfg|conf|xml|log|py|pyi|js|ts|tsx"
     "|jsx|c|h|cc|cpp|hpp|rs|go|java|kt|rb|php|sh|sql|css|swift|lua|msg|srv|action|launch"
 )
-_PATH = rf"(?P<path>(?:[\w.~-]+/)*[\w-][\w.-]*\.(?:{_SUFFIXES}))\b(?!\.\w)"
-_QUOTED = r"(?:`(?P<code>[^`]+)`|\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|“(?P<typeset>[^”]+)”)"
-_FILE_PATH = re.compile(_PATH)
-_QUOTED_TEXT = re.compile(_QUOTED)
+_FILE_PATH = re.compile(rf"(?P<path>(?:[\w.~-]+/)*[\w-][\w.-]*\.(?:{_SUFFIXES}))\b(?!\.\w)")
+_QUOTED_TEXT = re.compile(r"`([^`]+)`|\"([^\"]+)\"|'([^']+)'|“([^”]+)”")
 _URL = re.compile(r"\bhttps?://[^\s<>\"'`“”)\]]+", re.IGNORECASE)
-_ENDS = ".,;:!?"
 
 
 def talk_of(query: str) -> Talk | None:
@@ -136,7 +133,7 @@ def _arguments(rest: str, tool: ToolDescription) -> dict[str, Any]:
 
 def pages_to_read(question: str) -> tuple[list[str], str] | None:
     """(addresses, what is asked of them), only if it asks to read what it names."""
-    urls = [url.rstrip(_ENDS) for url in _URL.findall(question)]
+    urls = [url.rstrip(".,;:!?") for url in _URL.findall(question)]
     rest = " ".join(_URL.sub(" ", question).split())
     if not urls or not any(each.read_page.search(rest) for each in lexicons()):
         return None
@@ -151,21 +148,21 @@ def pages_to_read(question: str) -> tuple[list[str], str] | None:
     return list(dict.fromkeys(urls))[:MAX_URLS], asked
 
 
-def asks_of_the_asker(question: str) -> bool:
-    """Whether it is about the person who asks; "how do I …" is about the thing."""
-    if not any(each.asker.search(question) for each in lexicons()):
+def is_about_user(question: str) -> bool:
+    """Whether it is about the person who asks, as "how do I …" is not."""
+    if not any(each.about_user.search(question) for each in lexicons()):
         return False
     how = (each.asks["manner"] for each in lexicons() if "manner" in each.asks)
     opening = re.search(r"\w", question)
     return not (opening and any(pattern.match(question, opening.start()) for pattern in how))
 
 
-def asks_what_is_remembered(question: str) -> bool:
-    """Whether it asks for all that is known of the person who asks."""
+def asks_for_memories(question: str) -> bool:
+    """Whether it asks for all that is remembered of the person who asks."""
     return any(each.memories.match(question) for each in lexicons())
 
 
-def asked_of_pages(question: str) -> str:
-    """The question as it is put to the pages that it names, else as it is."""
+def question_about_pages(question: str) -> str:
+    """What is asked about the pages that the question names; the whole question without any."""
     found = pages_to_read(question)
     return found[1] if found is not None and found[1] else question

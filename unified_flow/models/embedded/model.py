@@ -55,7 +55,7 @@ def condense(query: str, sections: Sections) -> GatheredContext:
 
 
 def _shortened(text: str, question: str) -> str:
-    """The sentences that share most with the question, in their order and as they stand."""
+    """The sentences that share most with the question, verbatim and in their order."""
     if len(text) <= _CHARACTERS:
         return text
     language = language_of(text)
@@ -63,8 +63,8 @@ def _shortened(text: str, question: str) -> str:
     spans = sentences(text)
     shared = [len(wanted & set(terms(text[start:end], language))) for start, end in spans]
     best = sorted(range(len(spans)), key=lambda place: -shared[place])[:_SENTENCES]
-    kept = " ".join(text[slice(*spans[place])] for place in sorted(best))
-    return kept[:_CHARACTERS] or text[:_CHARACTERS]
+    chosen = " ".join(text[slice(*spans[place])] for place in sorted(best))
+    return chosen[:_CHARACTERS] or text[:_CHARACTERS]
 
 
 _ANSWERS: dict[type[BaseModel], Callable[[str, Sections], BaseModel]] = {

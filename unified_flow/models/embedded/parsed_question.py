@@ -1,4 +1,4 @@
-"""A question taken apart: what kind of answer it wants, and which of its words say about what."""
+"""What kind of answer a question asks for, and which of its words name it or describe it."""
 
 from __future__ import annotations
 

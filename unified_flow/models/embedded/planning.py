@@ -17,9 +17,9 @@ from unified_flow.lib.text import language_of, terms, words
 from unified_flow.lib.text.lexicon import any_language, lexicon_of
 from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.intents import (
-    asks_of_the_asker,
-    asks_what_is_remembered,
+    asks_for_memories,
     file_request,
+    is_about_user,
     pages_to_read,
     talk_of,
     tool_call,
@@ -69,7 +69,7 @@ def _complete(reasoning: str, goals: Sequence[Goal] = ()) -> Plan:
 
 
 def questions_in(text: str) -> list[str]:
-    """The questions of a compound one, each able to stand alone, else the whole."""
+    """The parts of a compound question, if each is a question by itself, else the whole."""
     language = language_of(text)
     lexicon = lexicon_of(language)
     parts = [part for each in lexicon.compound.split(text) if (part := each.strip())]
@@ -110,13 +110,13 @@ def _is_remembered(asked: str, sections: Sections) -> bool:
     gathered = sections.context_gatherer
     memories = gathered.memories if gathered is not None else []
     bears = any(memory.score >= _BEARS for memory in memories)
-    return bears and asks_of_the_asker(asked)
+    return bears and is_about_user(asked)
 
 
 def _in_plain_words(query: str, tools: set[str]) -> ToolRequest | None:
     if MEMORY_CREATE in tools and (text := text_to_remember(query)) is not None:
         return ToolRequest(tool=MEMORY_CREATE, args={"text": text}, goal_id="g1")
-    if MEMORY_QUERY in tools and asks_what_is_remembered(query):
+    if MEMORY_QUERY in tools and asks_for_memories(query):
         return ToolRequest(tool=MEMORY_QUERY, args={"query": ALL}, goal_id="g1")
     if INTERNET_RESEARCH in tools and (found := pages_to_read(query)) is not None:
         urls, question = found
@@ -131,12 +131,12 @@ def _broader(question: str, hints: Sequence[str]) -> list[ToolRequest]:
     """What the verdict asked for, word by word, and more passages than before."""
     language = language_of(question)
     shell = lexicon_of(language).shell
-    kept = [
+    content = [
         word
         for word in words(" ".join([search_query(question), *hints]))
         if word.casefold() not in shell and terms(word, language)
     ]
-    query = " ".join(dict.fromkeys(kept))[:_MOST_CHARACTERS]
+    query = " ".join(dict.fromkeys(content))[:_MOST_CHARACTERS]
     if not query:
         return []
     return [

@@ -1,4 +1,4 @@
-"""Sentences made into quotes: verbatim, with their sources, understandable alone."""
+"""The likeliest sentences as quotes: verbatim, with their sources, understandable alone."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def _with_antecedent(excerpt: Excerpt, sentence: Sentence) -> Sentence:
     if not sentence.continues:
         return sentence
     before = excerpt.sentences[sentence.number - 1]
-    apart = excerpt.passage.text[before.end : sentence.start]
-    return before if not apart.strip() and "\n\n" not in apart else sentence
+    between = excerpt.passage.text[before.end : sentence.start]
+    return before if not between.strip() and "\n\n" not in between else sentence
 
 
 def one_line(quote: str) -> str:

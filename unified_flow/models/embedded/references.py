@@ -1,4 +1,4 @@
-"""Words that refer back ("it", "the second one", "and what about X?") and what they stand for."""
+"""Words that refer back ("it", "the second one", "and what about X?") and what they refer to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNSPACED = re.compile(rf"[{UNSPACED}]")
 _ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+(.+?)\s*$", re.MULTILINE)
 _MOST_REFERENCES = 4
 _LONGEST_ITEM = 200  # characters
-_ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent stands among them
+_ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent is among them
 _MARKED = re.compile(r"`([^`]+)`|\"([^\"]{2,60})\"|“([^”]{2,60})”|«\s*([^»]{2,60}?)\s*»")
 _NAME_OR_WORD = re.compile(r"[^\W_][\w'’./:+#-]*")  # noqa: RUF001 -- typeset apostrophes
 _LONGEST_WORDS = 8
@@ -168,7 +168,7 @@ def _pronouns(query: str, lexicon: Lexicon) -> list[tuple[int, int]]:
     if _UNSPACED.search(query):
         listed = "|".join(sorted(lexicon.pronouns, key=len, reverse=True))
         found = re.search(listed, query) if listed else None
-        # In Chinese, what stands before the pronoun is its antecedent more often than not.
+        # In Chinese, what precedes the pronoun is its antecedent more often than not.
         return [found.span()] if found and not terms(query[: found.start()]) else []
     expletive = [m.span() for m in lexicon.expletives.finditer(query)]
     tokens = list(_TOKEN.finditer(query))
@@ -206,7 +206,7 @@ def _is_content(word: str, lexicon: Lexicon) -> bool:
 
 
 def _has_antecedent(before: Sequence[re.Match[str]], lexicon: Lexicon) -> bool:
-    """Whether a noun stands before the pronoun, as far as its surroundings tell."""
+    """Whether a noun precedes the pronoun, as far as its surroundings tell."""
     content = 0
     for place, token in enumerate(before):
         word = token.group()

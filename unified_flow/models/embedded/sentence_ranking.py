@@ -1,7 +1,7 @@
 """Sentences in the order in which they answer a question, and whether any of them does.
 
-Nothing here knows a subject: features are the question's words, where they stand, and what an
-answer of the kind asked for looks like, mostly 0..1 each.
+No feature depends on a subject: they measure where the question's words occur and whether a
+sentence looks like an answer of the kind asked for, mostly from 0 to 1.
 
 SENTENCE: conditional logit over the sentences of the eight best passages (one choice for each
 question; L2 penalty 0.0005). ANSWERABLE: logistic regression, questions asked with and without
@@ -71,7 +71,7 @@ ANSWERABLE: dict[str, float] = {
     "kind": 2.02,
 }
 
-# Below this probability an answer is not given. Chosen so that an unanswerable question is refused
+# The least probability of an answer. Chosen so that an unanswerable question is refused
 # seven times in eight, and an answerable one three times in a hundred.
 ENOUGH = 0.2
 _TOLD_BY_FORM = ("time", "number")  # kinds of answers
@@ -150,7 +150,7 @@ class QuestionContext:
 
 
 def question_context(question: ParsedQuestion, excerpts: Sequence[Excerpt]) -> QuestionContext:
-    """The weights come from the sentences that were found: they have to be told apart."""
+    """Terms are weighted by their frequency in the sentences found, which they distinguish."""
     sentences = [sentence for excerpt in excerpts for sentence in excerpt.sentences]
     vocabulary = Counter(term for sentence in sentences for term in sentence.terms)
     size = len(sentences)
@@ -178,7 +178,7 @@ class PassageContext:
 
     excerpt: Excerpt
     frequency: Mapping[str, int]  # sentences of this passage that have the question's term
-    local: TermWeights  # a term in few sentences of the passage tells them apart
+    local: TermWeights  # a term in few sentences of the passage weighs more
     asked: tuple[frozenset[str], ...]  # of each sentence, the question's terms in it
     earlier: tuple[frozenset[str], ...]  # of each sentence, those in any before it
 

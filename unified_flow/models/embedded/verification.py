@@ -1,4 +1,4 @@
-"""Phase 6: does every statement stand in the sources, and is the question addressed?"""
+"""Phase 6: do the sources support every statement, and does the answer address the question?"""
 
 from __future__ import annotations
 
