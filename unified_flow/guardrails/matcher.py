@@ -33,6 +33,9 @@ _SIGNS = frozenset("#@%&\u2030\u00a7")
 _MARKUP = frozenset("^`|~\u00b4\u00a8\u00b8\u00af")
 _LEADING = re.compile(r"(?:^|(?<=\s))(?:[.!/:\\?]+(?=\w)|-(?=\d))")
 _CLOSING = re.compile(r"(?<=[^\s.,;:!?…'\")\]}])[.,;:!?…'\")\]}]+(?=\s|$)")
+# Punctuation by itself, but a bullet, a dash, an ellipsis or markup.
+_EMOTICON = re.compile(r"(?:^|(?<=\s))(?![.!?,;\-\u2013\u2014*_]+(?:\s|$))[^\w\s]{2,}(?=\s|$)")
+_EMOTICON_AT_END = re.compile(rf"{_EMOTICON.pattern}$")
 _ALPHANUMERIC = re.compile(r"[^\W_]+")
 
 
@@ -219,11 +222,12 @@ def _key(plain: Sequence[str], begins: bool = False, ends: bool = False) -> str:
 def _with_signs(seen: str) -> str:
     """The rule as `_tidy` has it; empty if no sign is part of what it says."""
     text = _tidy(folded(seen))
-    while text and not (text[-1].isalnum() or _is_sign(text[-1])):
+    while text and not (_is_meant(text[-1]) or _EMOTICON_AT_END.search(text)):
         text = text[:-1]
-    while text and not (text[0].isalnum() or _is_sign(text[0]) or _LEADING.match(text)):
+    while text and not (_is_meant(text[0]) or _LEADING.match(text) or _EMOTICON.match(text)):
         text = text[1:]
-    return text if any(map(_is_sign, text)) or _LEADING.search(text) else ""
+    has_signs = any(map(_is_sign, text)) or _LEADING.search(text) or _EMOTICON.search(text)
+    return text if has_signs else ""
 
 
 def _tidy(text: str) -> str:
@@ -231,6 +235,10 @@ def _tidy(text: str) -> str:
     parts = _CLOSING.sub("", text).split()
     gaps = ("" if _is_sign(a[-1]) and _is_sign(b[0]) else " " for a, b in pairwise(parts))
     return "".join(map("".join, zip(parts, (*gaps, ""), strict=True)))
+
+
+def _is_meant(char: str) -> bool:
+    return char.isalnum() or _is_sign(char)
 
 
 def _is_sign(char: str) -> bool:

@@ -1,7 +1,7 @@
 """Text in the form in which rules are looked for, and what words in disguise stand for.
 
 Two readings of a text are searched. The plain one is `words(folded(visible(text)))`: Unicode's
-compatibility form (NFKC) without characters that nobody sees and without differences of case. The
+compatibility form (NFKC) without invisible characters and differences of case. The
 second one, `undisguised`, puts a rule's word wherever a word of the text, letter by letter, may
 stand for it. A word without any sign of disguise stays as it is, so that innocent text is safe.
 """
@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from functools import cache
 
-# Default_Ignorable_Code_Point of Unicode: what no reader sees.
-_UNSEEN = re.compile(
+# Default_Ignorable_Code_Point of Unicode.
+_INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -66,10 +66,10 @@ _MARKED = re.compile("[\u00df-\u00f6\u00f8-\u024f\u1ea0-\u1eff]")
 
 
 def visible(text: str) -> str:
-    """Without what nobody sees, in Unicode's compatibility form; case is kept."""
+    """Without invisible characters, in Unicode's compatibility form; case is kept."""
     if text.isascii():
         return text
-    text = _LONG.sub(" ", _UNSEEN.sub("", text))
+    text = _LONG.sub(" ", _INVISIBLE.sub("", text))
     text = _BOXED.sub(lambda boxed: unicodedata.name(boxed[0])[-1].lower(), text)
     return _MARKS.sub("", unicodedata.normalize("NFKC", text))
 
@@ -120,9 +120,9 @@ class _Readings:
         """Of letters that stand apart; a word of one letter may stand before them."""
         letters = "".join(c for c in found[0] if c.isalnum() or c in "@$")
         for run in (letters, letters[1:]) if letters[0] in "aiAI" else (letters,):
-            if word := self._first(run, self._known):
+            if word := self._stands_for(run, self._known):
                 return f" {word} "
-            if word := self._first(run, self._compounds):
+            if word := self._stands_for(run, self._compounds):
                 return f" {self._compounds[word]} "
         return found[0]
 
@@ -132,9 +132,9 @@ class _Readings:
         if token.isascii() and token.isalpha() and not _DRAWN_OUT.search(token):
             return None
         as_written = token.strip("!" + _AT_ENDS).casefold()
-        return self._first(token, self._known, but=as_written)
+        return self._stands_for(token, self._known, but=as_written)
 
-    def _first(self, token: str, among: Collection[str], but: str = "") -> str | None:
+    def _stands_for(self, token: str, among: Collection[str], but: str = "") -> str | None:
         """The first of what the token may stand for that is `among` the words."""
         token = token.rstrip("!" + _AT_ENDS).lstrip(_AT_ENDS)
         forms = [token.casefold()] if token.isascii() else self._spellings(token)

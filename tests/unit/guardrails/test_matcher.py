@@ -307,6 +307,7 @@ SIGNED = [
     ("a$$", ["A$$", "such an a$$!"], ["a", "a bus", "US$$"]),
     ("sp@m", ["sp@m", "no sp@m."], ["a sp m"]),
     ("/all", ["/all hi"], ["all"]),
+    ("hi :)", ["Hi :) there", "hi :)."], ["hi there", "hi (there)"]),
     # What ends, joins or wraps a word is no sign.
     ("spam!", ["spam", "Spam."], ["spa"]),
     ("(buy-now)", ["buy now", "Buy, now!"], ["buynow"]),
