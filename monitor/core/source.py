@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -228,9 +227,8 @@ class LockWatch:
     """Whether another process keeps the queue from being changed. It reads the kernel's list and
     takes no lock, so that looking is in nobody's way."""
 
-    def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, home: Path) -> None:
         self._path = lock_file(home)
-        self._clock = clock
         self._since_s = 0.0
         self._holders: list[str] = []
 
@@ -239,8 +237,8 @@ class LockWatch:
         does not say (any but Linux)."""
         found = holders(self._path)
         if found != self._holders:
-            self._holders, self._since_s = found, self._clock()
-        long = self._clock() - self._since_s >= _LOCKED_AFTER_S
+            self._holders, self._since_s = found, time.monotonic()
+        long = time.monotonic() - self._since_s >= _LOCKED_AFTER_S
         return ", ".join(found) if long else ""
 
 

@@ -94,8 +94,8 @@ class FormState:
 class Form(ModalScreen[ChangeOutcome | None]):
     """A subclass names the action, adds its fields, and makes the change from what was typed.
 
-    `report` gets what was done when the form closes, `report_late` the outcome of a change that
-    still ran then."""
+    When it closes it gives what was done; `report_late` gets the outcome of a change that still
+    ran then."""
 
     VERB: ClassVar[str]
     DONE: ClassVar[str]
@@ -128,13 +128,11 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self.target_note = note
         self.state = FormState()
         self.remarks: list[str] = []
-        self.report: Callable[[ChangeOutcome | None], None] = lambda outcome: None
         self.report_late: Callable[[ChangeOutcome], None] = lambda outcome: None
         self._focused: Widget | None = None
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="form", classes="box") as box:
-            box.border_title = self.heading()
+        with Vertical(id="form", classes="box"):
             yield Static(id="form-entries", markup=False)
             yield Static(id="form-remark", markup=False)
             yield from self.fields()
@@ -165,13 +163,14 @@ class Form(ModalScreen[ChangeOutcome | None]):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self._show_targets()
+        self.show_targets()
 
     def on_resize(self) -> None:
-        self._show_targets()
+        self.show_targets()
 
-    def _show_targets(self) -> None:
+    def show_targets(self) -> None:
         """A line each, as many as there is room for, and the notes."""
+        self.query_one("#form", Vertical).border_title = self.heading()
         rest = _ROWS_OF_THE_REST + _ROWS_OF_A_PROBLEM * self.query_one("#form-problem").display
         most = max(_LEAST_SHOWN, min(_MOST_SHOWN, self.app.size.height - rest))
         lines = [_target_line(entry) for entry in self.entries[:most]]
@@ -231,8 +230,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         lines += [*self.remarks, *outcome.problems(_MOST_SHOWN)]
         if newer:
             lines.append("ctrl+o goes on all the same")
-        self.query_one("#form", Vertical).border_title = self.heading()
-        self._show_targets()
+        self.show_targets()
         self.refresh_bindings()
         self.show_problem("\n".join(lines))
 
@@ -280,7 +278,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         problem = self.query_one("#form-problem", Static)
         if bool(text) != problem.display:
             problem.display = bool(text)
-            self._show_targets()
+            self.show_targets()
         problem.update(text)
         self.call_after_refresh(self.query_one("#form", Vertical).scroll_end, animate=False)
 

@@ -18,12 +18,11 @@ from textual.widgets import Button, Input, Static
 from interventions.entry import ESCALATION, Entry, is_open, latest_failure, short_ids
 from interventions.errors import QueueError
 from interventions.plaintext import one_line
-from interventions.queue import InterventionQueue
 from interventions.retry.batch import RetriedTurn, WaitingTurn, retry_all, waiting_turns
 from interventions.retry.contract import RetryRequest, Scope
 from interventions.retry.single import how_it_went, retry_and_resolve
 from interventions.retry.turns import LiveTurn
-from monitor.core.changes import VIA, AppState, Change, ChangeOutcome, InputError, apply
+from monitor.core.changes import VIA, Change, ChangeOutcome, InputError, apply
 from monitor.forms.form import Form
 from monitor.forms.retry_run import JOBS, ask_about_call, progress, summary, watched_turns
 from monitor.widgets.keys import key
@@ -34,12 +33,17 @@ PERMISSION = "permission"
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 
-class RetryFields(Form):
-    """What a retry of turns asks and shows, whether of the chosen ones or of all alike."""
+class RetryForm(Form):
+    """Retries the chosen entries one by one. Where more turns wait for the same fix, it can retry
+    all alike, as `interventions retry ID --all` does: one of them first, and only if that helps,
+    the others."""
 
     VERB = "Retry"
     DONE = "retried and resolved"
     AUTO_FOCUS = "#note"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("ctrl+t", "all_alike", "All alike", "Retry all alike", id="form.all", show=True),
+    ]
 
     @dataclass
     class Progress(Message):
@@ -49,9 +53,21 @@ class RetryFields(Form):
         counts: str = ""
 
         def can_replace(self, message: Message) -> bool:
-            return isinstance(message, RetryFields.Progress)
+            return isinstance(message, RetryForm.Progress)
+
+    @dataclass
+    class AlikeFound(Message):
+        turns: list[WaitingTurn]
 
     _is_question = False
+    _alike: Sequence[WaitingTurn] = ()
+    _turns: Sequence[WaitingTurn] = ()  # all alike, once somebody asked for them
+
+    def heading(self) -> Content:
+        if not self._turns:
+            return super().heading()
+        ids = short_ids(entry["id"] for entry in self.entries)
+        return Content(f"{self.VERB} {len(self._turns)} turns alike: {ids}")
 
     def fields(self) -> ComposeResult:
         failures = [latest_failure(entry) for entry in self.entries]
@@ -75,7 +91,15 @@ class RetryFields(Form):
             markup=False,
         )
 
-    def note(self) -> str:
+    def on_mount(self) -> None:
+        self._find_alike()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "all_alike":
+            return bool(self._alike) or None
+        return super().check_action(action, parameters)
+
+    def _note(self) -> str:
         """Raises InputError."""
         note = self.query_one("#note", Input).value.strip()
         if not note:
@@ -83,7 +107,7 @@ class RetryFields(Form):
             raise InputError(question if self._is_question else "a resolution needs a note")
         return note
 
-    def grant(self) -> Scope | None:
+    def _grant(self) -> Scope | None:
         """Nothing unless somebody typed it. Raises InputError."""
         for field in self.query("#grant").results(Input):
             word = field.value.strip().lower()
@@ -93,41 +117,8 @@ class RetryFields(Form):
             return meant[0] if meant else None
         return None
 
-    def show_progress(self, running: Sequence[LiveTurn], counts: str) -> None:
-        """From whatever thread."""
-        self.post_message(self.Progress(running, counts))
-
-    @on(Progress)
-    def _progress(self, message: Progress) -> None:
-        lines = [Content(message.counts)] if message.counts else []
-        lines += map(progress_line, message.running)
-        if lines:
-            self.query_one("#retry-progress", Static).update(Content("\n").join(lines))
-
-
-class RetryForm(RetryFields):
-    """Where more turns wait for the same fix it leads to the form for all of them."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        key("ctrl+t", "all_alike", "All alike", "Retry all alike", id="form.all", show=True),
-    ]
-
-    @dataclass
-    class AlikeFound(Message):
-        turns: list[WaitingTurn]
-
-    _alike: Sequence[WaitingTurn] = ()
-
-    def on_mount(self) -> None:
-        self._find_alike()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "all_alike":
-            return bool(self._alike) or None
-        return super().check_action(action, parameters)
-
     def change(self) -> Change:
-        note, grant = self.note(), self.grant()
+        note, grant = self._note(), self._grant()
 
         def retry(entry: Entry) -> Entry:
             # A turn that asked a person goes on with their answer, not with our words.
@@ -140,7 +131,7 @@ class RetryForm(RetryFields):
                 via=VIA,
                 ask=partial(ask_about_call, self.app),
             )
-            with watched_turns(self.queue.home, [entry["turn_id"]], self.show_progress):
+            with watched_turns(self.queue.home, [entry["turn_id"]], self._show_progress):
                 version = entry["version"]
                 retried = retry_and_resolve(self.queue, request, expected_version=version)
             if not retried.result.went_well:
@@ -148,6 +139,17 @@ class RetryForm(RetryFields):
             return retried.entry
 
         return retry
+
+    def _show_progress(self, running: Sequence[LiveTurn], counts: str) -> None:
+        """From whatever thread."""
+        self.post_message(self.Progress(running, counts))
+
+    @on(Progress)
+    def _progressed(self, message: Progress) -> None:
+        lines = [Content(message.counts)] if message.counts else []
+        lines += map(progress_line, message.running)
+        if lines:
+            self.query_one("#retry-progress", Static).update(Content("\n").join(lines))
 
     @work(thread=True, group="alike")
     def _find_alike(self) -> None:
@@ -175,61 +177,27 @@ class RetryForm(RetryFields):
         )
         self.refresh_bindings()
 
+    def action_submit(self) -> None:
+        if self._turns:
+            self.action_all_alike()
+        else:
+            super().action_submit()
+
     @on(Button.Pressed, "#all-alike")
     def action_all_alike(self) -> None:
         if not self.state.can_start or not self._alike:
             return
-        try:
-            note, grant = self.note(), self.grant()
-        except InputError as error:
-            self.show_problem(str(error))
-            return
-        form = RetryAllForm(self.app_state, self.queue, self._alike, note, grant)
-        form.report, form.report_late = self.report, self.report_late
-        self.action_cancel()
-        self.app.push_screen(form, form.report)
-
-
-class RetryAllForm(RetryFields):
-    """All turns that wait for one fix: one of them first, and only if that helps, the others, as
-    `interventions retry ID --all` does it.
-
-    It begins at once, with what was typed in the form from which it comes; if something is left
-    that can be mended, it can be submitted again."""
-
-    def __init__(
-        self,
-        app_state: AppState,
-        queue: InterventionQueue,
-        turns: Sequence[WaitingTurn],
-        note: str,
-        grant: Scope | None,
-    ) -> None:
-        entries = {turn.entry["id"]: turn.entry for turn in turns}
-        super().__init__(app_state, queue, list(entries.values()))
-        self._turns = list(turns)
-        self._typed = {"note": note, "grant": grant or ""}
-
-    def heading(self) -> Content:
-        ids = short_ids(entry["id"] for entry in self.entries)
-        return Content(f"{self.VERB} {len(self._turns)} turns alike: {ids}")
-
-    def on_mount(self) -> None:
-        for field in self.query(Input):
-            field.value = self._typed.get(field.id or "", "")
-        self.action_submit()
-
-    def action_submit(self) -> None:
-        if not self.state.can_start:
-            return
-        first = self._turns[0]
+        first = self._alike[0]
         try:
             request = RetryRequest(
-                first.turn_id, first.entry["id"], self.note(), grant=self.grant(), via=VIA
+                first.turn_id, first.entry["id"], self._note(), grant=self._grant(), via=VIA
             )
         except InputError as error:
             self.show_problem(str(error))
             return
+        self._turns = self._alike
+        self.entries = list({turn.entry["id"]: turn.entry for turn in self._turns}.values())
+        self.show_targets()
         self.start()
         self._retry_all(request)
 
@@ -239,14 +207,14 @@ class RetryAllForm(RetryFields):
 
         def count(outcome: RetriedTurn, done: int, total: int) -> None:
             tried.append(outcome)
-            self.show_progress((), progress(tried, total))
+            self._show_progress((), progress(tried, total))
 
         problem = []
         ids = [turn.turn_id for turn in self._turns]
-        with watched_turns(home, ids, self.show_progress, tried):
+        with watched_turns(home, ids, self._show_progress, tried):
             try:
                 retry_all(
-                    self._turns,
+                    list(self._turns),
                     home,
                     request,
                     jobs=JOBS,
@@ -255,13 +223,11 @@ class RetryAllForm(RetryFields):
                 )
             except QueueError as error:
                 problem.append(f"{error} ({error.hint})")
-        closed = tuple(entry for entry in self._latest() if not is_open(entry))
+        latest = apply("", self.entries, lambda entry: self.queue.find(entry["id"])).done
+        closed = tuple(entry for entry in latest if not is_open(entry))
         outcome = ChangeOutcome(self.DONE, closed, remarks=(*problem, *summary(tried)))
-        all_passed = len(tried) == len(self._turns) and all(one.came == "passed" for one in tried)
+        all_passed = len(tried) == len(ids) and all(one.came == "passed" for one in tried)
         app.call_from_thread(self._all_tried, outcome, all_passed and bool(closed))
-
-    def _latest(self) -> Sequence[Entry]:
-        return apply("", self.entries, lambda entry: self.queue.find(entry["id"])).done
 
     def _all_tried(self, outcome: ChangeOutcome, all_well: bool) -> None:
         if self.finish(outcome, all_well=all_well):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -155,12 +154,7 @@ class SnoozeForm(Form):
         def snooze(entry: Entry) -> Entry:
             try:
                 return self.queue.snooze(
-                    entry["id"],
-                    duration=end.duration,
-                    until=end.moment,
-                    until_n_more=end.n_more,
-                    expected_version=entry["version"],
-                    via=VIA,
+                    entry["id"], **end, expected_version=entry["version"], via=VIA
                 )
             except ValueError as error:  # a moment that is past, or beyond the calendar
                 raise InputError(str(error)) from error
@@ -168,13 +162,12 @@ class SnoozeForm(Form):
         return snooze
 
 
-@dataclass(frozen=True)
-class SnoozeEnd:
-    """Exactly one of the three."""
+class SnoozeEnd(TypedDict, total=False):
+    """Exactly one of the three, named as in `InterventionQueue.snooze`."""
 
-    duration: timedelta | None = None
-    moment: datetime | None = None
-    n_more: int | None = None
+    duration: timedelta
+    until: datetime
+    until_n_more: int
 
 
 def parse_snooze(text: str) -> SnoozeEnd:
@@ -182,12 +175,12 @@ def parse_snooze(text: str) -> SnoozeEnd:
     text = text.strip()
     times = _TIMES.fullmatch(text)
     if times:
-        return SnoozeEnd(n_more=int(times[1] or times[2]))
+        return SnoozeEnd(until_n_more=int(times[1] or times[2]))
     duration = parse_duration(text)
     if duration:
         return SnoozeEnd(duration=duration)
     try:
-        return SnoozeEnd(moment=from_text(text))
+        return SnoozeEnd(until=from_text(text))
     except ValueError:
         raise InputError(
             f"{text!r} is neither a while (30m, 4h, 2d), nor a number of times (x10), "

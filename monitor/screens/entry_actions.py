@@ -29,8 +29,14 @@ from monitor.forms.transitions import (
     UndoForm,
 )
 
-_FOR_OPEN = {"resolve", "snooze", "dismiss_entry", "assign", "retry"}
-_FOR_ANY = {"copy_id", "copy_markdown"}
+_FORMS: dict[str, type[Form]] = {
+    "resolve": ResolveForm,
+    "retry": RetryForm,
+    "snooze": SnoozeForm,
+    "dismiss": DismissForm,
+    "assign": AssignForm,
+    "reopen": ReopenForm,
+}
 _MOST_PROBLEMS = 3
 
 
@@ -58,13 +64,11 @@ class EntryScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         targets = self.targets()
-        if action in _FOR_OPEN:
-            return (self._may_change() and any(map(is_open, targets))) or None
-        if action == "reopen":
-            return (self._may_change() and not all(map(is_open, targets))) or None
+        if action == "open_form":
+            return (self._may_change() and bool(self._fitting(str(parameters[0])))) or None
         if action == "undo":
             return self._may_change() or None
-        if action in _FOR_ANY:
+        if action in ("copy_id", "copy_markdown"):
             return bool(targets) or None
         if action == "edit":
             return any(entry.get("location") for entry in targets[:1]) or None
@@ -82,52 +86,38 @@ class EntryScreen(Screen[None]):
             self._applicable = applicable
             self.refresh_bindings()
 
-    def action_resolve(self) -> None:
-        self._open_form(ResolveForm)
-
-    def action_dismiss_entry(self) -> None:
-        self._open_form(DismissForm)
-
-    def action_snooze(self) -> None:
-        self._open_form(SnoozeForm)
-
-    def action_assign(self) -> None:
-        self._open_form(AssignForm)
-
-    def action_reopen(self) -> None:
-        self._open_form(ReopenForm, for_open=False)
-
-    def action_retry(self) -> None:
-        """Does not load the resumer yet: that takes a while, and the form should open at once."""
-        if has_resumer():
-            self._open_form(RetryForm)
+    def action_open_form(self, name: str) -> None:
+        queue, fitting = self.state.source.queue, self._fitting(name)
+        if queue is None or not fitting:
             return
-        try:
-            find_resumer()
-        except NoResumerError as error:
-            self.notify_once(f"{error}. {error.hint}", "warning")
+        # Does not load the resumer yet: that takes a while, and the form should open at once.
+        if name == "retry" and not has_resumer():
+            try:
+                find_resumer()
+            except NoResumerError as error:
+                self.notify_once(f"{error}. {error.hint}", "warning")
+            return
+        form = _FORMS[name](self.state, queue, fitting, self.target_note())
+        form.report_late = self._changed
+        self.app.push_screen(form, self._changed)
 
-    def _open_form(self, kind: type[Form], *, for_open: bool = True) -> None:
-        queue = self.state.source.queue
-        fitting = [entry for entry in self.targets() if is_open(entry) is for_open]
-        if queue is not None and fitting:
-            form = kind(self.state, queue, fitting, self.target_note())
-            form.report, form.report_late = self._changed, self._changed_late
-            self.app.push_screen(form, form.report)
-
-    def _changed_late(self, outcome: ChangeOutcome) -> None:
-        """A change that ran on without its form has ended."""
-        self._changed(outcome)
-        if outcome.refused or outcome.not_tried:
-            self.notify_once("\n".join(outcome.problems(_MOST_PROBLEMS)), "error")
+    def _fitting(self, form: str) -> list[Entry]:
+        for_open = form != "reopen"
+        return [entry for entry in self.targets() if is_open(entry) is for_open]
 
     def _changed(self, outcome: ChangeOutcome | None) -> None:
-        if outcome is None or not outcome.done:
-            return
-        self.state.changes.append(outcome)
-        self.apply_changes(outcome.done)
-        lines = [f"{outcome}  (z takes it back)", *outcome.remarks]
-        self.notify_once("\n".join(lines), "warning" if outcome.remarks else "information")
+        if outcome is not None:
+            if outcome.done:
+                self.state.changes.append(outcome)
+            self._show_outcome(outcome, hint="  (z takes it back)")
+
+    def _show_outcome(self, outcome: ChangeOutcome, hint: str = "") -> None:
+        if outcome.done:
+            self.apply_changes(outcome.done)
+            lines = [f"{outcome}{hint}", *outcome.remarks]
+            self.notify_once("\n".join(lines), "warning" if outcome.remarks else "information")
+        if problems := outcome.problems(_MOST_PROBLEMS):
+            self.notify_once("\n".join(problems), "error")
 
     @work(group="undo", exclusive=True)
     async def action_undo(self) -> None:
@@ -140,11 +130,7 @@ class EntryScreen(Screen[None]):
             undone, rest = await asyncio.to_thread(changes.undo, queue, last)
             if rest is not None:
                 self.state.changes.append(rest)
-            self.apply_changes(undone.done)
-            if undone.done:
-                self.notify_once(str(undone))
-            if undone.refused:
-                self.notify_once("\n".join(undone.problems(_MOST_PROBLEMS)), "error")
+            self._show_outcome(undone)
         elif entry is not None:
             await self._confirm_undo(queue, entry)
 
@@ -160,9 +146,8 @@ class EntryScreen(Screen[None]):
         self.app.push_screen(UndoForm(self.state, queue, [entry], journal), self._undone)
 
     def _undone(self, outcome: ChangeOutcome | None) -> None:
-        if outcome is not None and outcome.done:
-            self.apply_changes(outcome.done)
-            self.notify_once(str(outcome))
+        if outcome is not None:
+            self._show_outcome(outcome)
 
     def action_copy_id(self) -> None:
         ids = [entry["id"] for entry in self.targets()]

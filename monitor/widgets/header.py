@@ -69,10 +69,9 @@ def _status(snapshot: Snapshot, title: str, pending: int | None) -> Content:
         ]
         if figures["snoozed"]:
             parts.append(Content.styled(f"{figures['snoozed']} snoozed", "dim"))
-        if figures["merged"]:
-            parts.append(Content.styled(f"merged {short_number(figures['merged'])}", "dim"))
-        if figures["counted"]:
-            parts.append(Content.styled(f"counted {short_number(figures['counted'])}", "dim"))
+        for word, count in (("merged", figures["merged"]), ("counted", figures["counted"])):
+            if count:
+                parts.append(Content.styled(f"{word} {short_number(count)}", "dim"))
     parts.append(Content.styled(one_line(title), "dim"))
     return Content(" · ").join(parts)
 

@@ -5,7 +5,7 @@ Textual's own footer cuts off at the right whatever came last, help and the way 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -18,6 +18,7 @@ from textual.widgets import Input, Static
 from monitor.widgets.keys import ALWAYS, BAR
 
 _TWO_ROWS_FROM = 30
+_LISTED = {one for ids, _ in (*BAR, *ALWAYS) for one in ids.split()}
 
 
 @dataclass(frozen=True)
@@ -92,18 +93,16 @@ class KeyBar(Static):
             # Of several keys the letter, as in `j,down`.
             if known is None or len(active.binding.key) < len(known.binding.key):
                 by_id[own_id] = active
+        own = [(one, "") for one, a in by_id.items() if a.binding.show and one not in _LISTED]
         typing = isinstance(self.screen.focused, Input)  # then letters are letters
-        listed = {one for ids, _ in (*BAR, *ALWAYS) for one in ids.split()}
-        own = [(one, "") for one, a in by_id.items() if a.binding.show and one not in listed]
-        rows_of_hints = [
-            [
-                self._hint([by_id[one] for one in ids.split() if one in by_id], label)
-                for ids, label in rows
-                if any(one in by_id for one in ids.split())
-            ]
-            for rows in ([*own, *(() if typing else BAR)], ALWAYS)
-        ]
-        return rows_of_hints[0], rows_of_hints[1]
+        wanted = own if typing else [*own, *BAR]
+        return self._alive_of(wanted, by_id), self._alive_of(ALWAYS, by_id)
+
+    def _alive_of(
+        self, table: Iterable[tuple[str, str]], by_id: Mapping[str, ActiveBinding]
+    ) -> list[KeyHint]:
+        groups = [([by_id[o] for o in ids.split() if o in by_id], label) for ids, label in table]
+        return [self._hint(group, label) for group, label in groups if group]
 
     def _hint(self, group: Sequence[ActiveBinding], label: str) -> KeyHint:
         keys = [(each.binding.key, self.app.get_key_display(each.binding)) for each in group]

@@ -50,20 +50,27 @@ SCROLLING = (
 HELP = (key("question_mark", "app.help", "Help", "What every key does", id="leave.help"),)
 
 ENTRY_ACTIONS = (
-    key("r", "resolve", "Resolve", "Close it as solved, with a note", id="act.resolve"),
+    key(
+        "r", "open_form('resolve')", "Resolve", "Close it as solved, with a note", id="act.resolve"
+    ),
     key(
         "t",
-        "retry",
+        "open_form('retry')",
         "Retry",
         "Resume the turn; resolve it if that works",
         id="act.retry",
     ),
-    key("s", "snooze", "Snooze", "Hear nothing of it for a while", id="act.snooze"),
+    key("s", "open_form('snooze')", "Snooze", "Hear nothing of it for a while", id="act.snooze"),
     key(
-        "d", "dismiss_entry", "Dismiss", "Close it as not worth a fix", id="act.dismiss", show=True
+        "d",
+        "open_form('dismiss')",
+        "Dismiss",
+        "Close it as not worth a fix",
+        id="act.dismiss",
+        show=True,
     ),
-    key("a", "assign", "Assign", "Say who looks into it", id="act.assign"),
-    key("o", "reopen", "Reopen", "Open a closed one again", id="act.reopen"),
+    key("a", "open_form('assign')", "Assign", "Say who looks into it", id="act.assign"),
+    key("o", "open_form('reopen')", "Reopen", "Open a closed one again", id="act.reopen"),
     key("z", "undo", "Undo", "Take back the last change", id="act.undo"),
     key("y", "copy_id", "Copy id", "Copy the id", id="copy.id"),
     key("Y", "copy_markdown", "Copy", "Copy everything as Markdown", id="copy.markdown"),

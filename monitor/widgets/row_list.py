@@ -29,26 +29,15 @@ from monitor.widgets.keys import MOVING
 from monitor.widgets.line_view import LineView
 
 _HEAD = 1
+_STYLES = (
+    *("head", "cursor", "cursor-blurred", "hover", "mark", "critical", "high", "medium"),
+    *("dim", "good", "new", "regression", "snoozed", "owner"),
+)
 
 
 class RowList(LineView):
     BINDINGS: ClassVar[list[BindingType]] = [*MOVING]
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "rows--head",
-        "rows--cursor",
-        "rows--cursor-blurred",
-        "rows--hover",
-        "rows--mark",
-        "rows--critical",
-        "rows--high",
-        "rows--medium",
-        "rows--dim",
-        "rows--good",
-        "rows--new",
-        "rows--regression",
-        "rows--snoozed",
-        "rows--owner",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"rows--{style}" for style in _STYLES}
 
     class Moved(Message):
         """The cursor came to another item, or the list became empty."""

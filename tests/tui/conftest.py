@@ -43,3 +43,10 @@ def monitor(home: Path) -> Callable[..., Monitor]:
 @pytest.fixture(autouse=True)
 def _no_blinking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.widgets.Input.cursor_blink", False)
+
+
+@pytest.fixture(autouse=True)
+def _short_waits_for_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each key Textual's pilot sleeps until the process used no CPU for 20 ms, twice."""
+    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 0.005)
+    monkeypatch.setattr("textual._wait.SLEEP_IDLE", 0.005 / 20)

@@ -279,7 +279,7 @@ async def test_marks_and_bulk(queue: InterventionQueue, monitor: Make) -> None:
         await until(pilot, lambda: top(pilot) == "TriageScreen")
         closed = [entry["id"] for entry in queue.entries() if not is_open(entry)]
         assert sorted(closed) == sorted([ids[4], ids[10]])
-        assert "resolved 2" in told(pilot)
+        await until(pilot, lambda: "resolved 2" in told(pilot))
         await pilot.press("z")
         await until(pilot, lambda: all(map(is_open, queue.entries())))
 
@@ -494,7 +494,9 @@ async def test_refresh_reads_what_no_mark_tells(queue: InterventionQueue, monito
     log = emergency_log(queue.home, date(2020, 1, 1))
     async with monitor().run_test(size=WIDE) as pilot:
         log.write_text('{"admission": "dropped", "reason": "queue_full"}\n' * 7)
-        await pilot.pause(0.3)
+        stamp, looks = triage(pilot).state.source.stamp, list[object]()
+        triage(pilot).state.source.stamp = lambda: (looks.append(None), stamp())[1]  # type: ignore[method-assign]
+        await until(pilot, lambda: len(looks) > 1)
         assert "dropped" not in text(pilot)
         await pilot.press("R")
         await until(pilot, lambda: "dropped 7" in text(pilot))

@@ -20,9 +20,11 @@ LOOK = """
 import asyncio, os, sys
 from pathlib import Path
 from interventions import InterventionQueue
-from monitor.app import Monitor
-from monitor.app import screen_text
+from monitor.app import Monitor, screen_text
 from monitor.core.source import LiveSource
+from textual import _wait
+
+_wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.005, 0.005 / 20
 
 async def look(home):
     source = LiveSource(InterventionQueue(home))
@@ -32,18 +34,18 @@ async def look(home):
             await pilot.press(key)
             print(type(app.screen).__name__)
             await pilot.press("escape")
-        await pilot.press("enter")
-        await pilot.pause(0.3)
-        await pilot.press("escape")
+        await pilot.press("enter", "escape")
         print(screen_text(app))
 
-asyncio.run(look(sys.argv[1]))
-print("as nobody")
+first, *others = sys.argv[1:]
+asyncio.run(look(first))
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
-asyncio.run(look(sys.argv[2]))
+for home in others:
+    print("as nobody")
+    asyncio.run(look(home))
 """
 KEYS = 6
 
@@ -56,38 +58,38 @@ def outside() -> Iterator[Path]:
         yield Path(place)
 
 
-def _look(first: Path, then: Path) -> list[str]:
+def _look(*homes: Path) -> list[list[str]]:
+    """What is seen of each but the first."""
     done = forked.run(
-        [sys.executable, "-c", LOOK, str(first), str(then)],
+        [sys.executable, "-c", LOOK, *map(str, homes)],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout.partition("as nobody\n")[2].splitlines()
+    return [shown.splitlines() for shown in done.stdout.split("as nobody\n")[1:]]
 
 
-def test_a_folder_that_cannot_be_written_is_read_only(home: Path, outside: Path) -> None:
-    for place in (home, outside):
+def test_what_cannot_be_written_is_read_only_and_what_cannot_be_read_says_so(
+    home: Path, outside: Path
+) -> None:
+    read_only, unreadable = outside / "read-only", outside / "unreadable"
+    for place in (home, read_only, unreadable):
+        place.mkdir(exist_ok=True)
         put(InterventionQueue(place), error_type="Seen")
-    for file in outside.rglob("*"):
+    for file in read_only.rglob("*"):
         file.chmod(0o555 if file.is_dir() else 0o444)
-    before = queue_file(outside).read_bytes()
-    told = _look(home, outside)
-    assert told[:KEYS] == ["TriageScreen"] * KEYS
-    shown = "\n".join(told[KEYS:])
-    assert f"read-only: {state_folder(outside)} cannot be written" in " ".join(shown.split())
+    state_folder(unreadable).chmod(0o755)
+    queue_file(unreadable).chmod(0o000)
+    before = queue_file(read_only).read_bytes()
+    first, second = _look(home, read_only, unreadable)
+    assert first[:KEYS] == ["TriageScreen"] * KEYS
+    shown = " ".join("\n".join(first[KEYS:]).split())
+    assert f"read-only: {state_folder(read_only)} cannot be written" in shown
     assert "Seen" in shown
-    assert queue_file(outside).read_bytes() == before
-    assert not archive_file(outside).exists()
-
-
-def test_a_queue_that_cannot_be_read_says_so(home: Path, outside: Path) -> None:
-    for place in (home, outside):
-        put(InterventionQueue(place))
-    state_folder(outside).chmod(0o755)
-    queue_file(outside).chmod(0o000)
-    shown = "\n".join(_look(home, outside)[KEYS:])
+    assert queue_file(read_only).read_bytes() == before
+    assert not archive_file(read_only).exists()
+    shown = " ".join("\n".join(second[KEYS:]).split())
     assert "UNREADABLE" in shown
     assert "ermission denied" in shown

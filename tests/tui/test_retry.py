@@ -49,8 +49,8 @@ async def test_all_alike_are_retried_and_resolved(
         await until(pilot, lambda: f"All {TURNS} alike: one is tried first" in text(pilot))
         assert "Retry 1 intervention" in text(pilot)
         await pilot.press("ctrl+t")
-        await until(pilot, lambda: top(pilot) == "TriageScreen")
-        assert f"retried and resolved {TURNS}" in told(pilot)
+        await until(pilot, lambda: f"retried and resolved {TURNS}" in told(pilot))
+        assert top(pilot) == "TriageScreen"
         assert not any(map(is_open, queue.entries()))
         assert all(entry["resolutions"][-1]["verified"] for entry in queue.entries())
         await pilot.press("2")
@@ -87,7 +87,7 @@ async def test_the_phases_are_seen_as_they_run_and_the_rest_can_be_left(
         await until(pilot, lambda: "✓ ✓ ✓ ✓ · ▸ · ·  synthesis" in text(pilot))
         assert f"0 of {TURNS} turns" in text(pilot)
         await pilot.press("escape")
-        assert top(pilot) == "RetryAllForm"
+        assert "turns alike: " in text(pilot)
         go_on.set()
         await until(pilot, lambda: "passed 1, failed 0, skipped 3" in problem(pilot))
         assert "3 skipped: it was interrupted" in problem(pilot)

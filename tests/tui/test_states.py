@@ -126,8 +126,12 @@ async def test_unreadable(queue: InterventionQueue, monitor: Make) -> None:
 
 
 async def test_a_lock_that_somebody_keeps_is_told_until_it_is_free(
-    queue: InterventionQueue, monitor: Make, other: OtherProcess
+    queue: InterventionQueue,
+    monitor: Make,
+    other: OtherProcess,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("monitor.core.source._LOCKED_AFTER_S", 0.2)
     put(queue)
     async with monitor().run_test(size=SIZE) as pilot:
         number = other.hold(queue.home, held=True)
