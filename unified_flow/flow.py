@@ -202,7 +202,7 @@ class UnifiedFlow:
             with ledger:
                 try:
                     yield ledger
-                finally:  # while nobody else can open the journal
+                finally:  # while the journal is locked
                     if ledger.turn.waits and not ledger.turn.persist:
                         self._ephemeral.failed(ledger.turn.turn_id)
         finally:

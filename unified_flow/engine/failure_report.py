@@ -188,10 +188,12 @@ def _close_passed_intervention(failure: Failure, turn: Turn, services: Services)
         return
     try:
         archive = TurnArchive(services.folders)
-        word = ResolutionRequest(
+        resolution = ResolutionRequest(
             retry.note, retry.by, retry.via, frozenset({retry.intervention_id})
         )
-        resolve_passed(turn, services.queue, archive, word, outcome=f"failed in {failure.phase}")
+        resolve_passed(
+            turn, services.queue, archive, resolution, outcome=f"failed in {failure.phase}"
+        )
     except QueueError as exc:
         logger.critical("%s could not be resolved: %s", retry.intervention_id, exc)
 

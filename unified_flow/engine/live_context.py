@@ -1,7 +1,7 @@
-"""The doors through which a phase reaches the world: models, tools, stores.
+"""The context of a running phase: its way to models, tools and stores.
 
-Each door notes where the turn is while it is open, so that the boundary knows at which stage
-an exception came up, and journals what came back.
+Each call sets the call site while it runs, so that the boundary knows at which stage an exception
+came up, and writes its result to the journal.
 """
 
 from __future__ import annotations
@@ -73,24 +73,21 @@ class LivePhaseContext:
         self.call_site = call_site
 
     async def tools(self) -> tuple[ToolDescription, ...]:
-        """Raises what keeps a server from telling its tools."""
         await self._services.toolbox.open()
         return self._services.toolbox.describe(personal=self._ledger.turn.persist)
 
     @property
     def leaves_to_rules(self) -> bool:
-        """Whether rules decide what they decide better than a small model (the setting `mix`)."""
         return self._services.settings.mix == "measured"
 
     @property
     def has_small_model(self) -> bool:
-        """Whether the phase's model runs on this machine, from a file."""
         name = self._services.models.name_of(self.recipe.head)
         return name is not None and self._services.settings.local_path(name) is not None
 
     @property
     def sections(self) -> Sections:
-        """What the recipe lets this phase read."""
+        """The sections that the recipe lets this phase read."""
         return self._ledger.turn.sections.only(self.recipe.head.reads)
 
     async def ask(
@@ -105,14 +102,6 @@ class LivePhaseContext:
         freely: bool = False,
         stream: str | None = None,
     ) -> T:
-        """The model's answer as `output`; the keywords add inputs that are no section yet.
-
-        `by_rules` asks the embedded model, whichever the phase has; `freely` leaves out the
-        recipe's `top_p`. Onlookers see the text of the answer's field `stream` while it is written.
-
-        Raises what the model raises, NotJSONError or SchemaMismatchError for an answer that
-        does not fit, LimitReachedError before one call too many.
-        """
         turn = self._ledger.turn
         limit = self._services.settings.limits.model_calls
         if turn.counters.model_calls >= limit:
@@ -139,12 +128,12 @@ class LivePhaseContext:
         started = perf_counter()
         try:
             reply = await model.complete(call)
-        except Exception as exc:  # only to be counted: it is the boundary's to tell
+        except Exception as exc:  # only to count the call; the boundary handles it
             self._ledger.record(
                 ModelFailed(
                     phase=self.phase,
                     model=model.name,
-                    request_digest=_digest(call),
+                    request_digest=_request_digest(call),
                     error_type=type(exc).__name__,
                     duration_ms=elapsed_ms(started),
                 )
@@ -154,7 +143,7 @@ class LivePhaseContext:
             ModelCalled(
                 phase=self.phase,
                 model=model.name,
-                request_digest=_digest(call),
+                request_digest=_request_digest(call),
                 reply=reply.text,
                 prompt_tokens=reply.prompt_tokens,
                 completion_tokens=reply.completion_tokens,
@@ -167,17 +156,12 @@ class LivePhaseContext:
         return answer
 
     async def memories(self, query: str, most: int) -> list[Memory]:
-        """What is remembered of the user and bears on `query`, best first. Of a turn of which
-        nothing is kept nobody is known either: its user is whoever the caller says. Raises
-        RetrievalError."""
         turn = self._ledger.turn
         if not turn.persist:
             return []
         return await to_thread(self._services.memory.search, turn.user_id, query, limit=most)
 
     async def history(self, most: int) -> tuple[PriorTurn, ...]:
-        """The session's last turns before this one, oldest first; when the turn was begun before,
-        those that it found then. Raises RetrievalError."""
         turn = self._ledger.turn
         if turn.history is None:
             found = await to_thread(
@@ -196,18 +180,13 @@ class LivePhaseContext:
 
     @property
     def _shows_text(self) -> bool:
-        """The text of a turn that may yet end in silence is shown to nobody."""
+        """A turn that may yet be silenced shows no text to its observers."""
         return self._ledger.watched and not self._services.guardrails.may_silence
 
     def _show_text(self, text: str) -> None:
         self._ledger.show(TextArrived(phase=self.phase, text=text))
 
     async def call(self, place: int, request: ToolRequest) -> ToolResult:
-        """The result of the plan's request number `place`; one that is done is not done again.
-
-        Raises ToolNotFoundError, ToolArgumentError or ToolDeniedError before anything has run,
-        else what the tool raises.
-        """
         turn = self._ledger.turn
         if place in turn.tools_done:
             return turn.tools_done[place]
@@ -265,8 +244,8 @@ class LivePhaseContext:
         return result
 
 
-def _digest(call: ModelCall) -> str:
-    """Covers all that decides what a model answers, but for the model."""
+def _request_digest(call: ModelCall) -> str:
+    """Covers everything that decides the answer but the model itself."""
     seen = [call.prompt, call.query, call.sections, call.budgets]
     seen += [call.temperature, call.top_p, call.max_tokens]
     return digest([call.output.__name__, *seen])

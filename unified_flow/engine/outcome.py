@@ -1,4 +1,4 @@
-"""What a caller is told of an error, decided once: `process_request` and HTTP put it into words."""
+"""What an error means for the caller, decided once; `process_request` and HTTP phrase it."""
 
 from __future__ import annotations
 

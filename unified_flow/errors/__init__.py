@@ -175,7 +175,7 @@ class HumanNeededError(ToolError):
 
 
 class QueueFullError(UnifiedFlowError):
-    """Refused before it began: a failure of this turn would be seen by nobody."""
+    """Refused before it began: a failure of this turn would find no room in the queue."""
 
 
 class LimitReachedError(UnifiedFlowError):

@@ -6,7 +6,7 @@
 | recoverable | a limit, or a reply that is of no use | trying again later, else a fallback |
 | permanent | a wrong key, a model that does not exist, a broken file | a person |
 
-The one answer to whether asking again may help: the policies try again by it, clients are told it.
+The one answer to whether asking again may help: policies retry by it, and clients read it.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def _is_locked(error: BaseException) -> bool:
 
 
 DEFAULT_RETRY_AFTER_S = 1.0
-# What a client is told at most: one that obeys a wrong date would never ask again.
+# The longest wait to tell a client: one that obeys a wrong date would never ask again.
 LONGEST_RETRY_AFTER_S = 3600.0
 
 
 def retry_after_s(error: Exception, now: datetime | None = None) -> float | None:
-    """Seconds until it makes sense to ask again; None if nobody has said so.
+    """Seconds until it makes sense to ask again; None if no server has said so.
 
     A server that limits the rate without saying until when means a second; one that is down or
     overloaded (503) need not know.

@@ -1,4 +1,4 @@
-"""What SQLite and the system say of a file of ours, told with what to do about it."""
+"""Errors of SQLite and the system about our files, with what to do about them."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class PhaseError(UnifiedFlowError):
 
     @property
     def retry_after_s(self) -> float | None:
-        """When to ask again; None: nobody knows."""
+        """Seconds until asking again makes sense; None if unknown."""
         return self.failure.retry_after_s
 
     @property

@@ -1,4 +1,4 @@
-"""What a failure does. The boundary asks the policy; the phases do not know that there is one."""
+"""What a failure does: the boundary asks the policy; the phases know nothing of it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ UNBOUNDED = Bounds()
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed try of a phase. `attempt` counts the tries of this visit from 1; `model` is the
-    one that was asked; `left_s` is what is left of the turn's time, None without a bound."""
+    """One failed attempt of a phase, classified. `attempt` counts from 1 within the visit; `model`
+    is the one that was asked; `left_s` is what is left of the turn's time, None without a bound."""
 
     phase: str
     tool: str | None
@@ -44,7 +44,7 @@ class Failure:
 
     @classmethod
     def outside_a_phase(cls, error: Exception) -> Failure:
-        """What went wrong before the turn's first phase, or beside them."""
+        """A failure before the turn's first phase, or outside them."""
         return cls("unknown", None, 1, classify(error, "answer_pipeline"), error)
 
     @property
@@ -62,7 +62,7 @@ class Failure:
 
     @property
     def retry_after_s(self) -> float | None:
-        """Seconds until it makes sense to ask again; None if nobody has said so."""
+        """Seconds until it makes sense to ask again; None if no server has said so."""
         return retry_after_s(self.error)
 
 
@@ -76,7 +76,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Stop:
-    """End the turn, with an intervention. `answer` is what the client's side makes of it."""
+    """End the turn, with an intervention. `answer` tells the client's side what to make of it."""
 
     answer: Literal["halt", "degrade", "silence"] = "halt"
 
@@ -85,8 +85,8 @@ Action = Retry | Stop
 
 
 class Policy(Protocol):
-    """`again` is asked after every failed try; where it says None, or no try may follow, `ends`
-    says of the visit's first failure how the turn does."""
+    """`again` decides on another attempt after every failure; where it says None, or no attempt may
+    follow, `ends` decides on the visit's first failure."""
 
     @property
     def name(self) -> str: ...

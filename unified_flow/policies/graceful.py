@@ -1,7 +1,7 @@
 """Partial answers instead of none (graceful-degradation-adr.md): chosen for end users.
 
 What the table of that document names degrades: the search, a model, the turn's time. Anything
-else halts as under `fail_fast`, and so does a failed save, which costs nobody the answer.
+else halts as under `fail_fast`, and so does a failed save, which does not cost the answer.
 """
 
 from __future__ import annotations

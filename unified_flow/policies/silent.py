@@ -1,8 +1,8 @@
 """No visible message at all (silent-errors-and-guardrails.md): chosen for automated replies.
 
-A model that fails in a way that may pass is asked up to three times, a reply that is of no use
-included ("an error of the model that may be temporary"); after that, and for any other failure,
-nothing is said. A failed save costs nobody the answer, as under every policy.
+A model whose failure may pass is asked up to three times, an unusable reply included ("an error of
+the model that may be temporary"); after that, and for any other failure, the user gets no message.
+A failed save does not cost the answer, as under every policy.
 """
 
 from __future__ import annotations
