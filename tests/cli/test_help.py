@@ -19,10 +19,16 @@ def commands(group: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str
         return [path]
     return [
         found
-        for name, each in group.commands.items()
+        for name, each in members(group).items()
         if (*path, name)[0] not in ELSEWHERE
         for found in commands(each, (*path, name))
     ]
+
+
+def members(group: click.Group) -> dict[str, click.Command]:
+    context = click.Context(group)
+    found = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
 
 
 @pytest.mark.parametrize("group", ["tools", "sessions", "turns", "collections", "memory", "config"])
@@ -39,7 +45,7 @@ def test_help_teaches(path: tuple[str, ...]) -> None:
     command: click.Command = ROOT
     for name in path:
         assert isinstance(command, click.Group)
-        command = command.commands[name]
+        command = members(command)[name]
     for parameter in command.params:
         if isinstance(parameter, click.Argument):
             words = str(getattr(parameter, "help", "") or "")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from interventions.cli.terminal import Code, note, say
 from unified_flow.cli import options
-from unified_flow.cli.exits import exits, refused_as_json
+from unified_flow.cli.exits import refused_as_json
 from unified_flow.cli.screen import on_terminal
 from unified_flow.cli.unasked import note_unasked
 
@@ -27,14 +27,6 @@ def ask(
     question: Annotated[
         str | None, typer.Argument(help="The question; '-' reads it from standard input.")
     ] = None,
-    docs: options.Docs = None,
-    collection: options.CollectionName = None,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    api_key_env: options.ApiKeyEnv = None,
-    api_key_file: options.ApiKeyFile = None,
-    tool_modules: options.ToolModules = None,
-    allow_tools: options.AllowTools = None,
     session: Annotated[
         str | None, typer.Option(help="Go on with this session, so that 'it' is understood.")
     ] = None,
@@ -45,6 +37,7 @@ def ask(
     as_json: options.AsJson = False,
     as_jsonl: options.AsJsonl = False,
     home: options.Home = None,
+    **chosen: Unpack[options.FlowOptions],
 ) -> None:
     """Answer a question from your documents, with sources.
 
@@ -61,7 +54,7 @@ def ask(
     waits, 2 usage or configuration, 4 a phase failed and nobody could be told, 130 interrupted.
     """
     machine = as_json or as_jsonl
-    with exits(), refused_as_json(machine, session):
+    with refused_as_json(machine, session):
         if (question is None) == (batch is None):
             raise typer.BadParameter("give a question, or --batch FILE")
         if session is not None and batch is not None:
@@ -76,15 +69,8 @@ def ask(
 
         flow = UnifiedFlow.from_config(
             home,
-            docs=docs,
-            collection=collection,
-            tool_modules=tool_modules,
-            allow_tools=allow_tools,
+            **chosen,
             asker=None if machine or batch else terminal_asker(),
-            model=model,
-            base_url=base_url,
-            api_key_env=api_key_env,
-            api_key_file=api_key_file,
         )
         _warn_if_crowded(flow)
         with logged(flow.services.home):
@@ -96,8 +82,8 @@ def ask(
                 assert question is not None
                 text = _stdin() if question == "-" else question
                 turn, code = asyncio.run(_answer(flow, text, session, machine, home))
-                if turn.abstained and not docs:
-                    note_unasked(home, collection)
+                if turn.abstained and not chosen["docs"]:
+                    note_unasked(home, chosen["collection"])
     raise typer.Exit(code)
 
 

@@ -10,14 +10,6 @@ import typer
 
 from interventions.cli.terminal import note, paint, say, say_painted
 from unified_flow.cli import options
-from unified_flow.cli.exits import exits
-
-app = typer.Typer(
-    name="config",
-    help="What the settings are, and who said so.\n\nTry:  unified-flow config show",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
 
 def init(
@@ -40,23 +32,21 @@ def init(
     from unified_flow.config.settings_reference import SCHEMA_FILE, json_schema, template
     from unified_flow.errors import InputError
 
-    with exits():
-        target = folder / FILE
-        if target.exists() and not force:
-            raise InputError(f"{target} is there already", hint="--force replaces it")
-        missing = [str(path) for path in docs or [] if not path.exists()]
-        if missing:
-            raise InputError(f"there is no {missing[0]}", field="docs", hint="mend the path")
-        folder.mkdir(parents=True, exist_ok=True)
-        target.write_text(template([_beside(path, folder) for path in docs or []]), "utf-8")
-        schema = json.dumps(json_schema(), indent=2, ensure_ascii=False)
-        (folder / SCHEMA_FILE).write_text(schema + "\n", "utf-8")
-        say(f"wrote {target} and {folder / SCHEMA_FILE}")
-        note("  what is in force: unified-flow config show")
-        note("  is all there:     unified-flow doctor")
+    target = folder / FILE
+    if target.exists() and not force:
+        raise InputError(f"{target} is there already", hint="--force replaces it")
+    missing = [str(path) for path in docs or [] if not path.exists()]
+    if missing:
+        raise InputError(f"there is no {missing[0]}", field="docs", hint="mend the path")
+    folder.mkdir(parents=True, exist_ok=True)
+    target.write_text(template([_beside(path, folder) for path in docs or []]), "utf-8")
+    schema = json.dumps(json_schema(), indent=2, ensure_ascii=False)
+    (folder / SCHEMA_FILE).write_text(schema + "\n", "utf-8")
+    say(f"wrote {target} and {folder / SCHEMA_FILE}")
+    note("  what is in force: unified-flow config show")
+    note("  is all there:     unified-flow doctor")
 
 
-@app.command("show")
 def show(
     changed: Annotated[
         bool, typer.Option("--changed", help="Only what is not at its default.")
@@ -76,21 +66,19 @@ def show(
     from interventions.home import find_home
     from unified_flow.config.origins import settings_of
 
-    with exits():
-        rows = [s for s in settings_of(find_home(home)) if not changed or s.source != "default"]
-        if as_json:
-            say(json.dumps({"settings": [asdict(row) for row in rows]}, ensure_ascii=False))
-            return
-        for row in rows:
-            value = json.dumps(row.value, ensure_ascii=False)
-            origin = row.source if row.source == "default" else f"from {row.source}"
-            line = paint(f"{row.key} = {value}", "bold" if row.source != "default" else "plain")
-            say_painted(f"{line}  {paint(f'({origin})', 'dim')}")
-        if not rows:
-            note("every setting is at its default")
+    rows = [s for s in settings_of(find_home(home)) if not changed or s.source != "default"]
+    if as_json:
+        say(json.dumps({"settings": [asdict(row) for row in rows]}, ensure_ascii=False))
+        return
+    for row in rows:
+        value = json.dumps(row.value, ensure_ascii=False)
+        origin = row.source if row.source == "default" else f"from {row.source}"
+        line = paint(f"{row.key} = {value}", "bold" if row.source != "default" else "plain")
+        say_painted(f"{line}  {paint(f'({origin})', 'dim')}")
+    if not rows:
+        note("every setting is at its default")
 
 
-@app.command("schema")
 def schema() -> None:
     """Print the JSON schema of unified_flow.toml, for editors.
 
@@ -99,8 +87,7 @@ def schema() -> None:
     """
     from unified_flow.config.settings_reference import json_schema
 
-    with exits():
-        say(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    say(json.dumps(json_schema(), indent=2, ensure_ascii=False))
 
 
 def _beside(path: Path, folder: Path) -> str:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import Unpack
 
 import typer
 
 from interventions.cli.terminal import Code, say
 from interventions.plaintext import clean
 from unified_flow.cli import options
-from unified_flow.cli.exits import exits
 
 
 def doctor(
-    docs: options.Docs = None,
-    tool_modules: options.ToolModules = None,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    api_key_env: options.ApiKeyEnv = None,
-    api_key_file: options.ApiKeyFile = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
+    **chosen: Unpack[options.FlowOptions],
 ) -> None:
     """Check settings, recipes, documents, the model's endpoint and the state folders.
 
@@ -30,40 +25,34 @@ def doctor(
 
     Exit code 0 if all is well, else 1.
     """
-    with exits():
-        import asyncio
-        from dataclasses import asdict
+    import asyncio
+    from dataclasses import asdict
 
-        from unified_flow.cli.checkup import Finding, check_all
-        from unified_flow.errors import ConfigError, InputError
-        from unified_flow.wiring import wire
+    from unified_flow.cli.checkup import Finding, check_all
+    from unified_flow.errors import ConfigError, InputError
+    from unified_flow.wiring import wire
 
-        async def check() -> list[Finding]:
-            try:
-                services = wire(
-                    home,
-                    docs=docs,
-                    tool_modules=tool_modules,
-                    model=model,
-                    base_url=base_url,
-                    api_key_env=api_key_env,
-                    api_key_file=api_key_file,
-                )
-            except (ConfigError, InputError) as exc:
-                return [Finding("settings", False, str(exc), exc.hint)]
-            try:
-                return await check_all(services)
-            finally:
-                await services.aclose()
+    async def check() -> list[Finding]:
+        try:
+            services = wire(
+                home,
+                **chosen,
+            )
+        except (ConfigError, InputError) as exc:
+            return [Finding("settings", False, str(exc), exc.hint)]
+        try:
+            return await check_all(services)
+        finally:
+            await services.aclose()
 
-        findings = asyncio.run(check())
-        if as_json:
-            well = all(finding.ok for finding in findings)
-            say(json.dumps({"ok": well, "checks": [asdict(f) for f in findings]}))
-        else:
-            for finding in findings:
-                say(clean(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.message}"))
-                if finding.hint and not finding.ok:
-                    say(clean(f"    {finding.hint}"))
+    findings = asyncio.run(check())
+    if as_json:
+        well = all(finding.ok for finding in findings)
+        say(json.dumps({"ok": well, "checks": [asdict(f) for f in findings]}))
+    else:
+        for finding in findings:
+            say(clean(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.message}"))
+            if finding.hint and not finding.ok:
+                say(clean(f"    {finding.hint}"))
     if not all(finding.ok for finding in findings):
         raise typer.Exit(Code.FAILED)

@@ -4,44 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import typer
-from typer.core import TyperGroup
 
 from interventions.cli.terminal import Code, say
 from unified_flow.cli import options
-from unified_flow.cli.exits import exits
-
-if TYPE_CHECKING:
-    import click
 
 PACKAGED = "packaged"
 
 
-class _DatasetFirst(TyperGroup):
-    """`eval DATASET` is `eval run DATASET`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-
-app = typer.Typer(
-    cls=_DatasetFirst,
-    help=(
-        "How good the answers are: a set of questions through the same flow as `ask`.\n\n"
-        "unified-flow eval questions.jsonl --docs docs/     (the same as eval run)"
-    ),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="The name of a run: eval list.")]
 
 
-@app.command("run")
 def run(
     dataset: Annotated[
         Path,
@@ -83,12 +58,9 @@ def run(
         typer.Option("--no-cache", help="Neither take model replies from the cache nor keep them."),
     ] = False,
     docs: options.Docs = None,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    api_key_env: options.ApiKeyEnv = None,
-    api_key_file: options.ApiKeyFile = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
+    **chosen: Unpack[options.ModelOptions],
 ) -> None:
     """Ask a set of questions and say how good the answers are.
 
@@ -105,43 +77,34 @@ def run(
     Exit codes: 0 done, 1 some questions failed and interventions wait, 2 usage or configuration,
     130 stopped (the same command goes on).
     """
-    with exits():
-        if against is not None and plain:
-            raise typer.BadParameter("--plain has no recipes to compare")
-        if against is not None and name is not None:
-            raise typer.BadParameter("two runs are made: each has the name that it makes itself")
-        import asyncio
+    if against is not None and plain:
+        raise typer.BadParameter("--plain has no recipes to compare")
+    if against is not None and name is not None:
+        raise typer.BadParameter("two runs are made: each has the name that it makes itself")
+    import asyncio
 
-        from interventions.home import find_home
-        from unified_flow.cli.evaluating import Wanted, check, report, run_once
-        from unified_flow.engine.telemetry.logs import logged
-        from unified_flow.evaluation.datasets import draw, read_dataset
+    from interventions.home import find_home
+    from unified_flow.cli.evaluating import Wanted, check, report, run_once
+    from unified_flow.engine.telemetry.logs import logged
+    from unified_flow.evaluation.datasets import draw, read_dataset
 
-        read = read_dataset(dataset)
-        questions = draw(read, sample, seed, unanswerable)
-        wanted = Wanted(sample, seed, unanswerable, plain, name, again, retry_failed, not no_cache)
-        flags: dict[str, Any] = {
-            "docs": docs,
-            "model": model,
-            "base_url": base_url,
-            "api_key_env": api_key_env,
-            "api_key_file": api_key_file,
-        }
+    read = read_dataset(dataset)
+    questions = draw(read, sample, seed, unanswerable)
+    wanted = Wanted(sample, seed, unanswerable, plain, name, again, retry_failed, not no_cache)
 
-        def own(folder: str | None) -> dict[str, Any]:
-            return flags | {"recipes": _recipes(folder)}
+    def own(folder: str | None) -> dict[str, Any]:
+        return {**chosen, "docs": docs, "recipes": _recipes(folder)}
 
-        with logged(find_home(home)):
-            folders = [recipes] if against is None else [recipes, against]
-            for folder in folders[1:]:
-                asyncio.run(check(read, wanted, home, own(folder)))
-            runs = [asyncio.run(run_once(read, questions, wanted, home, own(f))) for f in folders]
-        report(runs, as_json)
-        failed = any(a.status == "failed" for each in runs for a in each.answers.values())
+    with logged(find_home(home)):
+        folders = [recipes] if against is None else [recipes, against]
+        for folder in folders[1:]:
+            asyncio.run(check(read, wanted, home, own(folder)))
+        runs = [asyncio.run(run_once(read, questions, wanted, home, own(f))) for f in folders]
+    report(runs, as_json)
+    failed = any(a.status == "failed" for each in runs for a in each.answers.values())
     raise typer.Exit(Code.FAILED if failed else Code.DONE)
 
 
-@app.command("compare")
 def compare(
     run_a: RunName, run_b: RunName, as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
@@ -152,53 +115,47 @@ def compare(
     \b
     unified-flow eval compare squad-local-plain-1f9c0a3e squad-local-77b2e0c1
     """
-    with exits():
-        from unified_flow.cli.evaluation_tables import comparison_table
-        from unified_flow.errors import InputError
-        from unified_flow.evaluation.flows import evaluations
-        from unified_flow.evaluation.runs import load
-        from unified_flow.evaluation.summary import comparison
+    from unified_flow.cli.evaluation_tables import comparison_table
+    from unified_flow.errors import InputError
+    from unified_flow.evaluation.flows import evaluations
+    from unified_flow.evaluation.runs import load
+    from unified_flow.evaluation.summary import comparison
 
-        root = evaluations(home)
-        found = comparison(load(root, run_a)[1], load(root, run_b)[1])
-        if not found["questions"]:
-            raise InputError(f"{run_a} and {run_b} have no question in common", field="run")
-        if as_json:
-            say(json.dumps({"a": run_a, "b": run_b, **found}))
-        else:
-            say(comparison_table(run_a, run_b, found))
+    root = evaluations(home)
+    found = comparison(load(root, run_a)[1], load(root, run_b)[1])
+    if not found["questions"]:
+        raise InputError(f"{run_a} and {run_b} have no question in common", field="run")
+    if as_json:
+        say(json.dumps({"a": run_a, "b": run_b, **found}))
+    else:
+        say(comparison_table(run_a, run_b, found))
 
 
-@app.command("list")
 def list_runs(as_json: options.AsJson = False, home: options.Home = None) -> None:
     """The runs so far, with how many questions each has answered.
 
     \b
     unified-flow eval list
     """
-    with exits():
-        from unified_flow.evaluation.flows import evaluations
-        from unified_flow.evaluation.runs import load, names
-        from unified_flow.evaluation.summary import summary
+    from unified_flow.evaluation.flows import evaluations
+    from unified_flow.evaluation.runs import load, names
+    from unified_flow.evaluation.summary import summary
 
-        root = evaluations(home)
-        rows = []
-        for each in names(root):
-            spec, answers = load(root, each)
-            right = summary(answers.values())["measures"].get("right", {}).get("value")
-            rows.append(
-                {"run": each, "model": spec.model, "answered": len(answers), "right": right}
-            )
-        if as_json:
-            say(json.dumps({"runs": rows}))
-        elif not rows:
-            say("no runs yet: unified-flow eval DATASET")
-        for row in [] if as_json else rows:
-            right = "" if row["right"] is None else f"right {row['right']:.3f}"
-            say(f"{row['run']}  {row['answered']} questions  {right}  {row['model']}")
+    root = evaluations(home)
+    rows = []
+    for each in names(root):
+        spec, answers = load(root, each)
+        right = summary(answers.values())["measures"].get("right", {}).get("value")
+        rows.append({"run": each, "model": spec.model, "answered": len(answers), "right": right})
+    if as_json:
+        say(json.dumps({"runs": rows}))
+    elif not rows:
+        say("no runs yet: unified-flow eval DATASET")
+    for row in [] if as_json else rows:
+        right = "" if row["right"] is None else f"right {row['right']:.3f}"
+        say(f"{row['run']}  {row['answered']} questions  {right}  {row['model']}")
 
 
-@app.command("show")
 def show(
     name: RunName,
     wrong: Annotated[bool, typer.Option("--wrong", help="Each question that went wrong.")] = False,
@@ -210,20 +167,19 @@ def show(
     \b
     unified-flow eval show squad-local-77b2e0c1 --wrong
     """
-    with exits():
-        from unified_flow.cli.evaluating import described
-        from unified_flow.cli.evaluation_tables import summary_table, wrong_answers
-        from unified_flow.evaluation.flows import evaluations
-        from unified_flow.evaluation.runs import load
+    from unified_flow.cli.evaluating import described
+    from unified_flow.cli.evaluation_tables import summary_table, wrong_answers
+    from unified_flow.evaluation.flows import evaluations
+    from unified_flow.evaluation.runs import load
 
-        spec, answers = load(evaluations(home), name)
-        found = described(name, spec, answers)
-        if as_json:
-            say(json.dumps(found))
-        else:
-            say(summary_table(found))
-            if wrong:
-                say(wrong_answers(answers.values()))
+    spec, answers = load(evaluations(home), name)
+    found = described(name, spec, answers)
+    if as_json:
+        say(json.dumps(found))
+    else:
+        say(summary_table(found))
+        if wrong:
+            say(wrong_answers(answers.values()))
 
 
 def _recipes(named: str | None) -> Path | None:

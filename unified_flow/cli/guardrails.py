@@ -10,35 +10,10 @@ import typer
 from interventions.cli.terminal import note, say
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
-from unified_flow.cli.exits import exits
 from unified_flow.cli.rules import store_at, user_named
 from unified_flow.cli.screen import beginning
 
-app = typer.Typer(
-    help="What the guardrails did.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-decisions = typer.Typer(
-    help="What was decided about each message: answered, ignored, or left to a person.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-@app.callback()
-def _guardrails() -> None:
-    """What the guardrails did."""
-
-
-@decisions.callback()
-def _decisions() -> None:
-    """What was decided about each message: answered, ignored, or left to a person."""
-
-
-@app.command("stats")
 def stats(
     days: Annotated[int, typer.Option(min=1, max=366, help="How many days, today included.")] = 7,
     as_json: options.AsJson = False,
@@ -51,27 +26,25 @@ def stats(
     """
     from dataclasses import asdict
 
-    with exits():
-        from unified_flow.guardrails.decisions import stats_of
+    from unified_flow.guardrails.decisions import stats_of
 
-        found = stats_of(store_at(home).by_day(days), days)
-        if as_json:
-            say(json.dumps(asdict(found), ensure_ascii=False))
-            return
-        rate = "-" if found.retry_rate is None else f"{found.retry_rate:.1%}"
-        say(f"the last {days} days (UTC)")
-        say(f"  messages         {found.messages:>7}")
-        say(f"  blocked          {found.blocked:>7}")
-        say(f"  to a person      {found.escalated:>7}")
-        say(f"  silent failures  {found.silent_failures:>7}")
-        say(f"  asked again      {found.retried:>7}   {rate} of those that reached the model")
-        if found.blocks:
-            say("\nDAY         BLOCKS  RULE")
-        for blocks in found.blocks:
-            say(f"{blocks.day}  {blocks.count:>6}  {beginning(blocks.rule, 60)}")
+    found = stats_of(store_at(home).by_day(days), days)
+    if as_json:
+        say(json.dumps(asdict(found), ensure_ascii=False))
+        return
+    rate = "-" if found.retry_rate is None else f"{found.retry_rate:.1%}"
+    say(f"the last {days} days (UTC)")
+    say(f"  messages         {found.messages:>7}")
+    say(f"  blocked          {found.blocked:>7}")
+    say(f"  to a person      {found.escalated:>7}")
+    say(f"  silent failures  {found.silent_failures:>7}")
+    say(f"  asked again      {found.retried:>7}   {rate} of those that reached the model")
+    if found.blocks:
+        say("\nDAY         BLOCKS  RULE")
+    for blocks in found.blocks:
+        say(f"{blocks.day}  {blocks.count:>6}  {beginning(blocks.rule, 60)}")
 
 
-@decisions.command("list")
 def list_decisions(
     limit: Annotated[int, typer.Option(min=1, help="How many at most, newest first.")] = 20,
     user: Annotated[
@@ -90,16 +63,15 @@ def list_decisions(
     unified-flow decisions list --decision ignore
     unified-flow decisions list --user ada --json
     """
-    with exits():
-        whose = user_named(user) if user is not None else None
-        found = store_at(home).decisions(limit=limit, user_id=whose, decision=decision)
-        if as_json:
-            rows = [each.as_shown() for each in found]
-            say(json.dumps({"decisions": rows}, ensure_ascii=False))
-        elif not found:
-            note("no decisions yet")
-        for each in found if not as_json else []:
-            at = f"{each.created_at:%Y-%m-%d %H:%M}"
-            head = f"{at}  {each.decision:<8}  {beginning(each.user_id, 16):<16}  "
-            rule = f"{beginning(each.matched_rule or each.outcome, 28):<28}"
-            say(f"{head}{rule}  {beginning(redact_text(each.message_text), 50)}")
+    whose = user_named(user) if user is not None else None
+    found = store_at(home).decisions(limit=limit, user_id=whose, decision=decision)
+    if as_json:
+        rows = [each.as_shown() for each in found]
+        say(json.dumps({"decisions": rows}, ensure_ascii=False))
+    elif not found:
+        note("no decisions yet")
+    for each in found if not as_json else []:
+        at = f"{each.created_at:%Y-%m-%d %H:%M}"
+        head = f"{at}  {each.decision:<8}  {beginning(each.user_id, 16):<16}  "
+        rule = f"{beginning(each.matched_rule or each.outcome, 28):<28}"
+        say(f"{head}{rule}  {beginning(redact_text(each.message_text), 50)}")

@@ -12,7 +12,6 @@ import typer
 from interventions.cli.terminal import note, say
 from interventions.plaintext import clean
 from unified_flow.cli import completing, options
-from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import counted
 from unified_flow.cli.unasked import note_unasked
 
@@ -65,36 +64,35 @@ def index(
     Exit codes: 0 done, also a watch that Ctrl-C ended, 1 the index is broken, 2 usage or
     configuration, 130 interrupted.
     """
-    with exits():
-        from unified_flow.cli.progress import bar
-        from unified_flow.retrieval.documents import open_documents
+    from unified_flow.cli.progress import bar
+    from unified_flow.retrieval.documents import open_documents
 
-        if forget and (stats or rebuild or watch):
-            raise typer.BadParameter("--forget goes alone")
-        if stats and (rebuild or watch):
-            raise typer.BadParameter("--stats only looks: leave out --rebuild and --watch")
-        if forget:
-            _forget(paths or [], home, collection, as_json)
+    if forget and (stats or rebuild or watch):
+        raise typer.BadParameter("--forget goes alone")
+    if stats and (rebuild or watch):
+        raise typer.BadParameter("--stats only looks: leave out --rebuild and --watch")
+    if forget:
+        _forget(paths or [], home, collection, as_json)
+        return
+    documents = open_documents(home, paths, collection)
+    try:
+        if stats:
+            from unified_flow.cli.index_stats import show
+
+            show(documents.statistics(), as_json)
+            if not paths:
+                note_unasked(home, collection)
             return
-        documents = open_documents(home, paths, collection)
-        try:
-            if stats:
-                from unified_flow.cli.index_stats import show
+        with bar("indexing", show=sys.stderr.isatty()) as progress:
+            report = documents.refresh(progress, rebuild=rebuild, fetch_again=True)
+        say(json.dumps(of_report(report), ensure_ascii=False)) if as_json else _show(report)
+        note_unasked(home, collection)
+        if watch:
+            from unified_flow.cli.watching import watch_documents
 
-                show(documents.statistics(), as_json)
-                if not paths:
-                    note_unasked(home, collection)
-                return
-            with bar("indexing", show=sys.stderr.isatty()) as progress:
-                report = documents.refresh(progress, rebuild=rebuild, fetch_again=True)
-            say(json.dumps(of_report(report), ensure_ascii=False)) if as_json else _show(report)
-            note_unasked(home, collection)
-            if watch:
-                from unified_flow.cli.watching import watch_documents
-
-                watch_documents(documents, report, as_json)
-        finally:
-            documents.close()
+            watch_documents(documents, report, as_json)
+    finally:
+        documents.close()
 
 
 def _forget(paths: list[str], home: Path | None, collection: str | None, as_json: bool) -> None:

@@ -12,24 +12,16 @@ from interventions.plaintext import clean
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
 from unified_flow.cli.completing import memory_ids
-from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from unified_flow.turns.memory import MemoryRecord, MemoryStore
 
-app = typer.Typer(
-    help="What is remembered of a user from turn to turn.\n\nTry:  unified-flow memory list",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 User = Annotated[str, typer.Option("--user", "-u", help="Whose memories.")]
 
 
-@app.command("list")
 def list_memories(
     user: User = "default", as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
@@ -39,21 +31,19 @@ def list_memories(
     unified-flow memory list
     unified-flow memory list --user anna --json
     """
-    with exits():
-        records = _store(home).all(user)
-        if as_json:
-            shown = {"user": user, "memories": [_row(record) for record in records]}
-            say(json.dumps(shown, ensure_ascii=False))
-        elif not records:
-            note(f"nothing is remembered of {user}: unified-flow memory add '…'")
-        for record in records if not as_json else ():
-            made = f"{record.created_at:%Y-%m-%d}" if record.created_at else " " * 10
-            turn = f"  (turn {record.turn_id})" if record.turn_id else ""
-            text = " ".join(redact_text(record.text).split())
-            say(clean(f"{record.id:<8} {made}  {text}{turn}"))
+    records = _store(home).all(user)
+    if as_json:
+        shown = {"user": user, "memories": [_row(record) for record in records]}
+        say(json.dumps(shown, ensure_ascii=False))
+    elif not records:
+        note(f"nothing is remembered of {user}: unified-flow memory add '…'")
+    for record in records if not as_json else ():
+        made = f"{record.created_at:%Y-%m-%d}" if record.created_at else " " * 10
+        turn = f"  (turn {record.turn_id})" if record.turn_id else ""
+        text = " ".join(redact_text(record.text).split())
+        say(clean(f"{record.id:<8} {made}  {text}{turn}"))
 
 
-@app.command("add")
 def add(
     text: Annotated[str, typer.Argument(help="What to remember.", show_default=False)],
     user: User = "default",
@@ -65,12 +55,10 @@ def add(
     \b
     unified-flow memory add "I work with ROS 2 Humble on Ubuntu"
     """
-    with exits():
-        record = _store(home).create(user, text)
-        say(json.dumps(_row(record), ensure_ascii=False) if as_json else record.id)
+    record = _store(home).create(user, text)
+    say(json.dumps(_row(record), ensure_ascii=False) if as_json else record.id)
 
 
-@app.command("delete")
 def delete(
     ids: Annotated[
         list[str],
@@ -85,17 +73,16 @@ def delete(
     \b
     unified-flow memory delete m3fa9c1 m77b0e2
     """
-    with exits():
-        gone = [record.id for record in _store(home).delete(user, ids)]
-        missing = [each for each in dict.fromkeys(ids) if each not in gone]
-        if as_json:
-            say(json.dumps({"deleted": gone, "not_found": missing}, ensure_ascii=False))
-        elif gone:
-            say(f"forgotten: {', '.join(gone)}")
-        if missing:
-            note(clean(f"error: {user} has no memory {', '.join(missing)}"))
-            note("  hint: unified-flow memory list")
-            raise typer.Exit(Code.NOT_FOUND)
+    gone = [record.id for record in _store(home).delete(user, ids)]
+    missing = [each for each in dict.fromkeys(ids) if each not in gone]
+    if as_json:
+        say(json.dumps({"deleted": gone, "not_found": missing}, ensure_ascii=False))
+    elif gone:
+        say(f"forgotten: {', '.join(gone)}")
+    if missing:
+        note(clean(f"error: {user} has no memory {', '.join(missing)}"))
+        note("  hint: unified-flow memory list")
+        raise typer.Exit(Code.NOT_FOUND)
 
 
 def _store(home: Path | None) -> MemoryStore:

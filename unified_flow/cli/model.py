@@ -11,27 +11,13 @@ import typer
 
 from interventions.cli.terminal import Code, note
 from unified_flow.cli import options
-from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from unified_flow.servers.llama_server import Address
 
-app = typer.Typer(
-    help="The local model (extra: local).",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-@app.callback()
-def _model() -> None:
-    """The local model (extra: local)."""
-
-
-@app.command("serve")
 def serve(
     path: Annotated[
         Path | None,
@@ -47,35 +33,34 @@ def serve(
     unified-flow model serve qwen2.5-1.5b-instruct-q4_k_m.gguf
     unified-flow ask "…" --model local:qwen2.5-1.5b-instruct-q4_k_m.gguf --docs docs/
     """
-    with exits():
-        from interventions.home import find_home, state_folder
-        from unified_flow.config.paths import LOCAL_PREFIX
-        from unified_flow.config.settings import LOCAL, load
-        from unified_flow.servers.llama_server import LocalServer
-        from unified_flow.servers.warm_server import serving
+    from interventions.home import find_home, state_folder
+    from unified_flow.config.paths import LOCAL_PREFIX
+    from unified_flow.config.settings import LOCAL, load
+    from unified_flow.servers.llama_server import LocalServer
+    from unified_flow.servers.warm_server import serving
 
-        place = find_home(home)
-        settings = load(place)
-        named = settings.local_path(f"{LOCAL_PREFIX}{path}" if path else LOCAL)
-        assert named is not None
-        server = LocalServer(
-            named,
-            context_tokens=settings.local.context_tokens,
-            start_timeout_s=settings.local.start_timeout_s,
-        )
-        signal.signal(signal.SIGTERM, _end)
+    place = find_home(home)
+    settings = load(place)
+    named = settings.local_path(f"{LOCAL_PREFIX}{path}" if path else LOCAL)
+    assert named is not None
+    server = LocalServer(
+        named,
+        context_tokens=settings.local.context_tokens,
+        start_timeout_s=settings.local.start_timeout_s,
+    )
+    signal.signal(signal.SIGTERM, _end)
 
-        def start() -> Address:
-            note(f"loading {named} …")
-            return server.start()
+    def start() -> Address:
+        note(f"loading {named} …")
+        return server.start()
 
-        try:
-            with serving(state_folder(place), named, start) as address:
-                note(f"served at {address.url} for {place}; Ctrl-C ends it")
-                ended = server.wait()
-        finally:
-            server.stop()
-        note(f"error: the model's process ended: {ended}")
+    try:
+        with serving(state_folder(place), named, start) as address:
+            note(f"served at {address.url} for {place}; Ctrl-C ends it")
+            ended = server.wait()
+    finally:
+        server.stop()
+    note(f"error: the model's process ended: {ended}")
     raise typer.Exit(Code.FAILED)
 
 

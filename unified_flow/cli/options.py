@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import click
 import typer
 
-from interventions.cli.options import AsJson, AsJsonl, Grant, Home
+from interventions.cli.options import AsJson, AsJsonl, Grant, Home, Yes
 from unified_flow.cli.completing import collection_names, model_names, paths, tool_names
 
 __all__ = [
@@ -20,10 +20,15 @@ __all__ = [
     "BaseUrl",
     "CollectionName",
     "Docs",
+    "FlowOptions",
     "Grant",
     "Home",
     "ModelName",
+    "ModelOptions",
     "ToolModules",
+    "ToolOptions",
+    "TurnOptions",
+    "Yes",
 ]
 
 
@@ -84,3 +89,26 @@ AllowTools = Annotated[
     ),
 ]
 ApiKeyFile = Annotated[Path | None, typer.Option(help="File that holds the key.")]
+
+
+class ModelOptions(TypedDict, total=False):
+    """Options that many commands take, as `**chosen: Unpack[ModelOptions]`."""
+
+    model: ModelName
+    base_url: BaseUrl
+    api_key_env: ApiKeyEnv
+    api_key_file: ApiKeyFile
+
+
+class ToolOptions(TypedDict, total=False):
+    docs: Docs
+    tool_modules: ToolModules
+    allow_tools: AllowTools
+
+
+class TurnOptions(ToolOptions, ModelOptions, total=False):
+    pass
+
+
+class FlowOptions(TurnOptions, total=False):
+    collection: CollectionName

@@ -14,7 +14,6 @@ from interventions.cli.terminal import Code, note, say
 from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.completing import turn_numbers
-from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
     from unified_flow.engine.services import Services
@@ -50,30 +49,29 @@ def replay(
 
     Exit codes: 0 the same result, 1 another one, 2 not that phase, 3 no such turn.
     """
-    with exits():
-        from interventions.home import find_home
-        from unified_flow.errors.turns import NotResumableError
-        from unified_flow.resume.prepared_turn import load_turn, turn_named
-        from unified_flow.resume.replay.recording import recorded
-        from unified_flow.resume.replay.replay import replay as play
-        from unified_flow.turns.archive import TurnArchive
+    from interventions.home import find_home
+    from unified_flow.errors.turns import NotResumableError
+    from unified_flow.resume.prepared_turn import load_turn, turn_named
+    from unified_flow.resume.replay.recording import recorded
+    from unified_flow.resume.replay.replay import replay as play
+    from unified_flow.turns.archive import TurnArchive
 
-        place = find_home(home)
-        turn_id, _ = turn_named(place, name)
-        turn = load_turn(place, turn_id)
-        recording = recorded(TurnArchive.of(place).folders.path(turn_id))
-        if phase is not None and phase not in {visit.phase for visit in recording.visits}:
-            raise NotResumableError(
-                f"turn {turn_id} did not run {phase}",
-                hint=f"it ran {', '.join(dict.fromkeys(v.phase for v in recording.visits))}",
-            )
-        with _services(turn, place) as services:
-            replayed = play(recording, phase=phase, real=services)
-            otherwise = _asked_otherwise(recording, phase, services) if services else []
-        if as_json:
-            say(json.dumps(_outcome(turn_id, replayed, otherwise), ensure_ascii=False))
-        else:
-            _show(turn_id, replayed, otherwise)
+    place = find_home(home)
+    turn_id, _ = turn_named(place, name)
+    turn = load_turn(place, turn_id)
+    recording = recorded(TurnArchive.of(place).folders.path(turn_id))
+    if phase is not None and phase not in {visit.phase for visit in recording.visits}:
+        raise NotResumableError(
+            f"turn {turn_id} did not run {phase}",
+            hint=f"it ran {', '.join(dict.fromkeys(v.phase for v in recording.visits))}",
+        )
+    with _services(turn, place) as services:
+        replayed = play(recording, phase=phase, real=services)
+        otherwise = _asked_otherwise(recording, phase, services) if services else []
+    if as_json:
+        say(json.dumps(_outcome(turn_id, replayed, otherwise), ensure_ascii=False))
+    else:
+        _show(turn_id, replayed, otherwise)
     raise typer.Exit(Code.DONE if replayed.same else Code.FAILED)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -13,7 +13,7 @@ from interventions.entry import short_id
 from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.completing import phase_names, turn_numbers
-from unified_flow.cli.exits import exits, refused_as_json
+from unified_flow.cli.exits import refused_as_json
 from unified_flow.cli.screen import on_terminal
 
 if TYPE_CHECKING:
@@ -54,15 +54,9 @@ def resume(
     ] = False,
     note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
     grant: options.Grant = None,
-    tool_modules: options.ToolModules = None,
-    allow_tools: options.AllowTools = None,
-    docs: options.Docs = None,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    api_key_env: options.ApiKeyEnv = None,
-    api_key_file: options.ApiKeyFile = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
+    **chosen: Unpack[options.TurnOptions],
 ) -> None:
     """Let a turn go on from the phase that failed, or where it was interrupted.
 
@@ -80,7 +74,7 @@ def resume(
     to do (or not from there), 3 no such turn, 4 a phase failed and nobody could be told, 5 it is
     being resumed elsewhere.
     """
-    with exits(), refused_as_json(as_json):
+    with refused_as_json(as_json):
         import asyncio
         from functools import partial
 
@@ -97,14 +91,8 @@ def resume(
         pick = partial(
             flow_for,
             home=place,
-            docs=docs,
-            tool_modules=tool_modules,
-            allow_tools=allow_tools,
+            **chosen,
             asker=None if as_json else terminal_asker(),
-            model=model,
-            base_url=base_url,
-            api_key_env=api_key_env,
-            api_key_file=api_key_file,
         )
         wanted = ResumeRequest(
             from_phase=from_phase,

@@ -11,18 +11,11 @@ import typer
 
 from interventions.cli.terminal import Code, note, say
 from unified_flow.cli import options
-from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
     from unified_flow.guardrails.store import GuardrailStore
     from unified_flow.guardrails.user_rules import UserRules
 
-app = typer.Typer(
-    help="Flagged words and phrases, and where anything is answered, for each user.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 User = Annotated[str, typer.Option("--user", help="Whose rules.", metavar="ID")]
 Words = Annotated[list[str], typer.Argument(help="Words and phrases.", show_default=False)]
@@ -48,7 +41,6 @@ def user_named(user: str) -> str:
     return checked_user(user)
 
 
-@app.command("list")
 def list_rules(
     user: Annotated[
         str | None, typer.Option("--user", metavar="ID", help="Only this user's.")
@@ -61,22 +53,20 @@ def list_rules(
     \b
     unified-flow rules list --user ada
     """
-    with exits():
-        store = store_at(home)
-        one = store.rules(user_named(user)) if user is not None else None
-        found = store.all_rules() if user is None else [one] if one is not None else []
-        if as_json:
-            say(json.dumps({"rules": [each.as_row() for each in found]}, ensure_ascii=False))
-        elif not found:
-            note("no rules yet: unified-flow rules add spam 'buy now'")
-        for each in found if not as_json else []:
-            say(f"{each.user_id}: {_switches(each)}")
-            for rule in each.rules():
-                person = "  (goes to a person)" if rule.escalates else ""
-                say(f"  {rule.kind:<8}  {rule.text}{person}")
+    store = store_at(home)
+    one = store.rules(user_named(user)) if user is not None else None
+    found = store.all_rules() if user is None else [one] if one is not None else []
+    if as_json:
+        say(json.dumps({"rules": [each.as_row() for each in found]}, ensure_ascii=False))
+    elif not found:
+        note("no rules yet: unified-flow rules add spam 'buy now'")
+    for each in found if not as_json else []:
+        say(f"{each.user_id}: {_switches(each)}")
+        for rule in each.rules():
+            person = "  (goes to a person)" if rule.escalates else ""
+            say(f"  {rule.kind:<8}  {rule.text}{person}")
 
 
-@app.command("add")
 def add(
     rules: Words,
     user: User = "default",
@@ -93,18 +83,16 @@ def add(
     unified-flow rules add spam 'buy now' --user ada
     unified-flow rules add lawyer 'attorn*' --escalate
     """
-    with exits():
-        from unified_flow.guardrails.matcher import inflections
-        from unified_flow.guardrails.user_rules import merged, parsed_rules
+    from unified_flow.guardrails.matcher import inflections
+    from unified_flow.guardrails.user_rules import merged, parsed_rules
 
-        more = parsed_rules(user, rules, escalates=escalate)
-        _changed(user, lambda before: merged(before, more), home, as_json)
-        for rule in more.rules():
-            if (forms := inflections(rule.text)) and not as_json:
-                note(f"  {rule.text}: also {', '.join(forms)}")
+    more = parsed_rules(user, rules, escalates=escalate)
+    _changed(user, lambda before: merged(before, more), home, as_json)
+    for rule in more.rules():
+        if (forms := inflections(rule.text)) and not as_json:
+            note(f"  {rule.text}: also {', '.join(forms)}")
 
 
-@app.command("delete")
 def delete(
     rules: Words, user: User = "default", as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
@@ -113,17 +101,15 @@ def delete(
     \b
     unified-flow rules delete spam
     """
-    with exits():
-        from unified_flow.guardrails.user_rules import missing, without
+    from unified_flow.guardrails.user_rules import missing, without
 
-        if absent := missing(store_at(home).rules(user_named(user)), rules):
-            note(f"error: {user} has no rule {absent[0]!r}")
-            note("  hint: unified-flow rules list")
-            raise typer.Exit(Code.NOT_FOUND)
-        _changed(user, lambda before: without(before, rules), home, as_json)
+    if absent := missing(store_at(home).rules(user_named(user)), rules):
+        note(f"error: {user} has no rule {absent[0]!r}")
+        note("  hint: unified-flow rules list")
+        raise typer.Exit(Code.NOT_FOUND)
+    _changed(user, lambda before: without(before, rules), home, as_json)
 
 
-@app.command("set")
 def set_switches(
     user: User = "default",
     control: Annotated[
@@ -142,17 +128,15 @@ def set_switches(
     unified-flow rules set --user ada --no-comments
     unified-flow rules set --off
     """
-    with exits():
-        switches = {
-            "ai_control_enabled": control,
-            "ai_enabled_for_chats": chats,
-            "ai_enabled_for_comments": comments,
-        }
-        new = {name: value for name, value in switches.items() if value is not None}
-        _changed(user, lambda before: before.model_copy(update=new), home, as_json)
+    switches = {
+        "ai_control_enabled": control,
+        "ai_enabled_for_chats": chats,
+        "ai_enabled_for_comments": comments,
+    }
+    new = {name: value for name, value in switches.items() if value is not None}
+    _changed(user, lambda before: before.model_copy(update=new), home, as_json)
 
 
-@app.command("import")
 def import_rules(
     file: Annotated[Path, typer.Argument(help="JSON as `rules list --json`, or a line a rule.")],
     user: User = "default",
@@ -165,26 +149,23 @@ def import_rules(
     unified-flow rules import words.txt --user ada
     unified-flow rules list --json > all.json; unified-flow rules import all.json
     """
-    with exits():
-        from functools import partial
+    from functools import partial
 
-        from unified_flow.guardrails.user_rules import merged, read_rules
+    from unified_flow.guardrails.user_rules import merged, read_rules
 
-        read = read_rules(file, user)
-        after = [
-            store_at(home).change(user_named(more.user_id), partial(merged, more=more))
-            for more in read
-        ]
-        if as_json:
-            say(json.dumps({"rules": [each.as_row() for each in after]}, ensure_ascii=False))
-            return
-        for each in after:
-            note(_summary(each))
-        if not after:
-            note(f"{file} holds no rules")
+    read = read_rules(file, user)
+    after = [
+        store_at(home).change(user_named(more.user_id), partial(merged, more=more)) for more in read
+    ]
+    if as_json:
+        say(json.dumps({"rules": [each.as_row() for each in after]}, ensure_ascii=False))
+        return
+    for each in after:
+        note(_summary(each))
+    if not after:
+        note(f"{file} holds no rules")
 
 
-@app.command("test")
 def try_rules(
     text: Annotated[str, typer.Argument(help="A message.", show_default=False)],
     user: User = "default",
@@ -202,25 +183,22 @@ def try_rules(
 
     Exit code 0 if it would be answered, else 1.
     """
-    with exits():
-        from unified_flow.guardrails.verdict import PASS, of_rules
+    from unified_flow.guardrails.verdict import PASS, of_rules
 
-        active = store_at(home).active_rules(user_named(user))
-        matches = active.matcher.matches(text) if active is not None else []
-        result = PASS
-        if active is not None:
-            result = of_rules(active.rules, active.matcher, channel, text)
-        if as_json:
-            found = [
-                {"rule": m.rule.text, "kind": m.rule.kind, "hidden": m.disguised} for m in matches
-            ]
-            shown = result.as_state() | {"matched_rule": result.matched_rule, "matches": found}
-            say(json.dumps(shown, ensure_ascii=False))
-        else:
-            say("pass" if result.passes else f"{result.decision}: {result.reason}")
-            for match in matches:
-                disguised = ", in disguise" if match.disguised else ""
-                say(f"  {match.rule.kind} {match.rule.text}{disguised}")
+    active = store_at(home).active_rules(user_named(user))
+    matches = active.matcher.matches(text) if active is not None else []
+    result = PASS
+    if active is not None:
+        result = of_rules(active.rules, active.matcher, channel, text)
+    if as_json:
+        found = [{"rule": m.rule.text, "kind": m.rule.kind, "hidden": m.disguised} for m in matches]
+        shown = result.as_state() | {"matched_rule": result.matched_rule, "matches": found}
+        say(json.dumps(shown, ensure_ascii=False))
+    else:
+        say("pass" if result.passes else f"{result.decision}: {result.reason}")
+        for match in matches:
+            disguised = ", in disguise" if match.disguised else ""
+            say(f"  {match.rule.kind} {match.rule.text}{disguised}")
     if not result.passes:
         raise typer.Exit(Code.FAILED)
 

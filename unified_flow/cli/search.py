@@ -14,7 +14,6 @@ import typer
 from interventions.cli.terminal import paint, say, say_painted
 from interventions.plaintext import clean, one_line
 from unified_flow.cli import options
-from unified_flow.cli.exits import exits
 from unified_flow.cli.unasked import note_unasked
 
 if TYPE_CHECKING:
@@ -48,31 +47,30 @@ def search(
     weighs more. With [vectors] it is that of both rankings joined (1: first in both); --why then
     speaks of the words alone. `ask` answers from the same passages, in the same order.
     """
-    with exits():
-        from unified_flow.cli.running import bring_up_to_date
-        from unified_flow.errors import InputError
-        from unified_flow.retrieval.documents import open_documents
-        from unified_flow.turns.input_checks import checked_question
+    from unified_flow.cli.running import bring_up_to_date
+    from unified_flow.errors import InputError
+    from unified_flow.retrieval.documents import open_documents
+    from unified_flow.turns.input_checks import checked_question
 
-        question = checked_question(query)
-        documents = open_documents(home, docs, collection)
-        try:
-            bring_up_to_date(documents, show=sys.stderr.isatty())
-            found = documents.explain(question, limit, why)
-        finally:
-            documents.close()
-        if not docs:
-            note_unasked(home, collection)
-        if not found.chunks:
-            raise InputError(
-                "there is nothing in the index to search",
-                field="docs",
-                hint="unified-flow index FOLDER; unified-flow index --stats says what was skipped",
-            )
-        if as_json:
-            say(json.dumps(of_explanation(question, found), ensure_ascii=False))
-        else:
-            _show(found)
+    question = checked_question(query)
+    documents = open_documents(home, docs, collection)
+    try:
+        bring_up_to_date(documents, show=sys.stderr.isatty())
+        found = documents.explain(question, limit, why)
+    finally:
+        documents.close()
+    if not docs:
+        note_unasked(home, collection)
+    if not found.chunks:
+        raise InputError(
+            "there is nothing in the index to search",
+            field="docs",
+            hint="unified-flow index FOLDER; unified-flow index --stats says what was skipped",
+        )
+    if as_json:
+        say(json.dumps(of_explanation(question, found), ensure_ascii=False))
+    else:
+        _show(found)
 
 
 def of_explanation(question: str, found: Explanation) -> dict[str, Any]:

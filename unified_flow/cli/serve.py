@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
 from unified_flow.cli import options
 from unified_flow.cli.completing import policies
-from unified_flow.cli.exits import exits
 
 
 def serve(
@@ -19,12 +18,6 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="[default: 8000]; 0 takes any free one.")
     ] = None,
-    docs: options.Docs = None,
-    collection: options.CollectionName = None,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    api_key_env: options.ApiKeyEnv = None,
-    api_key_file: options.ApiKeyFile = None,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -32,9 +25,8 @@ def serve(
             autocompletion=policies,
         ),
     ] = None,
-    tool_modules: options.ToolModules = None,
-    allow_tools: options.AllowTools = None,
     home: options.Home = None,
+    **chosen: Unpack[options.FlowOptions],
 ) -> None:
     """Answer questions over HTTP: POST /query, and /v1 for any OpenAI client.
 
@@ -46,30 +38,22 @@ def serve(
     Settings: the table [serve]. Tokens come from the variables RAG_CLIENT_TOKEN and
     RAG_TRIAGE_TOKEN, or from files. It needs: pip install 'unified-flow[serve]'
     """
-    with exits():
-        from unified_flow.errors import ConfigError
-        from unified_flow.wiring import wire
+    from unified_flow.errors import ConfigError
+    from unified_flow.wiring import wire
 
-        try:
-            from unified_flow.api.server import serve as run
-        except ModuleNotFoundError as exc:
-            raise ConfigError(
-                f"serving needs {exc.name}, which is not installed",
-                hint="pip install 'unified-flow[serve]'",
-            ) from exc
-        given = {"host": host, "port": port}
-        run(
-            wire(
-                home,
-                docs=docs,
-                collection=collection,
-                tool_modules=tool_modules,
-                allow_tools=allow_tools,
-                model=model,
-                base_url=base_url,
-                api_key_env=api_key_env,
-                api_key_file=api_key_file,
-                policy=policy,
-                serve={key: value for key, value in given.items() if value is not None} or None,
-            )
+    try:
+        from unified_flow.api.server import serve as run
+    except ModuleNotFoundError as exc:
+        raise ConfigError(
+            f"serving needs {exc.name}, which is not installed",
+            hint="pip install 'unified-flow[serve]'",
+        ) from exc
+    given = {"host": host, "port": port}
+    run(
+        wire(
+            home,
+            **chosen,
+            policy=policy,
+            serve={key: value for key, value in given.items() if value is not None} or None,
         )
+    )

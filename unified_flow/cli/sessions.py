@@ -15,7 +15,6 @@ from interventions.secrets.redaction import redact, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.chat import HISTORY
 from unified_flow.cli.completing import session_ids
-from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import beginning
 
 if TYPE_CHECKING:
@@ -23,21 +22,12 @@ if TYPE_CHECKING:
     from unified_flow.turns.sessions.book import Exchange, SessionBook
     from unified_flow.turns.turn import Turn
 
-app = typer.Typer(
-    help="Conversations that were kept: what was asked and answered, session by session.\n\n"
-    "Try:  unified-flow sessions show ros",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
 
 Session = Annotated[
     str, typer.Argument(help="The session's id.", autocompletion=session_ids, show_default=False)
 ]
 
 
-@app.command("list")
 def list_sessions(
     limit: Annotated[int, typer.Option(min=1, help="How many at most, newest first.")] = 20,
     as_json: options.AsJson = False,
@@ -50,20 +40,18 @@ def list_sessions(
     """
     from dataclasses import asdict
 
-    with exits():
-        book, _ = _stores(home)
-        found = book.sessions(limit)
-        if as_json:
-            say(json.dumps({"sessions": redact([asdict(s) for s in found])}, ensure_ascii=False))
-        elif not found:
-            note("no sessions yet: unified-flow chat, or unified-flow ask '…' --session NAME")
-        for each in found if not as_json else []:
-            word = "turn " if each.turns == 1 else "turns"
-            head = f"{each.session_id:<24} {each.last_at[:16]}  {each.turns:>3} {word}  "
-            say(head + beginning(redact_text(each.opening), 60))
+    book, _ = _stores(home)
+    found = book.sessions(limit)
+    if as_json:
+        say(json.dumps({"sessions": redact([asdict(s) for s in found])}, ensure_ascii=False))
+    elif not found:
+        note("no sessions yet: unified-flow chat, or unified-flow ask '…' --session NAME")
+    for each in found if not as_json else []:
+        word = "turn " if each.turns == 1 else "turns"
+        head = f"{each.session_id:<24} {each.last_at[:16]}  {each.turns:>3} {word}  "
+        say(head + beginning(redact_text(each.opening), 60))
 
 
-@app.command("show")
 def show_session(
     session: Session,
     as_json: options.AsJson = False,
@@ -74,17 +62,15 @@ def show_session(
     \b
     unified-flow sessions show ros
     """
-    with exits():
-        exchanges, unanswered = _of(session, home)
-        if as_json:
-            say(json.dumps(redact(_object(session, exchanges, unanswered)), ensure_ascii=False))
-        else:
-            from unified_flow.turns.sessions.book import markdown
+    exchanges, unanswered = _of(session, home)
+    if as_json:
+        say(json.dumps(redact(_object(session, exchanges, unanswered)), ensure_ascii=False))
+    else:
+        from unified_flow.turns.sessions.book import markdown
 
-            say(clean(markdown(session, exchanges, unanswered)).rstrip())
+        say(clean(markdown(session, exchanges, unanswered)).rstrip())
 
 
-@app.command("export")
 def export_session(
     session: Session,
     to: Annotated[
@@ -101,16 +87,14 @@ def export_session(
     from unified_flow.cli.saving import save_text
     from unified_flow.turns.sessions.book import markdown
 
-    with exits():
-        text = markdown(session, *_of(session, home))
-        if to is None:
-            say(clean(text).rstrip())
-            return
-        save_text(to, text, force=force, hint="--force replaces it")
-        note(f"wrote {to}")
+    text = markdown(session, *_of(session, home))
+    if to is None:
+        say(clean(text).rstrip())
+        return
+    save_text(to, text, force=force, hint="--force replaces it")
+    note(f"wrote {to}")
 
 
-@app.command("delete")
 def delete_session(
     session: Session,
     yes: Yes = False,
@@ -132,27 +116,26 @@ def delete_session(
     from unified_flow.resume.housekeeping import prunable, prune
     from unified_flow.tools.grants import grants_of
 
-    with exits():
-        exchanges, unanswered = _of(session, home)
-        count = len(exchanges) + len(unanswered)
-        if not yes and not typer.confirm(f"forget {count} turns of {session}?", err=True):
-            raise typer.Exit(Code.FAILED)
-        book, archive = _stores(home)
-        book.forget(session)
-        grants_of(find_home(home)).forget_session(session)
-        turns, _ = archive.latest(limit=None, session=session)
-        own = {turn.turn_id for turn in turns}
-        keep = turns_needed(queue_at(home).entries())
-        gone = prune(
-            archive.folders,
-            [n for n in prunable(archive, keep, datetime.now(UTC), newest=True) if n in own],
-        )
-        note(f"forgotten: {len(exchanges)} answers; {gone} turn folders removed")
-        if len(own) > gone:
-            note(f"  {len(own) - gone} turns stay: unfinished, or an open intervention needs them")
-        history = state_folder(find_home(home)) / HISTORY
-        if history.exists():
-            note(f"  what was typed in chats is also in {history}; remove it if need be")
+    exchanges, unanswered = _of(session, home)
+    count = len(exchanges) + len(unanswered)
+    if not yes and not typer.confirm(f"forget {count} turns of {session}?", err=True):
+        raise typer.Exit(Code.FAILED)
+    book, archive = _stores(home)
+    book.forget(session)
+    grants_of(find_home(home)).forget_session(session)
+    turns, _ = archive.latest(limit=None, session=session)
+    own = {turn.turn_id for turn in turns}
+    keep = turns_needed(queue_at(home).entries())
+    gone = prune(
+        archive.folders,
+        [n for n in prunable(archive, keep, datetime.now(UTC), newest=True) if n in own],
+    )
+    note(f"forgotten: {len(exchanges)} answers; {gone} turn folders removed")
+    if len(own) > gone:
+        note(f"  {len(own) - gone} turns stay: unfinished, or an open intervention needs them")
+    history = state_folder(find_home(home)) / HISTORY
+    if history.exists():
+        note(f"  what was typed in chats is also in {history}; remove it if need be")
 
 
 def _stores(home: Path | None) -> tuple[SessionBook, TurnArchive]:

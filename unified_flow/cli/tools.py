@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
@@ -12,7 +12,6 @@ from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.completing import granted_names, session_ids, tool_names
-from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,13 +23,6 @@ if TYPE_CHECKING:
 
 BY_HAND = "by hand"
 
-app = typer.Typer(
-    help="The tools of a turn: built in, your own, and those of MCP servers.\n\n"
-    "Try:  unified-flow tools call calculate expression='17 * 3'",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 Session = Annotated[
     str | None,
     typer.Option(
@@ -39,14 +31,11 @@ Session = Annotated[
 ]
 
 
-@app.command("list")
 def list_tools(
-    docs: options.Docs = None,
-    tool_modules: options.ToolModules = None,
-    allow_tools: options.AllowTools = None,
     session: Session = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
+    **chosen: Unpack[options.ToolOptions],
 ) -> None:
     """Every tool, what it does, whether it may run, and where it comes from.
 
@@ -57,25 +46,23 @@ def list_tools(
     Exit code 0, or 1 if an MCP server does not answer or has several tools of one name;
     all others are shown all the same.
     """
-    with exits():
-        import asyncio
+    import asyncio
 
-        from unified_flow.wiring import wire
+    from unified_flow.wiring import wire
 
-        services = wire(home, docs=docs, tool_modules=tool_modules, allow_tools=allow_tools)
-        rows, broken = asyncio.run(_listed(services, session or ""))
-        if as_json:
-            say(json.dumps({"tools": rows, "errors": broken}, ensure_ascii=False))
-        else:
-            for row in rows:
-                _show(row)
-        for problem in broken:
-            note(f"error: {one_line(problem)}")
+    services = wire(home, **chosen)
+    rows, broken = asyncio.run(_listed(services, session or ""))
+    if as_json:
+        say(json.dumps({"tools": rows, "errors": broken}, ensure_ascii=False))
+    else:
+        for row in rows:
+            _show(row)
+    for problem in broken:
+        note(f"error: {one_line(problem)}")
     if broken:
         raise typer.Exit(Code.FAILED)
 
 
-@app.command("call")
 def call_tool(
     name: Annotated[str, typer.Argument(help="The tool's whole name.", autocompletion=tool_names)],
     pairs: Annotated[
@@ -84,12 +71,10 @@ def call_tool(
     args_json: Annotated[
         str | None, typer.Option("--args", metavar="JSON", help="Its arguments as one object.")
     ] = None,
-    docs: options.Docs = None,
-    tool_modules: options.ToolModules = None,
-    allow_tools: options.AllowTools = None,
     session: Session = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
+    **chosen: Unpack[options.ToolOptions],
 ) -> None:
     """Call one tool, through the same gate and the same checks as in a turn.
 
@@ -100,53 +85,47 @@ def call_tool(
 
     Exit codes: 0 done, 1 refused or failed, 2 no such tool or wrong arguments.
     """
-    with exits():
-        import asyncio
+    import asyncio
 
-        from unified_flow.cli.permission import terminal_asker
-        from unified_flow.wiring import wire
+    from unified_flow.cli.permission import terminal_asker
+    from unified_flow.wiring import wire
 
-        asker = None if as_json else terminal_asker()
+    asker = None if as_json else terminal_asker()
 
-        if args_json is not None and pairs:
-            raise typer.BadParameter("give --args, or key=value, not both")
-        services = wire(
-            home,
-            docs=docs,
-            tool_modules=tool_modules,
-            allow_tools=allow_tools,
-            asker=_sessionless(asker) if asker and not session else asker,
-        )
-        if services.documents is not None:
-            services.documents.ensure_fresh()
-        output = asyncio.run(_called(services, name, pairs or [], args_json, session or ""))
-        claims = [claim.model_dump(mode="json") for claim in output.claims]
-        if as_json:
-            whole = {"tool": name, "result": redact(output.result), "claims": redact(claims)}
-            say(json.dumps(whole, ensure_ascii=False))
-        else:
-            _say_output(output)
+    if args_json is not None and pairs:
+        raise typer.BadParameter("give --args, or key=value, not both")
+    services = wire(
+        home,
+        **chosen,
+        asker=_sessionless(asker) if asker and not session else asker,
+    )
+    if services.documents is not None:
+        services.documents.ensure_fresh()
+    output = asyncio.run(_called(services, name, pairs or [], args_json, session or ""))
+    claims = [claim.model_dump(mode="json") for claim in output.claims]
+    if as_json:
+        whole = {"tool": name, "result": redact(output.result), "claims": redact(claims)}
+        say(json.dumps(whole, ensure_ascii=False))
+    else:
+        _say_output(output)
 
 
-@app.command("grants")
 def list_grants(as_json: options.AsJson = False, home: options.Home = None) -> None:
     """What people have allowed tools to do, for always or for a session.
 
     \b
     unified-flow tools grants --json
     """
-    with exits():
-        rows = [grant.model_dump(mode="json") for grant in _store(home).all()]
-        if as_json:
-            say(json.dumps({"grants": rows}, ensure_ascii=False))
-        elif not rows:
-            note("nothing was allowed on a terminal or by a resolution")
-        for row in rows if not as_json else []:
-            scope = f"session {row['session_id']}" if row["session_id"] else "always"
-            say(clean(f"{row['tool']}  {scope}  by {row['by']}, {row['at'][:10]}"))
+    rows = [grant.model_dump(mode="json") for grant in _store(home).all()]
+    if as_json:
+        say(json.dumps({"grants": rows}, ensure_ascii=False))
+    elif not rows:
+        note("nothing was allowed on a terminal or by a resolution")
+    for row in rows if not as_json else []:
+        scope = f"session {row['session_id']}" if row["session_id"] else "always"
+        say(clean(f"{row['tool']}  {scope}  by {row['by']}, {row['at'][:10]}"))
 
 
-@app.command("revoke")
 def revoke(
     name: Annotated[
         str, typer.Argument(help="The tool's whole name.", autocompletion=granted_names)
@@ -159,12 +138,11 @@ def revoke(
     \b
     unified-flow tools revoke time.get_current_time
     """
-    with exits():
-        gone = _store(home).revoke(name, session_id=session)
-        if not gone:
-            note(f"nothing was allowed to {one_line(name)}: unified-flow tools grants")
-            raise typer.Exit(Code.NOT_FOUND)
-        say(f"revoked {gone}")
+    gone = _store(home).revoke(name, session_id=session)
+    if not gone:
+        note(f"nothing was allowed to {one_line(name)}: unified-flow tools grants")
+        raise typer.Exit(Code.NOT_FOUND)
+    say(f"revoked {gone}")
 
 
 def _store(home: Path | None) -> GrantStore:

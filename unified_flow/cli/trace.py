@@ -11,7 +11,6 @@ from interventions.cli.terminal import Code, note, say
 from interventions.entry import short_id
 from interventions.plaintext import one_line
 from unified_flow.cli import options
-from unified_flow.cli.exits import exits
 
 if TYPE_CHECKING:
     from unified_flow.engine.telemetry.tracing import Traced
@@ -28,22 +27,21 @@ def trace(
     unified-flow trace 2026-01-04-1f9c0a3e5b7d
     unified-flow trace 2026-01-04-1f9c0a3e5b7d --json
     """
-    with exits():
-        from unified_flow.engine.telemetry.tracing import trace as find
+    from unified_flow.engine.telemetry.tracing import trace as find
 
-        found = find(home, request_id)
-        if not found:
-            note(f"error: no request {one_line(request_id)} is known")
-            note("  hint: the newest are in logs/rag_queries.jsonl")
-            raise typer.Exit(Code.NOT_FOUND)
-        if as_json:
-            requests = [each.model_dump(mode="json") for each in found]
-            say(json.dumps({"requests": requests}, ensure_ascii=False))
-            return
-        for number, each in enumerate(found):
-            if number:
-                say("")
-            _show(each)
+    found = find(home, request_id)
+    if not found:
+        note(f"error: no request {one_line(request_id)} is known")
+        note("  hint: the newest are in logs/rag_queries.jsonl")
+        raise typer.Exit(Code.NOT_FOUND)
+    if as_json:
+        requests = [each.model_dump(mode="json") for each in found]
+        say(json.dumps({"requests": requests}, ensure_ascii=False))
+        return
+    for number, each in enumerate(found):
+        if number:
+            say("")
+        _show(each)
 
 
 def _show(request: Traced) -> None:

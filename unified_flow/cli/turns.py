@@ -12,21 +12,12 @@ from interventions.plaintext import clean
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.completing import turn_numbers
-from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import beginning, on_terminal
 
 if TYPE_CHECKING:
     from unified_flow.turns.turn import Turn
 
-app = typer.Typer(
-    help="What was asked, and how far each turn came.\n\nTry:  unified-flow turns show 12",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-@app.command("list")
 def list_turns(
     session: Annotated[str | None, typer.Option(help="Only this session's.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most, newest first.")] = 20,
@@ -43,27 +34,25 @@ def list_turns(
     \b
     unified-flow turns list --session ros --limit 5
     """
-    with exits():
-        from unified_flow.turns.archive import TurnArchive
+    from unified_flow.turns.archive import TurnArchive
 
-        archive = TurnArchive.of(home)
-        turns, damaged = archive.latest(limit, session, interrupted=interrupted)
-        for problem in damaged:
-            note(f"skipped: {problem}")
-        rows = [_row(turn) for turn in turns]
-        if as_json:
-            say(json.dumps({"turns": rows}, ensure_ascii=False))
-        elif as_jsonl:
-            for row in rows:
-                say(json.dumps(row, ensure_ascii=False))
-        elif not rows and not damaged:
-            none_yet = "no turns yet: unified-flow ask '…' --docs FOLDER"
-            note("no turn was interrupted" if interrupted else none_yet)
-        else:
-            _table(turns)
+    archive = TurnArchive.of(home)
+    turns, damaged = archive.latest(limit, session, interrupted=interrupted)
+    for problem in damaged:
+        note(f"skipped: {problem}")
+    rows = [_row(turn) for turn in turns]
+    if as_json:
+        say(json.dumps({"turns": rows}, ensure_ascii=False))
+    elif as_jsonl:
+        for row in rows:
+            say(json.dumps(row, ensure_ascii=False))
+    elif not rows and not damaged:
+        none_yet = "no turns yet: unified-flow ask '…' --docs FOLDER"
+        note("no turn was interrupted" if interrupted else none_yet)
+    else:
+        _table(turns)
 
 
-@app.command("show")
 def show_turn(
     turn: Annotated[
         str,
@@ -77,32 +66,31 @@ def show_turn(
     \b
     unified-flow turns show 12
     """
-    with exits():
-        from unified_flow.errors.turns import NoSuchTurnError
-        from unified_flow.turns.archive import MAX_DIGITS, TurnArchive
+    from unified_flow.errors.turns import NoSuchTurnError
+    from unified_flow.turns.archive import MAX_DIGITS, TurnArchive
 
-        archive = TurnArchive.of(home)
-        found = archive.find(turn)
-        if found is None:
-            if turn.isdecimal() and len(turn) <= MAX_DIGITS:
-                raise archive.no_such_turn(int(turn))
-            raise NoSuchTurnError(
-                f"there is no turn {turn} in {archive.folders.root}",
-                hint="the turns: unified-flow turns list",
-            )
-        if as_json:
-            from unified_flow.turns.sections import written
+    archive = TurnArchive.of(home)
+    found = archive.find(turn)
+    if found is None:
+        if turn.isdecimal() and len(turn) <= MAX_DIGITS:
+            raise archive.no_such_turn(int(turn))
+        raise NoSuchTurnError(
+            f"there is no turn {turn} in {archive.folders.root}",
+            hint="the turns: unified-flow turns list",
+        )
+    if as_json:
+        from unified_flow.turns.sections import written
 
-            whole = _row(found) | {
-                "response": found.response,
-                "sections": written(found.sections),
-                "phases": found.phases,
-            }
-            say(json.dumps(redact(whole), ensure_ascii=False))
-        else:
-            from unified_flow.turns.passage import public_text
+        whole = _row(found) | {
+            "response": found.response,
+            "sections": written(found.sections),
+            "phases": found.phases,
+        }
+        say(json.dumps(redact(whole), ensure_ascii=False))
+    else:
+        from unified_flow.turns.passage import public_text
 
-            say(clean(public_text(archive.page(found.turn_id))))
+        say(clean(public_text(archive.page(found.turn_id))))
 
 
 def _row(turn: Turn) -> dict[str, object]:

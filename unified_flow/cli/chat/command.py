@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -14,7 +14,6 @@ from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.chat import HISTORY
 from unified_flow.cli.completing import session_ids
-from unified_flow.cli.exits import exits
 from unified_flow.cli.screen import counted, on_terminal
 
 if TYPE_CHECKING:
@@ -25,14 +24,6 @@ if TYPE_CHECKING:
 
 
 def chat(
-    docs: options.Docs = None,
-    collection: options.CollectionName = None,
-    model: options.ModelName = None,
-    base_url: options.BaseUrl = None,
-    api_key_env: options.ApiKeyEnv = None,
-    api_key_file: options.ApiKeyFile = None,
-    tool_modules: options.ToolModules = None,
-    allow_tools: options.AllowTools = None,
     session: Annotated[
         str | None,
         typer.Option(
@@ -43,6 +34,7 @@ def chat(
         bool, typer.Option("--continue", "-c", help="Go on with the session used last.")
     ] = False,
     home: options.Home = None,
+    **chosen: Unpack[options.FlowOptions],
 ) -> None:
     """Talk with your documents; a failure is met, mended and retried inside the chat.
 
@@ -55,41 +47,33 @@ def chat(
 
     Exit codes: 0, or 1 if the last turn of a chat from a pipe failed.
     """
-    with exits():
-        import asyncio
+    import asyncio
 
-        from unified_flow.cli.chat.conversation import Conversation
-        from unified_flow.cli.permission import terminal_asker
-        from unified_flow.cli.running import new_session_id
-        from unified_flow.engine.telemetry.logs import logged
-        from unified_flow.flow import UnifiedFlow
+    from unified_flow.cli.chat.conversation import Conversation
+    from unified_flow.cli.permission import terminal_asker
+    from unified_flow.cli.running import new_session_id
+    from unified_flow.engine.telemetry.logs import logged
+    from unified_flow.flow import UnifiedFlow
 
-        if session is not None and latest:
-            raise typer.BadParameter("give --session or --continue")
+    if session is not None and latest:
+        raise typer.BadParameter("give --session or --continue")
 
-        def open_flow() -> UnifiedFlow:
-            return UnifiedFlow.from_config(
-                home,
-                docs=docs,
-                collection=collection,
-                model=model,
-                base_url=base_url,
-                api_key_env=api_key_env,
-                api_key_file=api_key_file,
-                tool_modules=tool_modules,
-                allow_tools=allow_tools,
-                asker=terminal_asker(),
-            )
-
-        flow = open_flow()
-        last = None
-        if latest:
-            session, last = _latest(flow.services.home)
-        conversation = Conversation(
-            open_flow, flow, session or new_session_id(), home, live=on_terminal(), last=last
+    def open_flow() -> UnifiedFlow:
+        return UnifiedFlow.from_config(
+            home,
+            **chosen,
+            asker=terminal_asker(),
         )
-        with logged(flow.services.home):
-            code = asyncio.run(_talk(conversation))
+
+    flow = open_flow()
+    last = None
+    if latest:
+        session, last = _latest(flow.services.home)
+    conversation = Conversation(
+        open_flow, flow, session or new_session_id(), home, live=on_terminal(), last=last
+    )
+    with logged(flow.services.home):
+        code = asyncio.run(_talk(conversation))
     raise typer.Exit(code)
 
 
