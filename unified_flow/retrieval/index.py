@@ -30,8 +30,8 @@ from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.explanation import Explanation, explain
 from unified_flow.retrieval.index_reader import IndexReader, remembered, verified
-from unified_flow.retrieval.index_update import IndexReport, UpdateRequest, forget, refresh
-from unified_flow.retrieval.index_writer import Progress
+from unified_flow.retrieval.index_update import IndexReport, UpdateRequest, refresh
+from unified_flow.retrieval.index_writer import Progress, forget_roots
 from unified_flow.retrieval.web_pages import Fetch
 from unified_flow.turns.passage import Passage
 
@@ -142,7 +142,7 @@ class Index:
         """Takes roots out, whether or not they are there; how many files went with them. Raises
         RetrievalError for a root that the index does not have."""
         with self._writing() as connection:
-            removed = forget(connection, [absolute(path) for path in paths])
+            removed = forget_roots(connection, [absolute(path) for path in paths])
         self._forget_statistics()
         return removed
 

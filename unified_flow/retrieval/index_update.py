@@ -21,7 +21,6 @@ from unified_flow.retrieval.index_writer import (
     IndexWriter,
     Progress,
     counts_if_current,
-    forget_roots,
     writing,
 )
 from unified_flow.retrieval.web_pages import Fetch, page_as_file, store_page
@@ -68,13 +67,9 @@ class IndexReport:
         """Documents in the index under these roots."""
         return self.added + self.changed + self.unchanged
 
-    @property
-    def empty(self) -> bool:
-        return self.chunks == 0
-
     def require_documents(self) -> None:
         """InputError if there is nothing to search under the roots."""
-        if not self.empty:
+        if self.chunks:
             return
         where = ", ".join(self.roots)
         reasons = "; ".join(f"{path}: {reason}" for path, reason in self.skipped[:3])
@@ -90,16 +85,16 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     """Raises sqlite3.Error, and the transaction is then undone; RetrievalError for a root that is
     remembered and not there: that is no deletion of what lies under it."""
     started = time.perf_counter()
-    anew = request.rebuild or _is_outdated(connection)
+    is_rebuilt = request.rebuild or _is_outdated(connection)
     known = [] if store.is_new(connection) else remembered(connection)
     named = list(request.roots if request.roots is not None else (request.own or known))
     everything = list(named)
     if request.roots is None and (gone := [root for root in named if not _is_there(root)]):
         raise _missing(gone)
-    if anew:  # what the other roots held goes as well, so it has to come back
+    if is_rebuilt:  # what the other roots held goes as well, so it has to come back
         everything = list(dict.fromkeys([*everything, *filter(_is_there, known)]))
     found = [(root, _find(connection, root, request)) for root in everything]
-    counts = None if anew else counts_if_current(connection, found)
+    counts = None if is_rebuilt else counts_if_current(connection, found)
     if counts is None:
         with Converter(request.bounds) as converter, writing(connection):
             if request.rebuild or _is_outdated(connection):
@@ -112,7 +107,7 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     elif request.progress is not None:
         files = sum(len(each.files) for _, each in found)
         request.progress(files, files)
-    lost = [root for root in known if anew and root not in everything]
+    lost = [root for root in known if is_rebuilt and root not in everything]
     counts.skipped += [(printable(str(root)), "not there, so no longer indexed") for root in lost]
     return IndexReport(
         roots=tuple(printable(str(root)) for root in named),
@@ -125,13 +120,6 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
         guessed=tuple(sorted(set(counts.guessed))),
         duration_ms=(time.perf_counter() - started) * 1000,
     )
-
-
-def forget(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
-    """Takes roots out; how many files went with them. RetrievalError for one that is not in it."""
-    scope_of(connection, roots)
-    with writing(connection):
-        return forget_roots(connection, roots)
 
 
 def _missing(roots: Sequence[Root]) -> RetrievalError:

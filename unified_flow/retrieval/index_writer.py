@@ -24,10 +24,11 @@ from unified_flow.retrieval.formats.document import (
     can_be_read_now,
     convertible,
     extension_of,
+    file_bytes,
     parse,
-    read_file,
     refuse_unreadable,
 )
+from unified_flow.retrieval.index_reader import scope_of
 
 Progress = Callable[[int, int], None]
 """Called with (files done, files in all)."""
@@ -109,12 +110,17 @@ def counts_if_current(
 
 
 def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
-    """Takes roots and what only they held out of the index; returns the files removed."""
-    for root in roots:
-        root_id = _root_id(connection, root)
-        connection.execute("DELETE FROM member WHERE root_id = ?", (root_id,))
-        connection.execute("DELETE FROM root WHERE id = ?", (root_id,))
-    return _remove_orphans(connection)
+    """Takes roots and what only they held out of the index; returns how many files were removed.
+
+    Raises RetrievalError for a root that is not in it.
+    """
+    scope_of(connection, roots)
+    with writing(connection):
+        for root in roots:
+            root_id = _root_id(connection, root)
+            connection.execute("DELETE FROM member WHERE root_id = ?", (root_id,))
+            connection.execute("DELETE FROM root WHERE id = ?", (root_id,))
+        return _remove_orphans(connection)
 
 
 class IndexWriter:
@@ -210,7 +216,7 @@ class IndexWriter:
         if file.data is not None:
             return file.data
         converted = convertible(extension)
-        return read_file(file.path, self._converter.bounds.file_bytes if converted else MAX_BYTES)
+        return file_bytes(file.path, self._converter.bounds.file_bytes if converted else MAX_BYTES)
 
     def _insert_chunks(self, file_id: int, file: FoundFile, document: Document) -> None:
         language = document.language

@@ -316,7 +316,7 @@ def test_a_folder_without_documents_is_said_to_be_one(index: Index, tmp_path: Pa
 
     report = index.update([empty])
 
-    assert report.empty
+    assert report.chunks == 0
     assert report.skipped == (("empty/photo.jpg", "binary"),)
     with pytest.raises(InputError, match=r"empty/photo\.jpg: binary") as caught:
         report.require_documents()

@@ -60,7 +60,7 @@ class Document:
     guessed: str | None
 
 
-def read_file(path: str, max_bytes: int) -> bytes:
+def file_bytes(path: str, max_bytes: int) -> bytes:
     """Raises UnreadableError, and UnusableError for a larger file."""
     try:
         # A name may have become a pipe since it was found; opening one would wait for a writer.
