@@ -23,8 +23,12 @@ from interventions.home import (
 )
 from interventions.queue import InterventionQueue
 from interventions.recovery import pending, rebuild, recount, whole_log
-from interventions.retry.resumers import find_resumer
-from interventions.retry.turns import describe_lost_turns, find_turn_reader, with_lost_turns
+from interventions.retry.entry_points import (
+    describe_lost_turns,
+    find_resumer,
+    find_turn_reader,
+    with_lost_turns,
+)
 from interventions.storage import jsonl
 from interventions.storage.disk import obstacle
 from interventions.storage.error_log import emergency_lines, error_lines

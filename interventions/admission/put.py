@@ -77,7 +77,8 @@ def _apply(
     work.store(entry, limits.max_size)
     name = str(decision.kind)
     counts = {**work.state.admitted, name: work.state.admitted.get(name, 0) + 1}
-    work.state = replace(work.state, admitted=counts)
+    after = work.state
+    work.state = QueueState(after.entries, after.dropped, counts, after.extra)
     admission = Admission(decision.kind, entry["id"], decision.reason)
     event = event_of(failure, admission, entry, known=decision.known)
     return PutResult(failure, admission, entry, event)

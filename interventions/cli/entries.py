@@ -154,7 +154,7 @@ def _as_table(entries: list[Entry], now: datetime, *, flat: bool) -> None:
 
 def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> None:
     """Everything about one intervention, and the commands to go on."""
-    from interventions.retry.resumers import has_resumer
+    from interventions.retry.entry_points import has_resumer
     from interventions.view.description import describe
 
     with exits():
@@ -205,7 +205,7 @@ def export(
         queue = the_queue(home)
         entry = queue.find(intervention_id)
         if form == "pytest":
-            from interventions.retry.turns import find_turn_reader
+            from interventions.retry.entry_points import find_turn_reader
 
             text = find_turn_reader().as_pytest(entry, queue.home)
         else:

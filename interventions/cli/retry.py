@@ -23,13 +23,13 @@ from interventions.retry.contract import (
     RetryRequest,
     RetryResult,
 )
-from interventions.retry.resumers import find_resumer
-from interventions.retry.single import how_it_went, retry_entry
+from interventions.retry.entry_points import find_resumer
+from interventions.retry.retries import how_it_went, retry_entry
 from interventions.secrets.redaction import redact_text
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
-    from interventions.retry.batch import RetriedTurn
+    from interventions.retry.retries import RetriedTurn
 
 
 def retry(
@@ -159,7 +159,7 @@ def _retry_all(
     queue: InterventionQueue, entry: Entry, request: RetryRequest, *, jobs: int, as_json: bool
 ) -> None:
     """Exits with 1 if a turn failed, in whatever phase; what was got past is resolved, verified."""
-    from interventions.retry.batch import retry_all, waiting_turns
+    from interventions.retry.retries import retry_all, waiting_turns
 
     find_resumer()
     turns = waiting_turns(entry, queue.entries())
@@ -173,11 +173,11 @@ def _retry_all(
         progress=_quiet if as_json else _tell,
         interrupted=_say_interrupted,
     )
-    counts = Counter(outcome.came for outcome in outcomes)
+    counts = Counter(outcome.status for outcome in outcomes)
     if as_json:
         rows: dict[str, list[dict[str, object]]] = {"passed": [], "failed": [], "skipped": []}
         for outcome in outcomes:
-            rows[outcome.came].append({"turn_id": outcome.turn_id, "what": outcome.what})
+            rows[outcome.status].append({"turn_id": outcome.turn_id, "what": outcome.what})
         say_json({"id": entry["id"], **rows, "interrupted": interrupted})
     else:
         say(f"passed {counts['passed']}, failed {counts['failed']}, skipped {counts['skipped']}")
@@ -197,13 +197,13 @@ def _retry_all(
 def _code_of_all(outcomes: Sequence[RetriedTurn]) -> Code:
     """A turn that was skipped is no failure where others passed, but for a queue in trouble."""
     refused = [outcome.error for outcome in outcomes if outcome.error is not None]
-    if any(outcome.untold for outcome in outcomes):
+    if any(outcome.unreported for outcome in outcomes):
         return Code.QUEUE
-    if any(outcome.came == "failed" for outcome in outcomes):
+    if any(outcome.status == "failed" for outcome in outcomes):
         return Code.FAILED
     if any(isinstance(error, StorageError) for error in refused):
         return Code.QUEUE
-    if refused and not any(outcome.came == "passed" for outcome in outcomes):
+    if refused and not any(outcome.status == "passed" for outcome in outcomes):
         return code_of(refused[0])
     return Code.DONE
 
@@ -213,7 +213,7 @@ def _again(entry: Entry) -> str:
 
 
 def _say_interrupted(running: int) -> None:
-    from interventions.retry.batch import PATIENCE_S
+    from interventions.retry.retries import PATIENCE_S
 
     if running:
         patience = f"for {running} turns that run, {PATIENCE_S:.0f} s at most"
@@ -222,7 +222,7 @@ def _say_interrupted(running: int) -> None:
 
 def _tell(outcome: RetriedTurn, done: int, total: int) -> None:
     what = one_line(redact_text(outcome.what))
-    note(f"{done}/{total} turn {outcome.turn_id}: {outcome.came}: {what}")
+    note(f"{done}/{total} turn {outcome.turn_id}: {outcome.status}: {what}")
 
 
 def _quiet(outcome: RetriedTurn, done: int, total: int) -> None:

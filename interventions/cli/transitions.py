@@ -16,8 +16,8 @@ from interventions.entry import Entry, entry_view, short_ids, worst_first
 from interventions.errors import QueueError
 from interventions.plaintext import clean, one_line
 from interventions.retry.contract import RetryFailedError, RetryRequest, RetryResult, StillOpenError
-from interventions.retry.resumers import find_resumer
-from interventions.retry.single import retry_and_resolve
+from interventions.retry.entry_points import find_resumer
+from interventions.retry.retries import retry_and_resolve
 from interventions.times import from_text, parse_duration, utc_now
 from interventions.view.query import parse
 

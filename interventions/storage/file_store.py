@@ -117,8 +117,10 @@ class FileStore:
             yield from self._archive.resolved(names, limit)
 
     def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
-        with reading(self._archive.path):
+        try:  # not `reading`, which would cost every put
             return self._archive.last_resolved(fingerprint, but_not)
+        except OSError as error:
+            raise storage_error("read", self._archive.path, error) from error
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         with reading(self._journal.path):
@@ -129,15 +131,16 @@ class FileStore:
 
     def _current(self) -> QueueState:
         """The state of the file, parsed only as far as it changed. The lock is held."""
-        with reading(self._path):
-            try:
-                found = os.stat(self._path)  # noqa: PTH116 - in every put
-            except FileNotFoundError:
-                self._seen = _Seen()
-                return QueueState()
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 - in every put
             if self._seen.mark == _mark(found):
                 return self._seen.state
             data = self._path.read_bytes()
+        except FileNotFoundError:
+            self._seen = _Seen()
+            return QueueState()
+        except OSError as error:
+            raise storage_error("read", self._path, error) from error
         try:
             state, lines = decode(data, self._seen.in_order())
         except (ValueError, RecursionError) as error:

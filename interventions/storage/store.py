@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Lock
 from typing import Any, Protocol
@@ -106,10 +106,14 @@ class Transaction:
     def store(self, entry: Entry, max_size: int) -> None:
         """The entry in the place of the one with its id, or at the end. Closed entries for which
         there is no room move to the archive."""
-        entries = self.state.entries
-        at = next((n for n, old in enumerate(entries) if old["id"] == entry["id"]), len(entries))
-        kept, archived = make_room((*entries[:at], entry, *entries[at + 1 :]), max_size)
-        self.state = replace(self.state, entries=kept)
+        entries, at = self.state.entries, 0
+        for old in entries:
+            if old["id"] == entry["id"]:
+                break
+            at += 1
+        entries, archived = make_room((*entries[:at], entry, *entries[at + 1 :]), max_size)
+        before = self.state
+        self.state = QueueState(entries, before.dropped, before.admitted, before.extra)
         self.to_archive += archived
 
 

@@ -13,7 +13,7 @@ from interventions.entry import Entry
 from interventions.errors import NoResumerError, QueueError
 from interventions.home import error_log
 from interventions.plaintext import one_line
-from interventions.retry.turns import LiveTurn, TurnReader, find_turn_reader
+from interventions.retry.entry_points import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.storage.jsonl import Tail, parse_line
 from monitor.core.snapshot import Clock, Source

@@ -18,10 +18,16 @@ from textual.widgets import Button, Input, Static
 from interventions.entry import ESCALATION, Entry, is_open, latest_failure, short_ids
 from interventions.errors import QueueError
 from interventions.plaintext import one_line
-from interventions.retry.batch import RetriedTurn, WaitingTurn, retry_all, waiting_turns
 from interventions.retry.contract import RetryRequest, Scope
-from interventions.retry.single import how_it_went, retry_and_resolve
-from interventions.retry.turns import LiveTurn
+from interventions.retry.entry_points import LiveTurn
+from interventions.retry.retries import (
+    RetriedTurn,
+    WaitingTurn,
+    how_it_went,
+    retry_all,
+    retry_and_resolve,
+    waiting_turns,
+)
 from monitor.core.changes import VIA, Change, ChangeOutcome, InputError, apply
 from monitor.forms.form import Form
 from monitor.forms.retry_run import JOBS, ask_about_call, progress, summary, watched_turns
@@ -226,7 +232,7 @@ class RetryForm(Form):
         latest = apply("", self.entries, lambda entry: self.queue.find(entry["id"])).done
         closed = tuple(entry for entry in latest if not is_open(entry))
         outcome = ChangeOutcome(self.DONE, closed, remarks=(*problem, *summary(tried)))
-        all_passed = len(tried) == len(ids) and all(one.came == "passed" for one in tried)
+        all_passed = len(tried) == len(ids) and all(one.status == "passed" for one in tried)
         app.call_from_thread(self._all_tried, outcome, all_passed and bool(closed))
 
     def _all_tried(self, outcome: ChangeOutcome, all_well: bool) -> None:

@@ -21,9 +21,9 @@ from textual.widgets import Button, Static
 
 from interventions.errors import NoResumerError
 from interventions.plaintext import one_line
-from interventions.retry.batch import RetriedTurn
 from interventions.retry.contract import BegunCall, CallDecision
-from interventions.retry.turns import LiveTurn, find_turn_reader
+from interventions.retry.entry_points import LiveTurn, find_turn_reader
+from interventions.retry.retries import RetriedTurn
 from interventions.secrets.redaction import redact, redact_text
 from monitor.core.feeds import redacted
 from monitor.widgets.key_bar import KeyBar
@@ -87,14 +87,16 @@ def progress(tried: Sequence[RetriedTurn], total: int) -> str:
 
 
 def _counts(tried: Sequence[RetriedTurn]) -> str:
-    counts = Counter(one.came for one in tried)
+    counts = Counter(one.status for one in tried)
     return ", ".join(f"{came} {counts[came]}" for came in ("passed", "failed", "skipped"))
 
 
 def summary(tried: Sequence[RetriedTurn]) -> list[str]:
     """The counts, then what did not pass: failures first, skipped for one reason together."""
-    failed = [f"turn {one.turn_id} failed: {_reason(one)}" for one in tried if one.came == "failed"]
-    reasons = Counter(_reason(one) for one in tried if one.came == "skipped")
+    failed = [
+        f"turn {one.turn_id} failed: {_reason(one)}" for one in tried if one.status == "failed"
+    ]
+    reasons = Counter(_reason(one) for one in tried if one.status == "skipped")
     lines = [*failed, *(f"{count} skipped: {reason}" for reason, count in reasons.items())]
     more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
     return [_counts(tried), *lines[:_MOST_PROBLEMS], *more]

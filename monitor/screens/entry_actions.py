@@ -14,7 +14,7 @@ from interventions.entry import Entry, is_open
 from interventions.errors import NoResumerError, QueueError
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
-from interventions.retry.resumers import find_resumer, has_resumer
+from interventions.retry.entry_points import find_resumer, has_resumer
 from interventions.view.description import as_markdown
 from monitor.core import changes, desktop
 from monitor.core.changes import AppState, ChangeOutcome

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from interventions.entry import complete
 from interventions.plaintext import one_line
-from interventions.retry.turns import LiveTurn
+from interventions.retry.entry_points import LiveTurn
 from interventions.times import from_text, short_duration, to_text
 from interventions.view.query import Query
 from interventions.view.ribbon import marks, phases

@@ -9,7 +9,7 @@ from typing import Any
 from textual.content import Content
 
 from interventions.plaintext import clean, one_line
-from interventions.retry.turns import LiveTurn
+from interventions.retry.entry_points import LiveTurn
 from interventions.view.ribbon import Phase, Status, phases, took_text
 
 _HEADING = "bold $text-accent"

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from interventions import InterventionQueue
-from interventions.retry import batch
-from interventions.retry.batch import waiting_turns
+from interventions.retry import retries
+from interventions.retry.retries import waiting_turns
 from tests import forked
 from tests.answers import (
     COMPLETE,
@@ -167,9 +167,9 @@ JOBS = 2
 
 
 IMPATIENT = f"""
-from {batch.__package__} import batch
+from {retries.__package__} import retries
 from interventions.__main__ import main
-batch.PATIENCE_S = 0.1
+retries.PATIENCE_S = 0.1
 main()
 """
 

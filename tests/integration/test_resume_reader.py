@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interventions.retry.turns import TurnReader, find_turn_reader
+from interventions.retry.entry_points import TurnReader, find_turn_reader
 from tests.answers import DRAFT, QUESTION, scripted_flow
 from unified_flow.phases.errors import SynthesisError
 from unified_flow.turns.journal import NAME

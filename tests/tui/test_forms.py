@@ -16,7 +16,7 @@ from textual.widgets import Button
 from interventions import InterventionQueue
 from interventions.entry import is_snoozed, short_id
 from interventions.home import lock_file
-from interventions.retry import turns
+from interventions.retry import entry_points
 from interventions.times import from_text, utc_now
 from monitor.app import Monitor
 from monitor.core.changes import InputError
@@ -265,7 +265,7 @@ class Resumer:
 
 
 class Reader:
-    def latest(self, home: Path, limit: int) -> list[turns.LiveTurn]:
+    def latest(self, home: Path, limit: int) -> list[entry_points.LiveTurn]:
         return [
             {
                 "turn_id": 1,
@@ -277,7 +277,7 @@ class Reader:
             }
         ]
 
-    def turn(self, home: Path, turn_id: int) -> turns.LiveTurn | None:
+    def turn(self, home: Path, turn_id: int) -> entry_points.LiveTurn | None:
         return self.latest(home, 1)[0]
 
 
@@ -286,7 +286,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Entry points as an installed program registers them."""
     points = [
         EntryPoint("mine", f"{__name__}:Resumer", "interventions.resumers"),
-        EntryPoint("mine", f"{__name__}:Reader", turns.GROUP),
+        EntryPoint("mine", f"{__name__}:Reader", entry_points.GROUP),
     ]
 
     def found(*, group: str) -> EntryPoints:

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from interventions import InterventionQueue
 from interventions.entry import is_open
 from interventions.home import emergency_log
-from interventions.retry.turns import LiveTurn
+from interventions.retry.entry_points import LiveTurn
 from interventions.times import utc_now
 from interventions.view.query import parse
 from monitor.app import Monitor

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
-from interventions.retry.turns import describe_lost_turns, find_turn_reader, with_lost_turns
+from interventions.retry.entry_points import describe_lost_turns, find_turn_reader, with_lost_turns
 from interventions.storage.disk import obstacle
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.services import Services

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from interventions.entry import Entry, short_id
 from interventions.errors import ConflictError, NotFoundError
-from interventions.retry.turns import LiveTurn, TurnReader
+from interventions.retry.entry_points import LiveTurn, TurnReader
 from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import RetrievalError
 from unified_flow.turns.archive import TurnArchive

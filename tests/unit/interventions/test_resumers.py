@@ -11,8 +11,8 @@ import pytest
 from interventions import InterventionQueue
 from interventions.errors import ConflictError, NoResumerError
 from interventions.retry.contract import RetryFailedError, RetryRequest, StillOpenError
-from interventions.retry.resumers import retry
-from interventions.retry.single import retry_and_resolve
+from interventions.retry.entry_points import retry
+from interventions.retry.retries import retry_and_resolve
 
 Install = Callable[[str], None]
 

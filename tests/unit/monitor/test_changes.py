@@ -6,7 +6,7 @@ import pytest
 
 from interventions.entry import Entry, complete
 from interventions.errors import ConflictError, StorageError
-from interventions.retry.resumers import RetryFailedError
+from interventions.retry.entry_points import RetryFailedError
 from monitor.core.changes import ChangeOutcome, InputError, apply
 
 ENTRIES = [

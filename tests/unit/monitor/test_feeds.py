@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from interventions.retry.turns import LiveTurn
+from interventions.retry.entry_points import LiveTurn
 from monitor.core.feeds import redacted
 from monitor.widgets.turn_text import live_turn
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from interventions.entry import Entry, worst_first
 from interventions.queue import InterventionQueue
-from interventions.retry.single import to_be_retried
+from interventions.retry.retries import entry_to_retry
 from interventions.times import parse_duration, utc_now
 from interventions.view.query import parse
 from unified_flow.api.context import OfRequest, Served, Serving, for_triage
@@ -160,7 +160,7 @@ async def retry_turn(
 ) -> Any:
     """Let its turn go on from the phase that failed. 409 if it fails again, or is closed."""
     queue = serving.flow.services.queue
-    entry = await asyncio.to_thread(to_be_retried, queue, intervention_id, action.expected_version)
+    entry = await asyncio.to_thread(entry_to_retry, queue, intervention_id, action.expected_version)
     work = retried(serving, facts, entry, note=action.note, by=action.by, via=VIA)
     return await serving.running.while_connected(work, request.receive)
 

@@ -1,18 +1,23 @@
-"""What can continue a turn, found through the entry point group `interventions.resumers`.
+"""What can continue a turn, and what can read turns, each found through an entry point group.
 
-It is a Resumer (contract.py). Or, for a program that wants to import nothing of this package, an
-object with `resume(turn_id, home, **options)`: it is given the options that somebody used, under
-the names of RetryRequest's fields, and answers None or a mapping of what RetryResult holds, under
-the names of `RetryResult.as_dict`.
+`interventions.resumers`: a Resumer (contract.py). Or, for a program that wants to import nothing of
+this package, an object with `resume(turn_id, home, **options)`: it is given the options that
+somebody used, under the names of RetryRequest's fields, and answers None or a mapping of what
+RetryResult holds, under the names of `RetryResult.as_dict`.
+
+`interventions.turns`: a TurnReader. The queue knows no journals; a program that keeps some
+registers an object, or a class without arguments, that only reads them. It may be called from any
+thread, and several times a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypedDict
 
+from interventions.entry import Entry, is_open, short_id, short_ids
 from interventions.errors import ConflictError, NoResumerError, QueueError
 from interventions.retry.contract import (
     FAILED,
@@ -22,7 +27,8 @@ from interventions.retry.contract import (
     RetryResult,
 )
 
-GROUP = "interventions.resumers"
+RESUMERS_GROUP = "interventions.resumers"
+TURNS_GROUP = "interventions.turns"
 _ALWAYS_PASSED = {"intervention_id", "note", "by", "via"}
 _TEXTS = ("status", "response", "phase", "intervention_id", "message", "closed", "trouble")
 _RESULT_FIELDS = {each.name for each in fields(RetryResult)} - {"more", "went_on_at"}
@@ -32,12 +38,12 @@ def has_resumer() -> bool:
     """Whether one is registered; it is not loaded, which may take long."""
     from importlib.metadata import entry_points  # late: it costs as much as the whole of --help
 
-    return bool(entry_points(group=GROUP))
+    return bool(entry_points(group=RESUMERS_GROUP))
 
 
 def find_resumer() -> Resumer:
     """Raises NoResumerError when none is installed, or it cannot be loaded or is none."""
-    found = registered(GROUP, "the resumer")
+    found = registered(RESUMERS_GROUP, "the resumer")
     if callable(getattr(found, "retry", None)):
         resumer: Resumer = found
         return resumer
@@ -50,7 +56,7 @@ def find_resumer() -> Resumer:
         )
     raise NoResumerError(
         "nothing that is installed can continue a turn",
-        hint=f"a program registers what can under the entry point group {GROUP!r}; "
+        hint=f"a program registers what can under the entry point group {RESUMERS_GROUP!r}; "
         "until then mend the cause, ask again, and resolve with a note",
     )
 
@@ -126,3 +132,71 @@ def result_of(answer: Any, turn_id: int) -> RetryResult:
         str(name): v for name, v in answer.items() if name not in _RESULT_FIELDS and name != "from"
     }
     return RetryResult(**known, went_on_at=answer.get("from"), more=more)
+
+
+class LiveTurn(TypedDict, total=False):
+    """One turn as its journal has it now; only `turn_id` and `status` are needed.
+
+    `status` is running, answered, clarify, failed or interrupted. `ribbon` is that of
+    `context.turn`: dicts of `name`, `status` (completed, running, failed, interrupted,
+    not_run) and `duration_ms`. `started_at` is ISO 8601 with a zone. `doing` says what runs right
+    now (a tool, a model). `error` is redacted. Texts are shown as plain text.
+    """
+
+    turn_id: int
+    status: str
+    session_id: str
+    question: str
+    started_at: str
+    duration_ms: float | None
+    ribbon: list[dict[str, Any]]
+    doing: str
+    error: str
+    intervention_id: str | None
+
+
+class TurnReader(Protocol):
+    """Damaged journals are left out, not raised; a home without turns has none."""
+
+    def latest(self, home: Path, limit: int) -> Sequence[LiveTurn]:
+        """The turns that were begun or went on last, running ones first, then the newest."""
+        ...
+
+    def turn(self, home: Path, turn_id: int) -> LiveTurn | None: ...
+
+    def as_pytest(self, entry: Entry, home: Path) -> str:
+        """A test module that replays the entry's failure. Raises QueueError."""
+        ...
+
+
+def find_turn_reader() -> TurnReader:
+    """Raises NoResumerError."""
+    reader: TurnReader | None = registered(TURNS_GROUP, "the reader of turns")
+    if reader is not None:
+        return reader
+    raise NoResumerError(
+        "nothing that is installed can read a turn",
+        hint=f"a program registers what can under the entry point group {TURNS_GROUP!r}",
+    )
+
+
+def with_lost_turns(entries: Iterable[Entry], home: Path, reader: TurnReader) -> list[Entry]:
+    """Open entries of which no retry can pass: their turn is gone, or its journal cannot be read.
+
+    Entries that are marked as superseded say the same themselves."""
+    return [
+        entry
+        for entry in entries
+        if is_open(entry)
+        and entry["turn_id"]
+        and not entry.get("superseded")
+        and reader.turn(home, entry["turn_id"]) is None
+    ]
+
+
+def describe_lost_turns(lost: list[Entry]) -> tuple[str, str]:
+    """What is wrong with them, and what to do about it."""
+    which = short_ids(entry["id"] for entry in lost)
+    what = f"no retry can pass, their turns are gone or cannot be read: {which}"
+    ids = " ".join(short_id(entry["id"]) for entry in lost)
+    return what, f'ask their questions again; interventions dismiss {ids} --note "its turn is gone"'

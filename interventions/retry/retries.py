@@ -1,0 +1,262 @@
+"""Retry, then resolve: one entry's turn, and every turn that waits for the same fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from interventions.entry import Entry, is_open, short_id
+from interventions.errors import ConflictError, NoResumerError, QueueError
+from interventions.plaintext import one_line
+from interventions.retry.contract import (
+    ANSWERED_BEFORE,
+    RetriedEntry,
+    RetryFailedError,
+    RetryRequest,
+    RetryResult,
+    StillOpenError,
+)
+from interventions.retry.entry_points import retry
+from interventions.secrets.redaction import redact_text
+
+if TYPE_CHECKING:
+    from interventions.queue import InterventionQueue
+
+
+INTERRUPTED = "it was interrupted"
+STOPPED = "it was stopped while it ran"
+# After Ctrl-C: a turn may still pass, and a server that hangs delays nobody for longer.
+PATIENCE_S = 5.0
+
+
+def retry_entry(
+    queue: InterventionQueue, request: RetryRequest, *, expected_version: int | None = None
+) -> RetriedEntry:
+    """Resume the turn, which resolves the entry that the request names, verified, once its phase
+    has completed.
+
+    Raises ConflictError, and then nothing has happened, for an entry that is closed or is not
+    `expected_version`; RetryFailedError if the phase failed again; ConflictError if somebody
+    dismissed the entry meanwhile; another QueueError if the turn cannot be resumed.
+    """
+    before = entry_to_retry(queue, request.intervention_id or "", expected_version)
+    try:
+        result = retry(queue.home, request)
+    except QueueError:
+        now = queue.find(before["id"])
+        if now["resolved_at"] is None:
+            raise
+        # An earlier run resumed the turn and died before it closed the entry; now it is closed.
+        return RetriedEntry(now, RetryResult(now["turn_id"], ANSWERED_BEFORE))
+    now = queue.find(before["id"])
+    if now["resolved_at"] is not None:
+        return RetriedEntry(now, result)
+    if not is_open(now):
+        raise ConflictError(
+            f"{now['id']} was dismissed while its turn went on",
+            hint=f"interventions show {short_id(now['id'])}",
+        )
+    return RetriedEntry(now, result, result.why_open)
+
+
+def entry_to_retry(
+    queue: InterventionQueue, intervention_id: str, expected_version: int | None = None
+) -> Entry:
+    """The entry, if a retry of it may begin. Raises NotFoundError; ConflictError for one that is
+    closed or is not `expected_version`."""
+    entry = queue.find(intervention_id)
+    name = short_id(entry["id"])
+    if not is_open(entry):
+        raise ConflictError(f"{entry['id']} is closed", hint=f"interventions reopen {name}")
+    if expected_version is not None and entry["version"] != expected_version:
+        raise ConflictError(
+            f"{entry['id']} is version {entry['version']}, not {expected_version}",
+            hint=f"somebody changed it: interventions show {name}",
+        )
+    return entry
+
+
+def retry_and_resolve(
+    queue: InterventionQueue, request: RetryRequest, *, expected_version: int | None = None
+) -> RetriedEntry:
+    """`retry_entry`, and the entry is resolved, unverified, if its resumer only says that the turn
+    went on to its end. Raises StillOpenError if it is not solved, and what `retry_entry` raises."""
+    retried = retry_entry(queue, request, expected_version=expected_version)
+    if retried.resolved:
+        return retried
+    if not retried.result.solved:
+        raise StillOpenError(retried)
+    now = queue.resolve(
+        retried.entry["id"],
+        request.note,
+        expected_version=retried.entry["version"],
+        by=request.by,
+        via=request.via,
+    )
+    return RetriedEntry(now, retried.result)
+
+
+def _reported_in(result: RetryResult) -> str:
+    again = result.intervention_id
+    return f"intervention {short_id(again)}" if again else "nobody was told"
+
+
+def how_it_went(entry: Entry, result: RetryResult) -> list[str]:
+    """The result of a turn that got past the failed phase, in lines for a person; none for a result
+    that says nothing."""
+    turn, name, lines = f"turn {entry['turn_id']}", short_id(entry["id"]), []
+    if result.failed:
+        where = _reported_in(result)
+        past = f"{turn} got past {entry['phase']}, then failed in {result.phase} ({where})"
+        lines.append(f"{past}: {(result.message or '')[:300]}")
+    elif result.status == ANSWERED_BEFORE:
+        lines.append(f"{turn} was answered before; what was left was to close {name}")
+    elif result.status:
+        where = result.went_on_at or entry["phase"]
+        lines.append(f"{turn} went on from {where} and is {result.status}")
+    if result.trouble:
+        closes = f"the next interventions retry {name} does"
+        lines.append(f"warning: it could not be resolved ({closes}): {result.trouble}")
+    return [one_line(redact_text(line)) for line in lines]
+
+
+@dataclass(frozen=True)
+class WaitingTurn:
+    """A turn that waits for a fix, and the entry under which it is known."""
+
+    turn_id: int
+    entry: Entry
+
+
+@dataclass(frozen=True)
+class RetriedTurn:
+    """The result of one retry. `what` is the turn's state if it passed, else the reason. `error` is
+    why it could not be resumed; `unreported`: it failed, and no intervention says so."""
+
+    turn_id: int
+    status: Literal["passed", "failed", "skipped"]
+    what: str
+    error: QueueError | None = None
+    unreported: bool = False
+
+
+Progress = Callable[[RetriedTurn, int, int], None]
+
+
+def waiting_turns(entry: Entry, entries: Iterable[Entry]) -> list[WaitingTurn]:
+    """Every turn that the entry blocks, its own first: those counted on it or merged into it, and
+    those of open entries with the same fingerprint. Each turn once.
+
+    What was counted on an entry that has been closed since waits still: one turn was resumed, and
+    the others only if the run that did it came to its end.
+    """
+    same = [
+        other
+        for other in entries
+        if other["id"] != entry["id"]
+        and other["fingerprint"] == entry["fingerprint"]
+        and (is_open(other) or (other["resolved_at"] or "") >= entry["created_at"])
+    ]
+    own = [WaitingTurn(each["turn_id"], each) for each in (entry, *filter(is_open, same))]
+    counted = [
+        WaitingTurn(turn, each) for each in (entry, *same) for turn in each.get("turns") or ()
+    ]
+    found: dict[int, WaitingTurn] = {}
+    for turn in (*own, *counted):
+        if turn.turn_id:
+            found.setdefault(turn.turn_id, turn)
+    return list(found.values())
+
+
+def retry_all(
+    turns: list[WaitingTurn],
+    home: Path,
+    request: RetryRequest,
+    *,
+    jobs: int,
+    progress: Progress,
+    interrupted: Callable[[int], None] = lambda running: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[list[RetriedTurn], bool]:
+    """Retry one turn; if it passes, retry the others, `jobs` at a time. Returns the result of each,
+    and whether it was interrupted. `request` is sent for each, under its own turn.
+
+    A turn that has nothing left to do, or that another process is resuming, is skipped, so that an
+    interrupted run can be repeated. Once `stop` returns true no turn begins, and running ones
+    finish. After Ctrl-C no turn begins, and running ones (`interrupted` gets their number) have
+    PATIENCE_S to finish; a second Ctrl-C does not wait. Turns may still run then, in threads that
+    only the end of the process stops. Raises NoResumerError.
+    """
+    done: list[RetriedTurn] = []
+    rest = list(turns)
+
+    def report(outcome: RetriedTurn) -> None:
+        done.append(outcome)
+        progress(outcome, len(done), len(turns))
+
+    def skip(left: Iterable[WaitingTurn], why: str) -> None:
+        for turn in left:
+            report(RetriedTurn(turn.turn_id, "skipped", why))
+
+    while rest:
+        first = rest.pop(0)
+        try:
+            canary = _one(first, home, stop, request)
+        except KeyboardInterrupt:
+            skip((first, *rest), INTERRUPTED)
+            return done, True
+        report(canary)
+        if canary.status == "failed":
+            skip(rest, f"turn {canary.turn_id} was tried first and failed")
+            return done, False
+        if canary.status == "passed":
+            break
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    running = {pool.submit(_one, turn, home, stop, request): turn for turn in rest}
+    try:
+        for future in as_completed(running):
+            report(future.result())
+    except KeyboardInterrupt:
+        reported = {outcome.turn_id for outcome in done}
+        unused = {future: turn for future, turn in running.items() if future.cancel()}
+        left = [
+            f for f, turn in running.items() if f not in unused and turn.turn_id not in reported
+        ]
+        with suppress(KeyboardInterrupt, TimeoutError):  # the second one may come at any moment
+            interrupted(len(left))
+            for future in as_completed(left, timeout=PATIENCE_S):
+                report(future.result())
+        reported = {outcome.turn_id for outcome in done}
+        still = (running[f] for f in left if running[f].turn_id not in reported)
+        skip(still, STOPPED)
+        skip(unused.values(), INTERRUPTED)
+        return done, True
+    finally:
+        # Whoever is here with turns still running does not wait: after Ctrl-C, or no resumer.
+        pool.shutdown(wait=False, cancel_futures=True)
+    return done, False
+
+
+def _one(
+    turn: WaitingTurn, home: Path, stop: Callable[[], bool], request: RetryRequest
+) -> RetriedTurn:
+    if stop():
+        return RetriedTurn(turn.turn_id, "skipped", INTERRUPTED)
+    own = turn.turn_id == turn.entry["turn_id"]
+    named = turn.entry["id"] if own else None
+    try:
+        result = retry(home, replace(request, turn_id=turn.turn_id, intervention_id=named))
+    except RetryFailedError as error:
+        return RetriedTurn(turn.turn_id, "failed", str(error))
+    except NoResumerError:
+        raise
+    except QueueError as error:
+        return RetriedTurn(turn.turn_id, "skipped", str(error), error)
+    if result.failed:
+        what = f"it got past its phase, then failed in {result.phase} ({_reported_in(result)})"
+        return RetriedTurn(turn.turn_id, "failed", what, unreported=result.intervention_id is None)
+    return RetriedTurn(turn.turn_id, "passed", result.status or "done")
