@@ -28,9 +28,8 @@ from pydantic import BaseModel
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.services import Services
 from unified_flow.errors import ModelError
-from unified_flow.evaluation.corpus import corpus_of
-from unified_flow.evaluation.datasets import DatasetQuestion, draw, read_dataset
-from unified_flow.evaluation.scores import contained
+from unified_flow.evaluation.answers import contained
+from unified_flow.evaluation.datasets import DatasetQuestion, corpus_of, draw, read_dataset
 from unified_flow.lib.text import sentences
 from unified_flow.models import ModelCall
 from unified_flow.models.embedded.analysis import analyze, reflect

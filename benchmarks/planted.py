@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from interventions.home import state_folder
+from unified_flow.evaluation.answers import contained
 from unified_flow.evaluation.datasets import DatasetQuestion
-from unified_flow.evaluation.plain import ask_plainly
-from unified_flow.evaluation.scores import contained
-from unified_flow.evaluation.statistics import interval
+from unified_flow.evaluation.plain_pipeline import ask_plainly
+from unified_flow.evaluation.summary import interval
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 

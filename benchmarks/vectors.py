@@ -35,7 +35,7 @@ from statistics import fmean, median
 from time import perf_counter
 from typing import Any
 
-from unified_flow.evaluation.statistics import bootstrap, interval
+from unified_flow.evaluation.summary import bootstrap, interval
 from unified_flow.lib.text import terms
 from unified_flow.retrieval.documents import Documents, open_documents
 from unified_flow.turns.passage import Passage

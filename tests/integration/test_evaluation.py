@@ -25,7 +25,7 @@ from tests.answers import (
     open_entries,
 )
 from tests.servers.model_server import ModelServer, hang, status
-from unified_flow.evaluation.lines import LineFile, read_lines
+from unified_flow.evaluation.line_file import LineFile, read_lines
 from unified_flow.turns.results import Draft
 
 TOPIC = "A topic is a named bus over which nodes exchange messages."

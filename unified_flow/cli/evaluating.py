@@ -15,11 +15,10 @@ from unified_flow.cli.progress import bar
 from unified_flow.cli.running import refresh_documents
 from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.cache import ReplyCache
-from unified_flow.evaluation.corpus import corpus_of
-from unified_flow.evaluation.datasets import Dataset, DatasetQuestion
+from unified_flow.evaluation.datasets import Dataset, DatasetQuestion, corpus_of
 from unified_flow.evaluation.evaluating import evaluate
 from unified_flow.evaluation.flows import Flows, evaluations
-from unified_flow.evaluation.plain import voice_of
+from unified_flow.evaluation.plain_pipeline import voice_of
 from unified_flow.evaluation.runs import Run, Spec, spec_of
 from unified_flow.evaluation.summary import comparison, summary
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from interventions.plaintext import clean, one_line
-from unified_flow.evaluation.answers import EvaluatedAnswer
-from unified_flow.evaluation.measures import COST, MEANINGS, QUALITY
+from unified_flow.evaluation.answers import COST, MEANINGS, QUALITY, EvaluatedAnswer
 from unified_flow.turns.passage import public_text
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from unified_flow.evaluation.asking import ask
 from unified_flow.evaluation.cache import ReplyCache
 from unified_flow.evaluation.datasets import DatasetQuestion
+from unified_flow.evaluation.flow_runner import ask
 from unified_flow.evaluation.flows import Flows
-from unified_flow.evaluation.plain import ask_plainly
+from unified_flow.evaluation.plain_pipeline import ask_plainly
 from unified_flow.evaluation.runs import Run
 
 

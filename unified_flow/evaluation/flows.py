@@ -9,7 +9,7 @@ from typing import Any
 from interventions.home import find_home, state_folder
 from unified_flow.engine.services import Services
 from unified_flow.evaluation.cache import ReplyCache, caching
-from unified_flow.evaluation.corpus import Corpus, without
+from unified_flow.evaluation.datasets import Corpus, without
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry

@@ -18,10 +18,10 @@ from unified_flow import __version__
 from unified_flow.engine.services import Services
 from unified_flow.errors import InputError
 from unified_flow.evaluation.answers import EvaluatedAnswer
+from unified_flow.evaluation.cache import documents_digest, identities_of
 from unified_flow.evaluation.datasets import Dataset
-from unified_flow.evaluation.identity import documents_digest, identities_of
-from unified_flow.evaluation.lines import LineFile, read_lines
-from unified_flow.evaluation.plain import PROMPT
+from unified_flow.evaluation.line_file import LineFile, read_lines
+from unified_flow.evaluation.plain_pipeline import PROMPT
 from unified_flow.phases import NAMES
 
 SPEC = "run.json"

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from unified_flow.errors import InputError
-from unified_flow.evaluation.corpus import corpus_of
-from unified_flow.evaluation.datasets import Dataset, Group, draw, read_dataset
+from unified_flow.evaluation.datasets import Dataset, Group, corpus_of, draw, read_dataset
 
 ARTICLES = [
     {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unified_flow.evaluation.scores import contained, exact, f1, normalised
+from unified_flow.evaluation.answers import contained, exact, f1, normalised
 
 
 def test_normalising_drops_case_punctuation_articles_and_space() -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from unified_flow.evaluation.answers import Cost, EvaluatedAnswer
-from unified_flow.evaluation.statistics import bootstrap, interval
-from unified_flow.evaluation.summary import comparison, summary
+from unified_flow.evaluation.summary import bootstrap, comparison, interval, summary
 from unified_flow.turns.results import Citation
 
 CITATION = Citation(source="a.md:1", quote="in Oslo")

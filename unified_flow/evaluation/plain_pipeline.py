@@ -11,10 +11,9 @@ from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.services import Services
 from unified_flow.errors import ConfigError
-from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble
+from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble, contained
 from unified_flow.evaluation.cache import ReplyCache
 from unified_flow.evaluation.datasets import DatasetQuestion
-from unified_flow.evaluation.scores import contained
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.models import ModelCall

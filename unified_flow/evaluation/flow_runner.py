@@ -8,10 +8,9 @@ from time import perf_counter
 
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.errors import InputError
-from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble
+from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble, contained
 from unified_flow.evaluation.cache import Answered, ReplyCache
 from unified_flow.evaluation.datasets import DatasetQuestion
-from unified_flow.evaluation.scores import contained
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.phases.errors import PhaseError
