@@ -103,14 +103,14 @@ async def _page(url: str, policy: FetchPolicy) -> Page:
 async def _follow_redirects(
     transport: httpx.AsyncHTTPTransport, url: str, policy: FetchPolicy
 ) -> PageReply:
-    at = parsed(url)
+    at = _parsed(url)
     for _ in range(policy.max_redirects + 1):
         reply = await _request(transport, at, policy)
         location = reply.headers.get("location")
         if reply.status not in REDIRECTS or not location:
             return reply
         try:
-            at = parsed(str(at.join(location)))
+            at = _parsed(str(at.join(location)))
         except httpx.InvalidURL as exc:
             raise PageUnusableError(
                 f"{at} redirects to what is no address: {exc}", url=str(at)
@@ -122,7 +122,7 @@ async def _follow_redirects(
     )
 
 
-def parsed(url: str) -> httpx.URL:
+def _parsed(url: str) -> httpx.URL:
     """Raises AddressRefusedError for what is no plain http or https address."""
     if len(url) > LONGEST_URL:
         raise AddressRefusedError(
