@@ -179,9 +179,9 @@ def _guardrails(
 def _servers(settings: Settings, home: Path) -> list[ToolServer]:
     if not settings.mcp:
         return []
-    from unified_flow.tools.mcp_server import servers_of
+    from unified_flow.tools.mcp_server import mcp_servers
 
-    return list(servers_of(settings.mcp, home))
+    return list(mcp_servers(settings.mcp, home))
 
 
 def _own_tools(settings: Settings, given: list[str]) -> list[Tool]:

@@ -97,12 +97,12 @@ def _has_room(folder: Path) -> bool:
 async def _models(services: Services) -> bool:
     """A model from a file is not asked: the first question starts it."""
     from unified_flow.models.openai.model import OpenAIModel
-    from unified_flow.models.openai.probe import behind, probe
+    from unified_flow.models.openai.probe import probe, unwrapped
 
     try:
         names = {services.models.name_of(services.recipe(phase).head) for phase in NAMES}
         named = sorted(name for name in names if name not in (None, EMBEDDED))
-        models = [behind(services.models.named(name)) for name in named]
+        models = [unwrapped(services.models.named(name)) for name in named]
     except UnifiedFlowError:
         return False
     asked = [probe(m, PROBE_TIMEOUT_S) for m in models if isinstance(m, OpenAIModel)]

@@ -229,11 +229,11 @@ async def _model(name: str, services: Services) -> Finding:
         return Finding("model embedded", True, "rules and quotes; needs no server")
     from unified_flow.models.local_model import LocalModel
     from unified_flow.models.openai.model import OpenAIModel
-    from unified_flow.models.openai.probe import behind, probe, probe_local
+    from unified_flow.models.openai.probe import probe, probe_local, unwrapped
     from unified_flow.servers.keys import exposure
 
     try:
-        model = behind(services.models.named(name))
+        model = unwrapped(services.models.named(name))
     except ConfigError as exc:
         return Finding(f"model {name}", False, str(exc), exc.hint)
     if isinstance(model, LocalModel):

@@ -12,7 +12,12 @@ from interventions.cli.terminal import note
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact
 from unified_flow.cli.live import paused
-from unified_flow.tools.permission_gate import Asker, PermissionReply, PermissionRequest, does
+from unified_flow.tools.permission_gate import (
+    Asker,
+    PermissionReply,
+    PermissionRequest,
+    describe_access,
+)
 
 ARGS_SHOWN = 600
 LINE_BYTES = 4096
@@ -40,7 +45,8 @@ async def ask(wish: PermissionRequest) -> PermissionReply:
     args = json.dumps(redact(dict(wish.args)), ensure_ascii=False)
     shown = args if len(args) <= ARGS_SHOWN else args[: ARGS_SHOWN - 1] + "…"
     with paused():
-        note(f"the tool {one_line(wish.tool)} {does(wish.access)}: {one_line(wish.description)}")
+        touches = describe_access(wish.access)
+        note(f"the tool {one_line(wish.tool)} {touches}: {one_line(wish.description)}")
         note(f"  it would be called with {one_line(shown)}")
         while True:
             # What was typed before was typed for something else.

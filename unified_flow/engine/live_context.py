@@ -203,7 +203,7 @@ class LivePhaseContext:
             session_id=turn.session_id,
             granted=given is not None and given.grant is not None,
             question=turn.question,
-            kept=turn.persist,
+            persist=turn.persist,
         )
         self._ledger.record(
             ToolStarted(

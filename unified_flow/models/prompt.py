@@ -90,9 +90,9 @@ def _sections(sections: Sections, query: str, left_out: Mapping[str, int]) -> It
     if sections.tools:
         yield _section("tools", [_tool(tool) for tool in sections.tools])
     written: dict[str, BaseModel | None] = {
-        "query_analyzer": _other_words(sections.query_analyzer, query),
+        "query_analyzer": _if_reworded(sections.query_analyzer, query),
         "reflection": sections.reflection,
-        "context_gatherer": _something(sections.context_gatherer),
+        "context_gatherer": _if_known(sections.context_gatherer),
         "planner": sections.planner,
     }
     for name, result in written.items():
@@ -115,12 +115,12 @@ def _draft(sections: Sections) -> Iterator[str]:
             yield _section(name, [_result(last)])
 
 
-def _other_words(analysis: QueryAnalysis | None, query: str) -> QueryAnalysis | None:
+def _if_reworded(analysis: QueryAnalysis | None, query: str) -> QueryAnalysis | None:
     """A question that stands as it was asked is not told twice."""
     return None if analysis is not None and analysis.resolved_query == query else analysis
 
 
-def _something(gathered: GatheredContext | None) -> GatheredContext | None:
+def _if_known(gathered: GatheredContext | None) -> GatheredContext | None:
     """Nothing known is nothing to tell."""
     known = gathered and (gathered.prior_turns or gathered.memories or gathered.preferences)
     return gathered if known else None

@@ -16,6 +16,7 @@ from typing import Any, Never, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError, SchemaMismatchError
+from unified_flow.lib.text.printable import brief_repr
 
 Output = TypeVar("Output", bound=BaseModel)
 
@@ -195,8 +196,7 @@ def _field(error: Any) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, dict | list):
         return _kind(value)
-    shown = repr(value)
-    return shown if len(shown) <= _VALUE_SHOWN else shown[: _VALUE_SHOWN - 1] + "…"
+    return brief_repr(value, _VALUE_SHOWN)
 
 
 def _kind(value: Any) -> str:

@@ -78,7 +78,7 @@ class LocalServer:
                     return self._address
                 self._end()
             check_model_file(self.path)
-            self._address = self._begin()
+            self._address = self._launch()
             return self._address
 
     def stop(self) -> None:
@@ -99,11 +99,11 @@ class LocalServer:
         if self._process is None:
             return None
         try:
-            return f"{_ending(self._process.wait(within_s))}{self._tail()}"
+            return f"{_exit_status(self._process.wait(within_s))}{self._tail()}"
         except subprocess.TimeoutExpired:
             return None
 
-    def _begin(self) -> Address:
+    def _launch(self) -> Address:
         key = secrets.token_urlsafe(24)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
         self._process = subprocess.Popen(
@@ -125,26 +125,26 @@ class LocalServer:
         deadline = threading.Timer(self._start_timeout_s, self._process.kill)
         deadline.start()
         try:
-            said = _exchange(self._process, order)
+            answer = _exchange(self._process, order)
         finally:
             late = not deadline.is_alive()
             deadline.cancel()
-        if "url" in said:
-            return Address(said["url"], key)
-        trouble = self._why(said, late)
+        if "url" in answer:
+            return Address(answer["url"], key)
+        trouble = self._start_error(answer, late)
         self._end()
         raise trouble
 
-    def _why(self, said: dict[str, str], late: bool) -> Exception:
-        if "missing" in said:
-            return ConfigError(said["error"], hint="pip install 'unified-flow[local]'")
+    def _start_error(self, answer: dict[str, str], late: bool) -> Exception:
+        if "missing" in answer:
+            return ConfigError(answer["error"], hint="pip install 'unified-flow[local]'")
         if late:
             return LocalModelError(
                 f"{self.path} was not loaded within {self._start_timeout_s:g} s",
                 hint="raise start_timeout_s under [local], or take a smaller model",
             )
         assert self._process is not None
-        ended = said.get("error") or _ending(self._process.wait())
+        ended = answer.get("error") or _exit_status(self._process.wait())
         ended += self._tail()
         return LocalModelError(f"llama.cpp cannot serve {self.path}: {ended}", hint=_hint(ended))
 
@@ -152,7 +152,7 @@ class LocalServer:
         if self._log is None:
             return ""
         self._log.seek(0)
-        return _log_said(self._log.read().decode("utf-8", "replace"))
+        return _log_excerpt(self._log.read().decode("utf-8", "replace"))
 
     def _end(self) -> None:
         process, self._process, self._address = self._process, None, None
@@ -186,15 +186,15 @@ def _exchange(process: subprocess.Popen[str], order: dict[str, Any]) -> dict[str
     return answer
 
 
-def _log_said(text: str) -> str:
+def _log_excerpt(text: str) -> str:
     """Its first errors, of which the others follow, else its first lines; without their times."""
     lines = [_STAMP.sub("", line).strip() for line in text.splitlines()]
-    told = [line for line in lines if _TROUBLE.search(line)] or [line for line in lines if line]
-    shown = "; ".join(dict.fromkeys(" ".join(line.split()) for line in told))
+    excerpt = [line for line in lines if _TROUBLE.search(line)] or list(filter(None, lines))
+    shown = "; ".join(dict.fromkeys(" ".join(line.split()) for line in excerpt))
     return f"; its log says: {shown[:_LOG_SHOWN]}" if shown else ""
 
 
-def _ending(code: int) -> str:
+def _exit_status(code: int) -> str:
     return f"the process ended with signal {-code}" if code < 0 else f"it ended with code {code}"
 
 

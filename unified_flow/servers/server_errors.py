@@ -65,7 +65,7 @@ def status_error(
     response: httpx.Response, body: bytes, endpoint: str, secret: str | None, larger_context: str
 ) -> httpx.HTTPStatusError:
     """`body` is the beginning of what the server sent with its refusal."""
-    said = _redacted(_said(body), secret)[:_SHOWN]
+    said = _redacted(_message_in(body), secret)[:_SHOWN]
     reason = f"{response.status_code} {response.reason_phrase}".strip()
     message = f"{reason} from the model server {endpoint}" + (f": {said}" if said else "")
     if response.is_redirect:
@@ -96,7 +96,7 @@ def is_too_long(status: int, said: str) -> bool:
     return status in (400, 413, 422, 500) and _TOO_LONG.search(said) is not None
 
 
-def _said(body: bytes) -> str:
+def _message_in(body: bytes) -> str:
     """The message of an OpenAI-style error, or the beginning of the text."""
     text = body.decode("utf-8", "replace")
     try:

@@ -1,8 +1,8 @@
-"""The event loop of other people's coroutine functions: what blocks it holds up neither a turn
+"""The event loop of other people's coroutine functions: one that blocks holds up neither a turn
 nor Ctrl-C.
 
-It lives in a thread and outlasts the calls, so that a client that a tool keeps between two calls
-still works in the second. A loop that is blocked is left behind, and a new one takes its place.
+The loop outlasts the calls, so that a client that a tool keeps between two calls works in both. A
+blocked loop is abandoned, and a new one takes its place.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-ANSWERS_WITHIN_S = 0.25  # else the loop is blocked by an earlier call
-TIDIES_WITHIN_S = 0.5  # that a cancelled call has for its `finally`
+ANSWER_S = 0.25  # else the loop is blocked by an earlier call
+CLEANUP_S = 0.5  # that a cancelled call has for its `finally`
 
 
 async def on_background_loop(make: Callable[[], Awaitable[T]]) -> T:
-    """What `make()` comes to, both made and awaited over there, in the context of this task.
+    """What `make()` returns; it is called and awaited over there, in the context of this task.
 
-    Cancelled, it is cancelled there and waited for, but not for long. Raises what it raises;
+    On cancellation it is cancelled there and waited for, but not for long. Raises what it raises;
     asyncio.CancelledError also if it cancels itself.
     """
-    own = await _running()
+    background = await _acquire_loop()
     here = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = here.create_future()
     tasks: list[asyncio.Task[T]] = []
 
-    async def made() -> T:
+    async def call() -> T:
         return await make()
 
     def begin() -> None:
-        tasks.append(own.loop.create_task(made()))
+        tasks.append(background.loop.create_task(call()))
         tasks[0].add_done_callback(end)
 
     def end(task: asyncio.Task[T]) -> None:
-        own.has_ended_one()
-        with suppress(RuntimeError):  # nobody waits: that loop is closed
+        background.count_down()
+        with suppress(RuntimeError):  # that loop is closed
             here.call_soon_threadsafe(_settle, outcome, task)
 
     def cancel() -> None:
         tasks[0].cancel()
 
-    own.loop.call_soon_threadsafe(begin)
+    background.loop.call_soon_threadsafe(begin)
     try:
         return await asyncio.shield(outcome)
     except asyncio.CancelledError:
         if not outcome.done():
-            own.loop.call_soon_threadsafe(cancel)
-            await asyncio.wait([outcome], timeout=TIDIES_WITHIN_S)
+            background.loop.call_soon_threadsafe(cancel)
+            await asyncio.wait([outcome], timeout=CLEANUP_S)
         outcome.cancel()
         raise
 
@@ -73,55 +73,55 @@ class _BackgroundLoop:
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop
         self.calls = 0
-        self.is_left = False
-        self._over = asyncio.Event()
-        up = threading.Event()
+        self.is_abandoned = False
+        self._done = asyncio.Event()
+        started = threading.Event()
         self.thread = threading.Thread(
-            target=lambda: asyncio.run(self._turn(up)), daemon=True, name="tools"
+            target=lambda: asyncio.run(self._run(started)), daemon=True, name="tools"
         )
         self.thread.start()
-        up.wait()
+        started.wait()
 
-    async def _turn(self, up: threading.Event) -> None:
+    async def _run(self, started: threading.Event) -> None:
         self.loop = asyncio.get_running_loop()
         self.loop.set_default_executor(_DaemonThreads())
-        up.set()
-        await self._over.wait()
+        started.set()
+        await self._done.wait()
 
     async def answers(self) -> bool:
-        """Whether it turns: it may be blocked, or in a process that this one is a fork of."""
+        """False if it is blocked, or in a process that this one is a fork of."""
         if not self.thread.is_alive():
             return False
         here = asyncio.get_running_loop()
-        turned = asyncio.Event()
+        answered = asyncio.Event()
 
-        def turn() -> None:
-            with suppress(RuntimeError):  # nobody waits: that loop is closed
-                here.call_soon_threadsafe(turned.set)
+        def answer() -> None:
+            with suppress(RuntimeError):  # that loop is closed
+                here.call_soon_threadsafe(answered.set)
 
-        self.loop.call_soon_threadsafe(turn)
+        self.loop.call_soon_threadsafe(answer)
         try:
-            async with asyncio.timeout(ANSWERS_WITHIN_S):
-                await turned.wait()
+            async with asyncio.timeout(ANSWER_S):
+                await answered.wait()
         except TimeoutError:
             return False
         return True
 
-    def leave(self) -> None:
-        """It ends with the last of its calls."""
-        self.is_left = True
+    def abandon(self) -> None:
+        """It ends after the last of its calls."""
+        self.is_abandoned = True
         if self.thread.is_alive():
             self.loop.call_soon_threadsafe(self._end_if_idle)
 
-    def has_ended_one(self) -> None:
-        with _CHANGING:
+    def count_down(self) -> None:
+        with _LOCK:
             self.calls -= 1
         self._end_if_idle()
 
     def _end_if_idle(self) -> None:
-        with _CHANGING:
-            if self.is_left and not self.calls:
-                self._over.set()
+        with _LOCK:
+            if self.is_abandoned and not self.calls:
+                self._done.set()
 
 
 class _DaemonThreads(ThreadPoolExecutor):
@@ -146,17 +146,18 @@ class _DaemonThreads(ThreadPoolExecutor):
 
 
 _CURRENT: list[_BackgroundLoop] = []
-_CHANGING = threading.Lock()
+_LOCK = threading.Lock()
 
 
-async def _running() -> _BackgroundLoop:
-    """One that turns, with one more call to come."""
-    own = _CURRENT[0] if _CURRENT else None
-    turns = own is not None and await own.answers()
-    with _CHANGING:
-        if not turns and own is (_CURRENT[0] if _CURRENT else None):  # else another has seen to it
+async def _acquire_loop() -> _BackgroundLoop:
+    """A loop that answers, with one more call counted."""
+    background = _CURRENT[0] if _CURRENT else None
+    answers = background is not None and await background.answers()
+    with _LOCK:
+        # Else another thread has replaced it meanwhile.
+        if not answers and background is (_CURRENT[0] if _CURRENT else None):
             _CURRENT[:] = [_BackgroundLoop()]
-            if own is not None:
-                own.leave()
+            if background is not None:
+                background.abandon()
         _CURRENT[0].calls += 1
         return _CURRENT[0]

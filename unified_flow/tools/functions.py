@@ -1,4 +1,5 @@
-"""A typed Python function as a tool: schema by its signature, words by its docstring."""
+"""A typed Python function as a tool: its schema from the signature, its description from the
+docstring."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ UNDECLARED = frozenset({Access.WRITES})
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declaration:
     """What `@tool` says of a function."""
 
     name: str | None = None
@@ -60,7 +61,7 @@ def tool(
     What declares nothing counts as writing, and so runs only if allowed.
     """
     named = [access] if isinstance(access, str) else access
-    declared = Declared(name, frozenset(Access(each) for each in named), timeout_s)
+    declared = Declaration(name, frozenset(Access(each) for each in named), timeout_s)
 
     def mark(marked: F) -> F:
         setattr(marked, MARK, declared)
@@ -70,7 +71,7 @@ def tool(
 
 
 def is_marked(value: object) -> bool:
-    return isinstance(getattr(value, MARK, None), Declared)
+    return isinstance(getattr(value, MARK, None), Declaration)
 
 
 def from_function(function: Callable[..., Any], *, source: str = "function") -> Tool:
@@ -82,25 +83,25 @@ def from_function(function: Callable[..., Any], *, source: str = "function") -> 
         raise ConfigError(
             f"{function.__name__} yields, and a tool returns", hint="Return a list of it all."
         )
-    declared: Declared = getattr(function, MARK, Declared())
+    declared: Declaration = getattr(function, MARK, Declaration())
     name = declared.name or function.__name__
-    documented = _documented(function)
-    arguments = _arguments(name, function, documented.parameters)
+    docstring = _parsed_docstring(function)
+    arguments = _arguments(name, function, docstring.parameters)
     names = {field: info.alias or field for field, info in arguments.model_fields.items()}
 
     async def run(args: BaseModel) -> ToolOutput:
-        given = {alias: getattr(args, field) for field, alias in names.items()}
+        values = {alias: getattr(args, field) for field, alias in names.items()}
         if inspect.iscoroutinefunction(function):
-            returned = await awaited(name, partial(function, **given))
+            returned = await await_in_background(name, partial(function, **values))
         else:
-            returned = await in_daemon_thread(partial(_called, name, function, given))
+            returned = await in_daemon_thread(partial(_call, name, function, values))
             if inspect.isawaitable(returned):  # a coroutine function behind an ordinary decorator
-                returned = await awaited(name, partial(_itself, returned))
+                returned = await await_in_background(name, lambda: returned)
         return output_of(name, returned)
 
     return Tool(
         name=name,
-        description=documented.text or name.replace("_", " "),
+        description=docstring.text or name.replace("_", " "),
         arguments=arguments,
         access=declared.access,
         run=run,
@@ -130,18 +131,18 @@ def claims_of(name: str, texts: Iterable[str]) -> list[Claim]:
     return [claim(text, name) for text in texts if text.strip()]
 
 
-def _called(name: str, function: Callable[..., Any], given: dict[str, Any]) -> Any:
+def _call(name: str, function: Callable[..., Any], values: dict[str, Any]) -> Any:
     try:
-        return function(**given)
+        return function(**values)
     except StopIteration as exc:  # it cannot pass through an event loop
-        raise _odd(name, exc) from exc
+        raise _as_tool_error(name, exc) from exc
     except Exception:
         raise
     except BaseException as exc:
-        raise _odd(name, exc) from exc
+        raise _as_tool_error(name, exc) from exc
 
 
-async def awaited(name: str, make: Callable[[], Awaitable[T]]) -> T:
+async def await_in_background(name: str, make: Callable[[], Awaitable[T]]) -> T:
     """What the tool's coroutine returns, on an event loop where it may block. Raises what it
     raises, ToolError for what is no Exception."""
 
@@ -151,34 +152,30 @@ async def awaited(name: str, make: Callable[[], Awaitable[T]]) -> T:
         except (Exception, asyncio.CancelledError):
             raise
         except BaseException as exc:
-            raise _odd(name, exc) from exc
+            raise _as_tool_error(name, exc) from exc
 
     return await on_background_loop(guarded)
 
 
-def _itself(returned: Awaitable[T]) -> Awaitable[T]:
-    return returned
-
-
-def _odd(name: str, exc: BaseException) -> ToolError:
-    """What is no Exception would end the process and not the turn."""
+def _as_tool_error(name: str, exc: BaseException) -> ToolError:
+    """What is no Exception would end the process instead of the turn."""
     return ToolError(f"{name} raised {type(exc).__name__}: {exc}")
 
 
 @dataclass(frozen=True)
-class _Documented:
+class _Docstring:
     text: str
     parameters: dict[str, str]
 
 
-def _documented(function: Callable[..., Any]) -> _Documented:
+def _parsed_docstring(function: Callable[..., Any]) -> _Docstring:
     """Google, NumPy, Sphinx or Epydoc style, whichever it is."""
     from docstring_parser import parse
 
     doc = parse(inspect.getdoc(function) or "")
     text = "\n".join(part for part in (doc.short_description, doc.long_description) if part)
     described = {each.arg_name: each.description or "" for each in doc.params}
-    return _Documented(text, described)
+    return _Docstring(text, described)
 
 
 def _arguments(
@@ -191,27 +188,28 @@ def _arguments(
         raise ConfigError(f"the types of {name} cannot be read: {exc}") from exc
     fields: dict[str, Any] = {}
     for number, parameter in enumerate(inspect.signature(function).parameters.values()):
-        own = parameter.name
+        label = parameter.name
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise ConfigError(
-                f"{name}: the parameter {own} cannot be given by name",
+                f"{name}: the parameter {label} cannot be given by name",
                 hint="A tool's parameters are ordinary ones, without * or /.",
             )
-        if own not in hints:
+        if label not in hints:
             raise ConfigError(
-                f"{name}: the parameter {own} has no type", hint=f"Write {own}: str, or what it is."
+                f"{name}: the parameter {label} has no type",
+                hint=f"Write {label}: str, or what it is.",
             )
         default = ... if parameter.default is parameter.empty else parameter.default
-        info = Field(default, alias=own, description=described.get(own) or None)
-        fields[f"arg{number}"] = (hints[own], info)
+        info = Field(default, alias=label, description=described.get(label) or None)
+        fields[f"arg{number}"] = (hints[label], info)
     try:
-        made = create_model(f"{name}_arguments", __base__=Arguments, **fields)
+        model = create_model(f"{name}_arguments", __base__=Arguments, **fields)
         with warnings.catch_warnings():
             warnings.simplefilter("error", PydanticJsonSchemaWarning)
-            made.model_json_schema()
+            model.model_json_schema()
     except PydanticJsonSchemaWarning as exc:
         raise ConfigError(
-            f"{name}: the default of {_without_json(function)} is no JSON",
+            f"{name}: the default of {_defaults_without_json(function)} is no JSON",
             hint="Use text, numbers, lists, dicts or None as defaults.",
         ) from exc
     except PydanticUserError as exc:
@@ -219,10 +217,10 @@ def _arguments(
             f"{name}: there is no JSON schema for its parameters: {exc.message}",
             hint="Use text, numbers, lists, dicts, literals, enums or pydantic models.",
         ) from exc
-    return made
+    return model
 
 
-def _without_json(function: Callable[..., Any]) -> str:
+def _defaults_without_json(function: Callable[..., Any]) -> str:
     """The parameters whose default cannot be told to a planner."""
     found = []
     for parameter in inspect.signature(function).parameters.values():

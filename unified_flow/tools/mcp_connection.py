@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
     from mcp.types import Tool as McpTool
 
-SIGN_OF_LIFE_S = 2.0
+ANSWERS_WITHIN_S = 2.0
 LEAVES_WITHIN_S = 1.0  # once its input is closed, or its session ended
 CLOSED_WITHIN_S = 2.0  # once its process is ended, or the connection cut
 MOST_PAGES = 100
@@ -37,7 +37,7 @@ _NOT_FOUND = 404
 
 
 class McpConnection:
-    """Opened by `opened`; everything else needs it to be open.
+    """Made by `open`; everything else needs it to be open.
 
     A task of its own holds it, because the SDK must be left in the task that entered it, and the
     turn that first needs the server is seldom the one that closes the flow.
@@ -53,14 +53,14 @@ class McpConnection:
         self._client: Client | None = None
         self._lost = False
         self._running = 0
-        self._left_waiting = False
+        self._unanswered = False
         self._session_ended = False
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._holder = asyncio.create_task(self._hold(), name=f"mcp {name}")
 
     @classmethod
-    async def opened(cls, name: str, settings: McpSettings, folder: Path) -> McpConnection:
+    async def open(cls, name: str, settings: McpSettings, folder: Path) -> McpConnection:
         """Raises ConfigError for what cannot be started, ToolServerError for what does not work."""
         connection = cls(name, settings, folder)
         try:
@@ -94,10 +94,10 @@ class McpConnection:
         self._running += 1
         try:
             result = await self._client.call_tool(tool, args)
-            self._left_waiting = False
+            self._unanswered = False
             return result
         except asyncio.CancelledError:
-            self._left_waiting = True
+            self._unanswered = True
             raise
         except MCPError as exc:
             if self._session_ended:
@@ -105,7 +105,7 @@ class McpConnection:
             # A server may say that number of its own; the words are the SDK's.
             is_closed = (exc.code, exc.message) == (CONNECTION_CLOSED, _CLOSED)
             if not is_closed and self._process_is_alive:
-                self._left_waiting = False
+                self._unanswered = False
                 raise
             self._lost = True
             raise self.failure(f"went away while {tool} ran") from exc
@@ -115,21 +115,21 @@ class McpConnection:
         finally:
             self._running -= 1
 
-    async def still_answers(self) -> bool:
+    async def answers(self) -> bool:
         """Asked only if it let a call's time run out: one that hangs would do so with every later
         call. Not while another call runs, which may be what it is busy with."""
         from mcp import MCPError
 
-        if not self._left_waiting or self._running or self._client is None:
+        if not self._unanswered or self._running or self._client is None:
             return True
         try:
-            async with asyncio.timeout(SIGN_OF_LIFE_S):
+            async with asyncio.timeout(ANSWERS_WITHIN_S):
                 await self._client.list_tools()
         except MCPError:
             pass  # an answer, too
         except TimeoutError:
             return False
-        self._left_waiting = False
+        self._unanswered = False
         return True
 
     async def aclose(self) -> None:
@@ -137,7 +137,7 @@ class McpConnection:
         Bounded in time."""
         if self._holder.get_loop() is not asyncio.get_running_loop():
             return  # its loop has ended, and ended it
-        answers = self._ready.done() and not (self._left_waiting or self._running)
+        answers = self._ready.done() and not (self._unanswered or self._running)
         self._stop.set()
         if not self._ready.done():
             self._holder.cancel()
@@ -155,7 +155,7 @@ class McpConnection:
 
     def failure(self, what: str, because: BaseException | None = None) -> ToolServerError:
         """Which server, how it ended and what it last said; without its secrets."""
-        where = "" if self._settings.url is None else f" at {_shown(self._settings.url)}"
+        where = "" if self._settings.url is None else f" at {_public_url(self._settings.url)}"
         parts = [f"the MCP server {self.name}{where} {what}"]
         if because is not None and (said := self.clean(str(because).strip())):
             parts.append(said)
@@ -183,7 +183,7 @@ class McpConnection:
         try:
             async with AsyncExitStack() as opened:
                 client = await self._enter(opened)
-                self.tools = tuple(await _listed(client))
+                self.tools = tuple(await _all_tools(client))
                 self._client = client
                 self._ready.set_result(None)
                 await self._stop.wait()
@@ -195,13 +195,13 @@ class McpConnection:
             self._lost = True
             if not self._ready.done():
                 known = isinstance(exc, ConfigError)
-                error = exc if known else self.failure("cannot be used", _first(exc))
+                error = exc if known else self.failure("cannot be used", _root_cause(exc))
                 self._ready.set_exception(error)
 
     async def _enter(self, opened: AsyncExitStack) -> Client:
         from mcp import Client, StdioServerParameters, stdio_client
 
-        _keep_to_itself()
+        _silence_sdk_logs()
         if self._settings.url is not None:
             return await opened.enter_async_context(Client(self._http(), cache=None))
         process = self._process = ServerProcess(self.name, self._settings)
@@ -229,23 +229,23 @@ class McpConnection:
             yield streams
 
 
-def _shown(url: str) -> str:
+def _public_url(url: str) -> str:
     """Without what may be a secret of it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _keep_to_itself() -> None:
+def _silence_sdk_logs() -> None:
     """The SDK logs what a server sent as it came, with the secrets that it was given, and a
     process without logging has that on its terminal. What matters of it is raised as well."""
     for name in ("mcp.client", "mcp.shared"):
         logging.getLogger(name).propagate = False
         if not logging.getLogger(name).handlers:
             logging.getLogger(name).addHandler(logging.NullHandler())
-    logging.getLogger("client").addFilter(_is_not_of_the_sdk)  # its session calls itself so
+    logging.getLogger("client").addFilter(_is_not_from_sdk)  # its session calls itself so
 
 
-def _is_not_of_the_sdk(record: logging.LogRecord) -> bool:
+def _is_not_from_sdk(record: logging.LogRecord) -> bool:
     return "mcp" not in Path(record.pathname).parts
 
 
@@ -261,7 +261,7 @@ def _secrets(name: str, settings: McpSettings) -> list[str]:
     return [value for each in names if (value := os.environ[each])]
 
 
-async def _listed(client: Client) -> list[McpTool]:
+async def _all_tools(client: Client) -> list[McpTool]:
     found: list[McpTool] = []
     cursor = None
     for _ in range(MOST_PAGES):
@@ -273,7 +273,7 @@ async def _listed(client: Client) -> list[McpTool]:
     raise ToolError(f"its list of tools has more than {MOST_PAGES} pages")
 
 
-def _first(exc: BaseException) -> BaseException:
+def _root_cause(exc: BaseException) -> BaseException:
     """The SDK runs in task groups, which wrap what was raised."""
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from unified_flow.tools.mcp_connection import McpConnection
 
 MAX_TOOLS = 500
-MAX_SAID = 4_000
+MAX_MESSAGE_CHARS = 4_000
 logger = logging.getLogger(__name__)
 
 
@@ -45,8 +45,8 @@ class McpServer:
         before = self._connection
         connection = await self._connected()
         if connection is not before or not self._tools:
-            told, doubled = _unmistakable(self._bounded(connection.tools))
-            self._tools = tuple(self._as_tool(tool) for tool in told)
+            usable, doubled = _unambiguous(self._bounded(connection.tools))
+            self._tools = tuple(self._as_tool(tool) for tool in usable)
             self.ambiguous = tuple(f"{self.name}.{name}" for name in doubled)
             for name in self.ambiguous:
                 logger.warning("several tools are named %s: none of them is used", name)
@@ -73,11 +73,11 @@ class McpServer:
     async def _connected(self) -> McpConnection:
         connection_type = _sdk()
         async with self._lock():
-            if self._connection is not None and not await _is_of_use(self._connection):
+            if self._connection is not None and not await _is_usable(self._connection):
                 await self._connection.aclose()
                 self._connection = None
             if self._connection is None:
-                self._connection = await connection_type.opened(
+                self._connection = await connection_type.open(
                     self.name, self._settings, self._folder
                 )
             return self._connection
@@ -114,12 +114,12 @@ class McpServer:
         try:
             result = await connection.call(tool, args)
         except MCPError as exc:
-            said = connection.clean(exc.message)
-            raise ToolError(f"{name} was refused by its server: {said} ({exc.code})") from exc
+            message = connection.clean(exc.message)
+            raise ToolError(f"{name} was refused by its server: {message} ({exc.code})") from exc
         texts = _texts(result)
         if result.is_error:
-            said = connection.clean(" ".join(texts)[:MAX_SAID]) or "it does not say why"
-            raise ToolError(f"{name} says that it failed: {said}")
+            message = connection.clean(" ".join(texts)[:MAX_MESSAGE_CHARS]) or "it does not say why"
+            raise ToolError(f"{name} says that it failed: {message}")
         structured = result.structured_content
         if structured is None:
             return ToolOutput("\n".join(texts), claims_of(name, texts))
@@ -127,11 +127,11 @@ class McpServer:
         return ToolOutput(structured, claims_of(name, claimed))
 
 
-async def _is_of_use(connection: McpConnection) -> bool:
-    return connection.is_alive and await connection.still_answers()
+async def _is_usable(connection: McpConnection) -> bool:
+    return connection.is_alive and await connection.answers()
 
 
-def _unmistakable(tools: Sequence[McpTool]) -> tuple[list[McpTool], list[str]]:
+def _unambiguous(tools: Sequence[McpTool]) -> tuple[list[McpTool], list[str]]:
     """One tool of each name, and the names of which there are different ones. None of those is
     used: a call goes by the name, and nobody knows which schema and access it would meet."""
     named: dict[str, list[McpTool]] = {}
@@ -141,7 +141,7 @@ def _unmistakable(tools: Sequence[McpTool]) -> tuple[list[McpTool], list[str]]:
     return [own[0] for name, own in named.items() if name not in doubled], doubled
 
 
-def servers_of(settings: dict[str, McpSettings], folder: Path) -> list[McpServer]:
+def mcp_servers(settings: dict[str, McpSettings], folder: Path) -> list[McpServer]:
     return [McpServer(name, each, folder) for name, each in settings.items()]
 
 

@@ -77,15 +77,15 @@ class PermissionGate:
         session_id: str = "",
         granted: bool = False,
         question: str = "",
-        kept: bool = True,
+        persist: bool = True,
     ) -> str:
         """Why the call may run, in words for the journal. Nothing has run when this raises.
 
-        `granted`: a person has allowed this very call; `question`: as it was typed; not `kept`:
-        nothing may be remembered or recalled, whoever allows it. Raises ToolDeniedError, and
-        ConfigError if what was granted cannot be read.
+        `granted`: a person has allowed this very call; `question`: as it was typed; without
+        `persist` nothing may be remembered or recalled, whoever allows it. Raises ToolDeniedError,
+        and ConfigError if what was granted cannot be read.
         """
-        if tool.personal and not kept:
+        if tool.personal and not persist:
             raise ToolDeniedError(
                 f"{tool.name} may not run: nothing is kept of this turn",
                 hint="ask within a session, of which things are kept",
@@ -148,11 +148,11 @@ def decide(
         return PermissionDecision("allowed", f"tools.allow holds {pattern!r}")
     if name in granted:
         return PermissionDecision("allowed", granted[name])
-    return PermissionDecision("ask", f"it {does(access)}, and nobody has allowed it")
+    return PermissionDecision("ask", f"it {describe_access(access)}, and nobody has allowed it")
 
 
-def does(access: frozenset[Access]) -> str:
-    """What a tool with this access does, as a verb."""
+def describe_access(access: frozenset[Access]) -> str:
+    """As a verb."""
     if access >= GATED:
         return "writes and uses the network"
     if Access.NETWORK in access:

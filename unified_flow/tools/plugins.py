@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from unified_flow.config.paths import is_module_path
 from unified_flow.errors import ConfigError
 from unified_flow.tools import Tool, ToolOutput
-from unified_flow.tools.functions import awaited, from_function, is_marked
+from unified_flow.tools.functions import await_in_background, from_function, is_marked
 
 GROUP = "unified_flow.tools"
 
@@ -95,7 +95,7 @@ def _file(named: str) -> ModuleType:
 def _tools_in(loaded: Any, origin: str) -> list[Tool]:
     """A tool, a function, several of them, or what a module offers."""
     if isinstance(loaded, ModuleType):
-        found = _offered(loaded)
+        found = _tools_of_module(loaded)
     else:
         found = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
     if not found:
@@ -103,12 +103,12 @@ def _tools_in(loaded: Any, origin: str) -> list[Tool]:
     return [_as_tool(each, origin) for each in found]
 
 
-def _offered(module: ModuleType) -> list[Any]:
+def _tools_of_module(module: ModuleType) -> list[Any]:
     """What is marked with `@tool`; if nothing is, the public functions that it defines itself."""
     values = list(vars(module).items())
     marked = [v for _, v in values if isinstance(v, Tool) or is_marked(v)]
     if marked:
-        return _each_once(marked)
+        return list({id(value): value for value in marked}.values())  # under several names once
     public = getattr(module, "__all__", None)
     return [
         value
@@ -119,13 +119,9 @@ def _offered(module: ModuleType) -> list[Any]:
     ]
 
 
-def _each_once(values: Iterable[Any]) -> list[Any]:
-    return list({id(value): value for value in values}.values())
-
-
 def _as_tool(value: Any, origin: str) -> Tool:
     if isinstance(value, Tool):
-        return replace(value, run=partial(_run_beside, value))
+        return replace(value, run=partial(_run_in_background, value))
     if inspect.isroutine(value):
         return from_function(value, source=origin)
     raise ConfigError(
@@ -133,8 +129,8 @@ def _as_tool(value: Any, origin: str) -> Tool:
     )
 
 
-async def _run_beside(tool: Tool, args: BaseModel) -> ToolOutput:
-    return await awaited(tool.name, partial(tool.run, args))
+async def _run_in_background(tool: Tool, args: BaseModel) -> ToolOutput:
+    return await await_in_background(tool.name, partial(tool.run, args))
 
 
 def _unloadable(origin: str, exc: BaseException, hint: str) -> ConfigError:

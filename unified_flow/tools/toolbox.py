@@ -21,6 +21,7 @@ from unified_flow.errors import (
     ToolNotFoundError,
     ToolTimeoutError,
 )
+from unified_flow.lib.text.printable import brief_repr
 from unified_flow.tools import CALLER, Caller, Tool, ToolOutput
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import ToolDescription
@@ -31,26 +32,26 @@ _ERRORS_SHOWN = 8
 
 
 class ToolServer(Protocol):
-    """Tools that are known only once somebody else has been asked; their names begin with
-    `name` and a dot."""
+    """Tools that are known once a server has listed them; their names begin with `name` and a
+    dot."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def ambiguous(self) -> Sequence[str]:
-        """Whole names that several of its tools have, so that none of them is among `tools`."""
+        """Full names that several of its tools share; none of those is among `tools`."""
         ...
 
     async def tools(self) -> Sequence[Tool]:
-        """Connects, if there is no connection. Raises what keeps it from doing so."""
+        """Connects first if need be, and raises whatever prevents that."""
         ...
 
     async def aclose(self) -> None: ...
 
 
 class Toolbox:
-    """`servers` are asked for their tools when `open` first needs them."""
+    """`servers` list their tools when `open` first needs them."""
 
     def __init__(self, tools: Iterable[Tool] = (), servers: Iterable[ToolServer] = ()) -> None:
         self._own = tuple(tools)
@@ -59,10 +60,10 @@ class Toolbox:
         self._tools = _by_name(self._own)
 
     async def open(self, name: str | None = None) -> None:
-        """Have the tools of every server, or of the one that the tool `name` would be of.
+        """Load the tools of every server, or of the one that the tool `name` belongs to.
 
-        Raises what keeps a server from answering: a tool that was configured and is not there is
-        a failure, not a smaller toolbox.
+        Raises whatever keeps a server from answering: a tool that is configured and missing is a
+        failure, not a smaller toolbox.
         """
         wanted = [s for s in self._servers if name is None or name.startswith(f"{s.name}.")]
         if not wanted:
@@ -72,7 +73,7 @@ class Toolbox:
         if any(self._served.get(name) != tools for name, tools in served.items()):
             known = self._served | served
             rest = (tool for tools in known.values() for tool in tools)
-            # First, for it raises: what could not be had is asked for again by the next turn.
+            # First, since it may raise: then the next turn loads them again.
             self._tools = _by_name((*self._own, *rest))
             self._served = known
             self.__dict__.pop("_described", None)
@@ -83,15 +84,15 @@ class Toolbox:
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
-        """Whole names of which a server has several tools; as far as servers were asked."""
+        """Full names of which a server has several tools, as far as servers are loaded."""
         return tuple(name for server in self._servers for name in server.ambiguous)
 
     async def aclose(self) -> None:
-        """Every server's, then raises what the first of them raised."""
-        ended = await asyncio.gather(
+        """Closes every server, then raises the first error."""
+        outcomes = await asyncio.gather(
             *(server.aclose() for server in self._servers), return_exceptions=True
         )
-        for error in ended:
+        for error in outcomes:
             if error is not None:
                 raise error
 
@@ -165,7 +166,7 @@ class Toolbox:
             hint = f"Did you mean {' or '.join(close)}?"
         else:
             hint = f"The tools are: {', '.join(self._tools) or 'none'}."
-        return ToolNotFoundError(f"there is no tool {_short(name)}", hint=hint)
+        return ToolNotFoundError(f"there is no tool {brief_repr(name, _VALUE_SHOWN)}", hint=hint)
 
 
 def _bounded(tool: Tool, output: ToolOutput) -> ToolOutput:
@@ -197,9 +198,9 @@ def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
 
 def _bad_arguments(tool: Tool, exc: ValidationError) -> ToolArgumentError:
     known = [info.alias or name for name, info in tool.arguments.model_fields.items()]
-    said = [_argument(error, known) for error in exc.errors(include_url=False)]
+    problems = [_argument(error, known) for error in exc.errors(include_url=False)]
     return ToolArgumentError(
-        f"{tool.name}: " + "; ".join(said[:_ERRORS_SHOWN]),
+        f"{tool.name}: " + "; ".join(problems[:_ERRORS_SHOWN]),
         hint=f"The arguments of {tool.name} are: {', '.join(known) or 'none'}.",
     )
 
@@ -209,16 +210,11 @@ def _argument(error: Any, known: list[str]) -> str:
     if error["type"] == "extra_forbidden":
         close = get_close_matches(path, known, n=1)
         guess = f" (did you mean {close[0]}?)" if close else ""
-        return f"unknown argument {_short(path)}{guess}"
+        return f"unknown argument {brief_repr(path, _VALUE_SHOWN)}{guess}"
     if error["type"] == "missing":
         return f"argument {path} is missing"
     wanted = error["msg"].removeprefix("Value error, ")
-    return f"argument {path}: {wanted}, not {_short(error['input'])}"
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _VALUE_SHOWN else shown[: _VALUE_SHOWN - 1] + "…"
+    return f"argument {path}: {wanted}, not {brief_repr(error['input'], _VALUE_SHOWN)}"
 
 
 def arguments_from_json(text: str) -> dict[str, Any]:

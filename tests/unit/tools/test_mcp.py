@@ -191,7 +191,7 @@ def test_a_call_that_takes_too_long_fails_and_the_server_stays(tmp_path: Path) -
 def test_a_server_that_hangs_is_started_anew_for_the_next_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp_connection, "SIGN_OF_LIFE_S", 0.3)
+    monkeypatch.setattr(mcp_connection, "ANSWERS_WITHIN_S", 0.3)
 
     async def body(box: Toolbox) -> None:
         before = _children()

@@ -53,7 +53,7 @@ def read_completion(
     if reason in _LENGTH:
         raise _out_of_tokens(f"{said} (finish_reason {reason})", reply, max_tokens, larger_context)
     if reason in _CUT:
-        words = f": {_said(choice)}" if choice.get("error") else ""
+        words = f": {_message_in(choice)}" if choice.get("error") else ""
         raise CutReplyError(f"{said} (finish_reason {reason}): {_CUT[reason]}{words}")
     if not reply.text.strip():
         raise EmptyReplyError(f"{said} (finish_reason {reason})" if reason else said)
@@ -84,14 +84,14 @@ def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
             ended = True
             break
         if name == "error":
-            raise _broken_off(_said_in(data))
+            raise _broken_off(_message_in_event(data))
         event = _loads(data.encode())
         if event.get("error") or event.get("object") == "error":
-            raise _broken_off(_said(event))
+            raise _broken_off(_message_in(event))
         if event.get("choices"):
             choice = _choice(event)
             if choice.get("error"):
-                raise _broken_off(_said(choice))
+                raise _broken_off(_message_in(choice))
             parts.append(_text(choice.get("delta")))
             reason = choice.get("finish_reason") or reason
         if event.get("usage"):
@@ -146,7 +146,7 @@ def _choice(envelope: dict[str, Any]) -> dict[str, Any]:
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         return choices[0]
     if "error" in envelope:
-        raise EmptyReplyError(f"the server answered with an error: {_said(envelope)}")
+        raise EmptyReplyError(f"the server answered with an error: {_message_in(envelope)}")
     raise EmptyReplyError(
         "the server's response has no choices",
         hint="Check the model name and the base URL: is it a chat-completions server?",
@@ -194,16 +194,16 @@ def _broken_off(said: str) -> CutReplyError:
     return CutReplyError(f"the stream broke off with an error: {said}")
 
 
-def _said_in(data: str) -> str:
+def _message_in_event(data: str) -> str:
     """Of an event that is named an error: gateways put JSON of any form into it, or plain words."""
     try:
         parsed = json.loads(data)
     except (ValueError, RecursionError):
         return data[:_SHOWN]
-    return _said(parsed) if isinstance(parsed, dict) else str(parsed)[:_SHOWN]
+    return _message_in(parsed) if isinstance(parsed, dict) else str(parsed)[:_SHOWN]
 
 
-def _said(envelope: dict[str, Any]) -> str:
+def _message_in(envelope: dict[str, Any]) -> str:
     error = envelope.get("error") or envelope
     message = error.get("message", error) if isinstance(error, dict) else error
     return str(message)[:_SHOWN]

@@ -49,8 +49,8 @@ class Probe:
         return self.finding in ("ok", "unlisted")
 
 
-def behind(model: Model) -> Model:
-    """The model itself, where a policy's time-out and breaker stand before it."""
+def unwrapped(model: Model) -> Model:
+    """The model itself, without a policy's time-out and breaker."""
     return model.model if isinstance(model, BoundedModel) else model
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unified_flow.errors import ConfigError, FileUnusableError, PathRefusedError
-from unified_flow.lib.text.printable import printable
+from unified_flow.lib.text.printable import brief_repr, printable
 from unified_flow.retrieval.discovery import FoundFile, discover, is_secret
 
 _SHOWN = 200
@@ -50,7 +50,7 @@ class Roots:
         """
         if "\0" in path or not _encodable(path):
             raise PathRefusedError(
-                f"{printable_text(path)} is no path: it holds characters that no path has",
+                f"{brief_repr(path, _SHOWN)} is no path: it holds characters that no path has",
                 hint="Name a file as a search shows it.",
             )
         resolved = [(c, self._inside(_resolved(c))) for c in self._candidates(path)]
@@ -60,7 +60,8 @@ class Roots:
         if there or not any(located for _, located in resolved):
             raise self._refused(path)
         raise FileUnusableError(
-            f"there is no file {printable_text(path)}", hint="file.glob lists the files there are."
+            f"there is no file {brief_repr(path, _SHOWN)}",
+            hint="file.glob lists the files there are.",
         )
 
     def read(self, located: Located, max_bytes: int) -> bytes:
@@ -104,7 +105,7 @@ class Roots:
     def _refused(self, path: str) -> PathRefusedError:
         allowed = ", ".join(printable(str(root)) for root in self.paths) or "none"
         return PathRefusedError(
-            f"{printable_text(path)} is not among the files that may be read",
+            f"{brief_repr(path, _SHOWN)} is not among the files that may be read",
             hint=f"Allowed: {allowed}. The setting `roots` can allow more.",
         )
 
@@ -141,8 +142,8 @@ def _root(path: Path) -> Path:
         return path.expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as exc:
         raise ConfigError(
-            f"the folder {printable_text(str(path))}, which file tools may read, cannot be used:"
-            f" {getattr(exc, 'strerror', None) or exc}",
+            f"the folder {brief_repr(str(path), _SHOWN)}, which file tools may read, cannot be"
+            f" used: {getattr(exc, 'strerror', None) or exc}",
             hint="Mend the setting `roots`.",
         ) from exc
 
@@ -173,7 +174,7 @@ def _resolved(path: Path) -> Path:
         return Path(os.path.realpath(path))
     except OSError as exc:  # a link that was replaced between two looks at it
         raise PathRefusedError(
-            f"{printable_text(str(path))} was replaced while it was looked at",
+            f"{brief_repr(str(path), _SHOWN)} was replaced while it was looked at",
             hint="See who writes there.",
         ) from exc
 
@@ -193,9 +194,3 @@ def _encodable(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def printable_text(text: str) -> str:
-    """A path that somebody else wrote, safe for a message: bounded, quoted, one line."""
-    shown = repr(text)
-    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
