@@ -20,7 +20,7 @@ from typing import Any
 
 from floor import Syncs, floor
 
-from unified_flow import phases
+from unified_flow.engine.phase_table import BY_NAME
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases import NAMES
 from unified_flow.turns import results
@@ -95,7 +95,7 @@ def idle_phases() -> dict[str, Any]:
     """Phases that do nothing and come to an end, each visited as in a common turn."""
 
     def phase(name: str) -> SimpleNamespace:
-        original = phases.BY_NAME[name]
+        original = BY_NAME[name]
 
         async def run(turn: Any, kit: Any) -> Any:
             answers = NOTHING[name]
@@ -109,8 +109,8 @@ def idle_phases() -> dict[str, Any]:
 def overhead(home: Path, turns: int) -> Overhead:
     """Turns through all phases; the planner is visited twice, as in a common turn."""
     flow = UnifiedFlow(wire(home))
-    real = dict(phases.BY_NAME)
-    phases.BY_NAME.update(idle_phases())
+    real = dict(BY_NAME)
+    BY_NAME.update(idle_phases())
     floors, same, took = [], [], []
 
     async def run() -> int:
@@ -125,7 +125,7 @@ def overhead(home: Path, turns: int) -> Overhead:
         return syncs.count
 
     appends = asyncio.run(run())
-    phases.BY_NAME.update(real)
+    BY_NAME.update(real)
     return Overhead(appends, floors, same, took)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -80,11 +79,6 @@ class Phrases(_Table):
     unclear_reference: str  # {reference}
     no_content: str
     gibberish: str
-
-    def beginnings(self) -> tuple[str, ...]:
-        """Of every sentence that is the model's own and claims nothing."""
-        texts: Iterable[str] = self.model_dump().values()
-        return tuple(text.partition("{")[0].strip() for text in texts)
 
 
 class Lexicon(_Table):

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from unified_flow.config.tool_names import DOC_SEARCH
 from unified_flow.lib.text import language_of, sentences, terms, words
@@ -221,18 +222,19 @@ def statements(draft: Draft, texts: list[str]) -> list[str]:
     courtesy = rf"(?:{every.please}\s+)?{every.closing}\b[^.!?]*[.!?]?"  # "Let me know …"
     rest = _MARK.sub("", _SOURCE.sub(" ", rest))
     rest = re.sub(courtesy, " ", rest, flags=re.IGNORECASE)
-    own = tuple(
-        beginning
-        for each in lexicons()
-        if each.phrases
-        for beginning in each.phrases.beginnings()
-        if beginning
-    )
     return [
         statement
         for start, end in sentences(rest)
-        if (statement := _LISTED.sub("", rest[start:end])) and not statement.startswith(own)
+        if (statement := _LISTED.sub("", rest[start:end]))
+        and not statement.startswith(_set_phrases())
     ]
+
+
+@cache
+def _set_phrases() -> tuple[str, ...]:
+    """Beginnings of the sentences that are the model's own and claim nothing."""
+    phrases = (text for each in lexicons() if each.phrases for _, text in each.phrases)
+    return tuple(start for text in phrases if (start := text.partition("{")[0].strip()))
 
 
 def _unsupported(draft: Draft, texts: list[str], query: str, language: str) -> list[str]:
