@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 
 from unified_flow.retrieval.formats.chunk import Section, Trail
-from unified_flow.retrieval.formats.visibility import is_visible
 
 EXTENSIONS = frozenset({".html", ".htm", ".xhtml"})
 
@@ -26,6 +25,14 @@ _VOID = frozenset(
     area base br col embed hr img input link meta param source track wbr
     """.split()  # noqa: SIM905
 )
+_INVISIBLE = frozenset(
+    """
+    audio button canvas dialog embed iframe input nav noscript object script select style svg
+    template textarea video
+    """.split()  # noqa: SIM905
+)
+_HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+_WHOLE = frozenset({"html", "body"})  # hidden until a script has run
 _CELLS = frozenset({"td", "th", "tr", "tbody", "tfoot"})
 # What need not be closed before these; a paragraph before anything that is not inline.
 _ENDED_BY = {
@@ -38,6 +45,20 @@ _ENDED_BY = {
 }
 _HEADING = re.compile(r"h[1-6]\Z")
 _SPACE = re.compile(r"[ \t\f\v\xa0]+")
+
+
+def is_visible(name: str, attributes: Mapping[str, object]) -> bool:
+    """Whether a reader sees an element of this `name` (in lower case); children of an invisible one
+    are invisible too. What no reader sees is shown to no model: instructions hide there. The same
+    holds for files, books and pages of the web.
+    """
+    if name in _INVISIBLE:
+        return False
+    if name in _WHOLE:
+        return True
+    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
+        return False
+    return not _HIDING.search(str(attributes.get("style") or ""))
 
 
 def sections(text: str) -> Iterator[Section]:
@@ -57,28 +78,28 @@ def _closed(text: str) -> str:
 
 class _Open:
     """The elements that are open, as a browser takes them: an end that was never begun is passed
-    over, since what is unseen would else be shown by one."""
+    over, since it would otherwise show what is invisible."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
         self._blocks: list[str] = []  # those of them that are not inline
         self._count: Counter[str] = Counter()
-        self._unseen_from: int | None = None  # the place of the first unseen one
+        self._hidden_from: int | None = None  # the place of the first invisible one
 
     @property
     def is_visible(self) -> bool:
-        return self._unseen_from is None
+        return self._hidden_from is None
 
     def __contains__(self, name: str) -> bool:
         return self._count[name] > 0
 
-    def begin(self, name: str, seen: bool) -> None:
+    def begin(self, name: str, shown: bool) -> None:
         if name == "body" and "head" in self:
             self.end("head")
         while self._blocks and _is_ended_by(self._blocks[-1], name):
             self.end(self._blocks[-1])
-        if not seen and self._unseen_from is None:
-            self._unseen_from = len(self._names)
+        if not shown and self._hidden_from is None:
+            self._hidden_from = len(self._names)
         if name not in _INLINE:
             self._blocks.append(name)
         self._names.append(name)
@@ -93,8 +114,8 @@ class _Open:
             self._count[last] -= 1
             if last not in _INLINE:
                 self._blocks.pop()
-        if self._unseen_from is not None and len(self._names) <= self._unseen_from:
-            self._unseen_from = None
+        if self._hidden_from is not None and len(self._names) <= self._hidden_from:
+            self._hidden_from = None
 
 
 def _is_ended_by(name: str, following: str) -> bool:
@@ -182,8 +203,8 @@ class _Reader(HTMLParser):
         lines: list[list[str]] = [[] for _ in range(end - start + 1)]
         for line, piece in self._pieces:
             lines[line - start].append(piece)
-        seen = [_SPACE.sub(" ", "".join(line)).strip() for line in lines]
-        self._found.append(Section(trail, start, seen))
+        shown = [_SPACE.sub(" ", "".join(line)).strip() for line in lines]
+        self._found.append(Section(trail, start, shown))
         self._pieces = []
 
     def finished(self) -> Iterator[Section]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from unified_flow.lib.sandbox import Part
-from unified_flow.retrieval.formats.visibility import is_visible
+from unified_flow.retrieval.formats.html import is_visible
 from unified_flow.retrieval.web import MAX_CHARS
 
 if TYPE_CHECKING:
