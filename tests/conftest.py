@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -11,6 +12,15 @@ from tests.answers import IN_ENVIRONMENT
 from tests.servers.fixtures import model_server, postgres, postgres_url
 
 __all__ = ["model_server", "postgres", "postgres_url"]
+
+gc.disable()  # collecting thousands of tests makes no garbage
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end: no later collection of garbage looks at it."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from tests import forked
 TRIAGE = "triage-token-0123456789abcdef"
 CLIENT = "client-token-0123456789abcdef"
 START_S = 30.0
+WAIT_S = 20.0
+MAIN = "from unified_flow.__main__ import main\nmain()"
 
 
 @dataclass
@@ -56,13 +59,16 @@ def serving(
     *flags: str,
     docs: Path | None = None,
     settings: str = "",
+    before: str = "",
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Service]:
-    """It has begun to listen; it is stopped at the end, and must not have said anything else."""
+    """It has begun to listen; it is stopped at the end, and must not have said anything else.
+    `before` is Python that its process runs first."""
     home.mkdir(exist_ok=True)
     (home / "unified_flow.toml").write_text(settings)
     named = ["--docs", str(docs)] if docs is not None else []
-    command = [sys.executable, "-m", "unified_flow", "serve", "--port", "0", "--home", str(home)]
+    started = ["-c", f"{before}\n{MAIN}"] if before else ["-m", "unified_flow"]
+    command = [sys.executable, *started, "serve", "--port", "0", "--home", str(home)]
     errors = (home / "stderr.txt").open("w+")
     process = forked.Process(
         [*command, *named, *flags],
@@ -87,6 +93,14 @@ def serving(
                 process.kill()
         process.stdout.close()
         errors.close()
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Waits for what a test cannot be told of; fails when it does not come."""
+    end = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
 
 
 def model_flags(url: str) -> list[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ import httpx
 import pytest
 
 from tests.answers import every_phase_by_model, journal_lines, script
-from tests.api.service import Service, model_flags, serving
+from tests.api.service import Service, model_flags, serving, until
 from tests.servers.model_server import ModelServer, hang, status
 
 SETTINGS = '[serve]\nmax_turns = 1\nrate_limit = "off"\nshutdown_grace_s = 0\n'
-WAIT_S = 20.0
 
 
 @pytest.fixture
@@ -31,13 +29,6 @@ def failed(tmp_path: Path, docs: Path, model: ModelServer) -> Iterator[Service]:
     with serving(home, *model_flags(model.url), docs=docs, settings=SETTINGS) as service:
         assert service.ask(session_id="s1").status_code == 502
         yield service
-
-
-def _until(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
 
 
 def _retry(service: Service, **more: Any) -> httpx.Response:
@@ -57,14 +48,14 @@ def test_it_counts_among_the_turns_that_run_and_ends_with_its_client_or_the_serv
     model.script = script(synthesis=hang())
     with pytest.raises(httpx.ReadTimeout):
         _retry(failed, timeout=1.0)
-    _until(lambda: failed.log[-1]["status"] == "interrupted", "who leaves does not end it")
+    until(lambda: failed.log[-1]["status"] == "interrupted", "who leaves does not end it")
     assert journal_lines(failed.home)[-1]["event"] == "turn_interrupted"
     assert failed.log[-1]["http"]["status"] == 499
 
     asked = len(model.requests)
     with ThreadPoolExecutor() as pool:
         held = pool.submit(_retry, failed)
-        _until(lambda: len(model.requests) > asked, "the model is not asked")
+        until(lambda: len(model.requests) > asked, "the model is not asked")
         assert _metric(failed, "unified_flow_running_turns") == 1
         refused = failed.ask()
         assert refused.json()["details"] == {"limit": "concurrent_requests"}

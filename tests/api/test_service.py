@@ -8,7 +8,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,19 +18,9 @@ import pytest
 from interventions import InterventionQueue
 from tests import forked
 from tests.answers import every_phase_by_model, journal_lines, script
-from tests.api.service import CLIENT, TRIAGE, Service, model_flags, serving
+from tests.api.service import CLIENT, TRIAGE, WAIT_S, Service, model_flags, serving, until
 from tests.servers.model_server import ModelServer, hang, rate_limited, status
-
-WAIT_S = 20.0
-
-
-def _until(condition: object, what: str) -> None:
-    """Waits for what a test cannot be told of; fails when it does not come."""
-    end = time.monotonic() + WAIT_S
-    assert callable(condition)
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
+from unified_flow.api import readiness
 
 
 @pytest.fixture
@@ -41,7 +30,7 @@ def hanging() -> Iterator[ModelServer]:
 
 
 def _asked(model: ModelServer, times: int) -> None:
-    _until(lambda: len(model.phases) >= times, f"the model was not asked {times} times")
+    until(lambda: len(model.phases) >= times, f"the model was not asked {times} times")
 
 
 # -- who may come in ------------------------------------------------------------------------------
@@ -162,7 +151,7 @@ def test_a_client_that_leaves_cancels_its_turn(
         with socket.create_connection((url.host, url.port)) as connection:
             connection.sendall(head.encode() + body)
             _asked(hanging, 1)
-        _until(lambda: service.log, "the request has no line")
+        until(lambda: service.log, "the request has no line")
         assert service.log[-1]["status"] == "interrupted"
         assert journal_lines(folder)[-1]["event"] == "turn_interrupted"
 
@@ -227,104 +216,7 @@ def test_without_a_session_nothing_is_kept(folder: Path, docs: Path) -> None:
         assert len(service.log) == 2
 
 
-# -- triage and metrics ---------------------------------------------------------------------------
-
-
-@pytest.fixture
-def failing(folder: Path, docs: Path) -> Iterator[Service]:
-    with (
-        ModelServer(script(synthesis=status(500))) as model,
-        serving(
-            folder, *model_flags(model.url), docs=docs, settings='[serve]\nrate_limit = "off"\n'
-        ) as service,
-    ):
-        assert service.ask(session_id="s1").status_code == 502
-        model.script = script()
-        yield service
-
-
-def test_triage_over_http(failing: Service) -> None:
-    (waiting,) = failing.triage("GET", "/interventions").json()["interventions"]
-    assert (waiting["phase"], waiting["state"], waiting["severity"]) == (
-        "synthesis",
-        "open",
-        "high",
-    )
-    path = f"/interventions/{waiting['id']}"
-    assert failing.triage("GET", path).json()["error_category"] == "llm_error"
-    assert failing.triage("GET", "/interventions/health").json()["unresolved"] == 1
-    assert failing.triage("GET", "/interventions/nothing").status_code == 404
-
-    snoozed = failing.triage("POST", f"{path}/snooze", json={"duration": "4h", "by": "ada"})
-    assert snoozed.json()["state"] == "snoozed"
-    assert failing.triage("POST", f"{path}/undo", json={}).json()["state"] == "open"
-    owned = failing.triage("POST", f"{path}/assign", json={"owner": "ada"}).json()
-    assert owned["owner"] == "ada"
-    stale = {"note": "x", "expected_version": waiting["version"]}
-    assert failing.triage("POST", f"{path}/resolve", json=stale).status_code == 409
-    done = failing.triage("POST", f"{path}/resolve", json={"note": "a fix", "by": "ada"}).json()
-    assert (done["state"], done["resolution"]) == ("resolved", "a fix")
-    assert failing.triage("POST", f"{path}/resolve", json={"note": "x"}).status_code == 409
-    assert failing.triage("POST", f"{path}/reopen", json={}).json()["state"] == "open"
-    assert failing.triage("POST", f"{path}/dismiss", json={}).json()["state"] == "dismissed"
-    did = [
-        (line["action"], line["by"], line["via"])
-        for line in failing.triage("GET", f"{path}/journal").json()
-    ]
-    assert did[0] == ("snooze", "ada", "http")
-    assert [action for action, _, _ in did] == [
-        "snooze",
-        "undo",
-        "assign",
-        "resolve",
-        "reopen",
-        "dismiss",
-    ]
-
-
-def test_a_turn_is_retried_from_the_phase_that_failed(failing: Service) -> None:
-    (waiting,) = failing.triage("GET", "/interventions").json()["interventions"]
-    path = f"/interventions/{waiting['id']}"
-    again = failing.triage("POST", f"{path}/retry", json={"by": "ada"})
-    assert again.json()["status"] == "answered"
-    assert failing.triage("GET", path).json()["state"] == "resolved"
-    assert failing.triage("GET", f"{path}/journal").json()[-1]["by"] == "ada"
-    turn = failing.triage("GET", f"/turns/{waiting['turn_id']}").json()
-    assert turn["status"] == "answered"
-    assert turn["response"]
-    assert failing.triage("GET", f"/turns/{waiting['request_id']}").json() == turn
-    assert failing.triage("GET", "/turns/99").status_code == 404
-
-
-def test_a_damaged_journal_is_unavailable_however_often_somebody_looks(failing: Service) -> None:
-    (waiting,) = failing.triage("GET", "/interventions").json()["interventions"]
-    (journal,) = (failing.home / "shared_state/turns").rglob("journal.jsonl")
-    journal.write_bytes(b'{"no": "event"}\n' + journal.read_bytes())
-    for _ in range(2):
-        answer = failing.triage("GET", f"/turns/{waiting['turn_id']}")
-        assert (answer.status_code, answer.json()["code"]) == (503, "INTERNAL_ERROR")
-        assert str(failing.home) not in answer.text
-    again = failing.triage("POST", f"/interventions/{waiting['id']}/retry", json={})
-    assert (again.status_code, again.json()["code"]) == (409, "VALIDATION_ERROR")
-    left = failing.triage("GET", "/interventions").json()["interventions"]
-    assert [entry["id"] for entry in left] == [waiting["id"]], "and nobody hears of it anew"
-
-
-def test_bad_transitions_are_refused(failing: Service) -> None:
-    (waiting,) = failing.triage("GET", "/interventions").json()["interventions"]
-    path = f"/interventions/{waiting['id']}"
-    for action, body in (
-        ("resolve", {"note": ""}),
-        ("snooze", {}),
-        ("snooze", {"duration": "soon"}),
-        ("snooze", {"duration": "9999999d"}),
-        ("resolve", {"note": " "}),
-        ("resolve", {"note": "x", "colour": "red"}),
-    ):
-        answer = failing.triage("POST", f"{path}/{action}", json=body)
-        assert answer.status_code in (400, 422), action
-        assert answer.json()["code"] == "VALIDATION_ERROR"
-    assert failing.triage("GET", "/interventions?query=sev:purple").status_code == 400
+# -- how it is with the service -------------------------------------------------------------------
 
 
 @every_phase_by_model
@@ -342,33 +234,18 @@ def test_a_failure_in_a_stream_is_an_event_with_its_status(folder: Path, docs: P
     assert (error["status"], error["code"], error["retry_after"]) == (429, "RATE_LIMITED", 7)
 
 
-def test_metrics(failing: Service) -> None:
-    assert failing.ask(session_id="s1").status_code == 200, "the same question again, and it helps"
-    lines = failing.http.get("/metrics").text.splitlines()
-    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    expected = {
-        'unified_flow_turns_total{status="answered"}': 1,
-        'unified_flow_turns_total{status="failed"}': 1,
-        'unified_flow_failures_total{category="llm_error",code="LLM_ERROR",phase="synthesis"}': 1,
-        'unified_flow_http_requests_total{route="/query",status="502"}': 1,
-        "unified_flow_http_5xx_share": 0.5,
-        "unified_flow_http_5xx_share_objective": 0.001,
-        'unified_flow_client_retries_total{outcome="succeeded"}': 1,
-        'unified_flow_queue_open{severity="high"}': 1,
-        'unified_flow_queue_admissions_total{kind="accepted"}': 1,
-        'unified_flow_phase_duration_seconds_count{phase="synthesis"}': 2,
-        "unified_flow_turn_duration_seconds_count": 1,
-        "unified_flow_running_turns": 0,
-    }
-    assert {name: float(values[name]) for name in expected} == expected
+LOOKS_EACH_TIME = f"from {readiness.__package__} import readiness\nreadiness.GOOD_FOR_S = 0.0"
 
 
 def test_not_ready_when_a_part_is_not(folder: Path, docs: Path) -> None:
-    with ModelServer() as model, serving(folder, *model_flags(model.url), docs=docs) as service:
+    with (
+        ModelServer() as model,
+        serving(folder, *model_flags(model.url), docs=docs, before=LOOKS_EACH_TIME) as service,
+    ):
         assert service.http.get("/ready").status_code == 200
         # As good as a disk that fills up.
         resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
-        _until(lambda: service.http.get("/ready").status_code == 503, "it stays ready")
+        until(lambda: service.http.get("/ready").status_code == 503, "it stays ready")
         assert service.http.get("/ready").json()["checks"] == {
             "index": "ok",
             "model": "ok",
@@ -376,9 +253,9 @@ def test_not_ready_when_a_part_is_not(folder: Path, docs: Path) -> None:
         }
         whole = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, whole)
-        _until(lambda: service.http.get("/ready").status_code == 200, "it is not ready again")
+        until(lambda: service.http.get("/ready").status_code == 200, "it is not ready again")
         model.close()
-        _until(lambda: service.http.get("/ready").status_code == 503, "it stays ready")
+        until(lambda: service.http.get("/ready").status_code == 503, "it stays ready")
         answer = service.http.get("/ready")
         assert answer.json()["checks"]["model"] == "failed"
         assert answer.json()["code"] == "INTERNAL_ERROR"
@@ -438,7 +315,7 @@ def test_a_turn_that_is_silent_or_left_is_counted_too(folder: Path, docs: Path) 
         model.script = script(query_analyzer=hang())
         with pytest.raises(httpx.ReadTimeout):
             service.http.post("/query", json={"question": "x?"}, timeout=0.5)
-        _until(lambda: len(service.log) == 2, "who left has no line")
+        until(lambda: len(service.log) == 2, "who left has no line")
         text = service.http.get("/metrics").text
     for name in (
         'turns_total{status="failed"}',

@@ -178,6 +178,7 @@ def test_ctrl_c_stops_the_turn_and_not_the_chat(home: Path, folder: Path) -> Non
         args = [*CHAT[1:], "--home", str(home), "--docs", str(folder), *served(server)]
         env = os.environ | {"PROMPT_TOOLKIT_NO_CPR": "1"}  # this terminal answers no questions
         chat = pexpect.spawn(sys.executable, args, env=env, dimensions=(40, 100), timeout=30)
+        chat.delaybeforesend = None  # it waits for what is expected
         chat.expect("/help lists")
         chat.send("/ret")
         chat.expect("let the turn go on")
@@ -208,6 +209,7 @@ def test_a_chat_begins_with_a_broken_index_and_mends_it(home: Path, folder: Path
     args = [*CHAT[1:], "--home", str(home), "--docs", str(folder)]
     env = os.environ | {"PROMPT_TOOLKIT_NO_CPR": "1"}
     chat = pexpect.spawn(sys.executable, args, env=env, dimensions=(60, 160), timeout=30)
+    chat.delaybeforesend = None  # it waits for what is expected
     chat.expect("index --rebuild")
     chat.expect("documents that cannot be searched")
     chat.sendline("What is a topic?")

@@ -76,6 +76,7 @@ def test_ten_questions_with_a_failure_that_is_mended_and_resumed(
         timeout=40,
         encoding="utf-8",
     )
+    chat.delaybeforesend = None  # it waits for what is expected
 
     def says(line: str, *expected: str) -> None:
         chat.sendline(line)

@@ -380,7 +380,8 @@ def test_whoever_leaves_while_a_failure_is_told_leaves_the_turn_to_it(
                     await asyncio.sleep(0.005)
                 for _ in range(2):
                     turn.cancel()
-                    await asyncio.sleep(0.05)  # so that it is given the chance to end too early
+                    for _ in range(100):  # rounds of the loop in which it could end too early
+                        await asyncio.sleep(0)
                 assert not turn.done()
             await asyncio.wait({turn})
             assert turn.cancelled()

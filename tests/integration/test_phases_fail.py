@@ -14,6 +14,7 @@ from tests.answers import (
     APPROVE,
     QUESTION,
     SEARCH,
+    every_phase_by_model,
     journal_lines,
     open_entries,
     script,
@@ -142,6 +143,7 @@ FAILURES: dict[str, tuple[Behaviour, str, str, str]] = {
 }
 
 
+@every_phase_by_model
 @pytest.mark.parametrize("kind", FAILURES)
 def test_each_way_a_model_server_fails_is_its_own_clear_failure(
     kind: str, home: Path, docs: Path, model_server: ModelServer

@@ -36,7 +36,7 @@ from unified_flow.turns.sections import Sections
 from unified_flow.wiring import wire
 
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
-CONTEXT_TOKENS = 768  # llama.cpp rounds up to 256
+CONTEXT_TOKENS = 256  # llama.cpp rounds up to 256
 # Short prompts: two busy cores read a few hundred tokens a second.
 RECIPE = """\
 +++

@@ -17,6 +17,7 @@ from interventions.retry.contract import BegunCall, CallDecision, RetryRequest
 from tests import forked
 from tests.answers import (
     COMPLETE,
+    EVERY_PHASE_BY_MODEL,
     NOTHING_CLAIMED,
     QUESTION,
     every_phase_by_model,
@@ -61,7 +62,14 @@ def cut_off(home: Path, model_server: ModelServer) -> None:
 
     writer = Tool("note.write", "writes", Note, frozenset({Access.WRITES}), run)
     flow = UnifiedFlow(
-        wire(home, tools=[writer], allow_tools=["*"], model="m", base_url=model_server.url)
+        wire(
+            home,
+            tools=[writer],
+            allow_tools=["*"],
+            model="m",
+            base_url=model_server.url,
+            **EVERY_PHASE_BY_MODEL,
+        )
     )
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(_ask(flow))

@@ -36,10 +36,10 @@ from unified_flow.turns.sections import changed
 from unified_flow.turns.turn import (
     Check,
     Counters,
-    RecordedFailure,
     RetriedIntervention,
     Status,
     Turn,
+    TurnFailure,
     Visit,
     Write,
     cut_off,
@@ -136,7 +136,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
         case PhaseCompleted():
             return _complete(turn, event)
         case PhaseFailed():
-            failure = RecordedFailure(
+            failure = TurnFailure(
                 phase=event.phase,
                 error_type=event.error_type,
                 error_message=event.error_message,

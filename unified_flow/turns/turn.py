@@ -74,7 +74,7 @@ class RetriedIntervention:
 
 
 @dataclass(frozen=True)
-class RecordedFailure:
+class TurnFailure:
     phase: str
     error_type: str
     error_message: str
@@ -122,8 +122,8 @@ class Turn:
     visits: tuple[Visit, ...] = ()
     counters: Counters = field(default_factory=Counters)
     tools_done: dict[int, results.ToolResult] = field(default_factory=dict)
-    failure: RecordedFailure | None = None
-    last_failure: RecordedFailure | None = None
+    failure: TurnFailure | None = None
+    last_failure: TurnFailure | None = None
     saved: bool = False
     duration_ms: float = 0.0
     config_digest: str = ""
