@@ -35,7 +35,7 @@ DocumentRoot = Annotated[Path | str, BeforeValidator(_as_root)]
 
 
 def absolute(root: Path | str) -> Root:
-    """As it is to be remembered by whoever may run in another folder later."""
+    """As it is stored for a process that may run in another folder later."""
     return root if is_address(root) else Path(root).expanduser().absolute()
 
 

@@ -21,7 +21,7 @@ LOCAL_PREFIX = "local:"
 
 
 def beside(home: Path, path: str) -> str:
-    """`~` is the user's own folder; a user that there is none of is left to whoever opens it."""
+    """`~` is the user's own folder; opening the path of an unknown user fails later."""
     try:
         return str(home / Path(path).expanduser())
     except RuntimeError:

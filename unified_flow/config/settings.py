@@ -143,7 +143,7 @@ class Settings(BaseSettings):
 
     def check_models(self, present: Collection[str]) -> None:
         """Raises ConfigError for a model or a role that is neither present nor served, and for a
-        server that nobody would ask: the embedded model never stands in for another one."""
+        server that no phase would ask: the embedded model never stands in for another one."""
         roles = (self.roles.reflex, self.roles.mind, self.roles.voice)
         named = {self.model, *(name for name in roles if name is not None)}
         if self.policy == "graceful" and self.graceful.failover is not None:
@@ -238,7 +238,7 @@ def load(
 
 
 def _refuse_unknown_variables() -> None:
-    """A variable that nobody reads is a mistake that would otherwise show as a default."""
+    """An unknown variable is a mistake that would otherwise show as a default."""
     known = {
         HOME_VARIABLE,
         *(PREFIX + name.upper() for name in (*Settings.model_fields, *NOT_OURS)),

@@ -74,7 +74,7 @@ def _job(function: Callable[[], T]) -> tuple[asyncio.Future[T], Job]:
 
     def settle(result: T | None, error: BaseException | None) -> None:
         if future.done():
-            return  # nobody waits any more
+            return  # the waiting task is gone
         if error is not None:
             future.set_exception(error)
         else:

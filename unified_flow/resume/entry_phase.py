@@ -99,7 +99,7 @@ def _must_not_write_twice(
         if begun
         else f"{names} has written in turn {turn.turn_id}, and would be asked to again"
     )
-    # Who goes back has the call made anew, so that there is nothing to count as done.
+    # Going back makes the call again, so that there is nothing to count as done.
     counted = "without --from, --tools-done" if rewound else "--tools-done"
     otherwise = f"; {counted} counts it as done" if begun else ""
     raise NotResumableError(

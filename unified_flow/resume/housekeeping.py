@@ -1,4 +1,4 @@
-"""Giving a turn up, and removing old finished ones."""
+"""Abandoning a turn, and pruning old finished ones."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ PRUNED = "pruned_"
 
 
 def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason: str) -> int:
-    """Give the turn up; how many of its interventions are marked as superseded: those for which
-    no other turn waits.
+    """Give the turn up; the number of its interventions that are marked as superseded: those for
+    which no other turn waits.
 
-    Of one that was given up before, whatever is not marked yet is, and of one whose journal cannot
-    be read, which can take no more. Raises NoSuchTurnError, TurnBusyError, NotResumableError for a
-    finished turn, StorageError, and RetrievalError for one that is unreadable and in no
-    intervention.
+    Given up again, or with an unreadable journal, the turn only has its interventions marked.
+    Raises NoSuchTurnError, TurnBusyError, NotResumableError for a finished turn, StorageError, and
+    RetrievalError for one that is unreadable and in no intervention.
     """
     by = this_process().user
     why = f"turn {turn_id} was abandoned by {by}" + (f": {reason}" if reason else "")
@@ -107,9 +106,9 @@ def prune(
 ) -> int:
     """Remove them, and what an interrupted run has left; how many. Raises OSError.
 
-    Each is looked at again under its lock, for it may have been resumed since it was chosen, and
-    have failed: `keep` tells anew which turns are needed. Of the newest an empty folder stays: its
-    number must not be given out again.
+    Each is checked again under its lock, since it may have been resumed and have failed meanwhile:
+    `keep` returns the turns that are needed by now. The newest leaves an empty folder, so that its
+    number is not used again.
     """
     done = 0
     newest = max(folders.ids(), default=0)
@@ -136,8 +135,8 @@ def prune(
 
 
 def _remove_never_begun(folders: TurnFolders, before: datetime) -> None:
-    """A process that dies between taking a number and writing the first line leaves a folder of
-    which nothing can be told."""
+    """A process that dies between taking a number and writing the first line leaves a folder
+    without a turn."""
     for turn_id in folders.ids()[:-1]:
         folder = folders.path(turn_id)
         # One that holds anything cannot be removed, and one that is gone was somebody else's.

@@ -104,15 +104,15 @@ class TurnArchive:
     def load(self, turn_id: int) -> Turn | None:
         """None if there is no such turn. Raises RetrievalError for a damaged journal.
 
-        A turn that seems to run, and that no process holds, is interrupted. No lock is taken to
-        look at one that is done, or that has not begun: whoever begins it would find it taken.
+        A turn that seems to run while no process holds its lock is interrupted. Looking at one that
+        is done or has not begun takes no lock, which would be in the way of its beginning.
         """
         folder = self.folders.path(turn_id)
         try:
             size = (folder / NAME).stat().st_size
             turn, _ = read_turn(folder)
             if turn.status == "running" and turn.turn_id and not is_held(folder / NAME):
-                # It may have come to its end between the look at the journal and at its lock.
+                # It may have ended between reading the journal and testing its lock.
                 if (folder / NAME).stat().st_size != size:
                     turn, _ = read_turn(folder)
                 if turn.status == "running":
@@ -151,8 +151,8 @@ class TurnArchive:
         return next((self.load(turn_id) for turn_id in self._asked_as(name)), None)
 
     def _asked_as(self, request_id: str) -> Iterator[int]:
-        """The newest first. Only the first line of a journal is read: a mistyped id must not cost
-        what reading every turn costs."""
+        """Newest first. Reads only the first line of each journal: a mistyped id must not cost
+        reading every turn."""
         for turn_id in reversed(self.folders.ids()):
             with suppress(FileNotFoundError, RetrievalError):
                 began = begun(self.folders.path(turn_id))
@@ -183,7 +183,7 @@ class TurnArchive:
         return turns, damaged
 
     def _was_emptied(self, turn_id: int) -> bool:
-        """By a power cut, or a hand: a journal without its first line that nobody writes."""
+        """A power cut, or a hand: a journal without its first line that no process writes."""
         journal = self.folders.path(turn_id) / NAME
         try:
             return journal.stat().st_size == 0 and not is_held(journal)
@@ -191,6 +191,6 @@ class TurnArchive:
             return False
 
     def page(self, turn_id: int) -> str:
-        """The turn for reading, from its journal: `context.md`, also of a turn that was killed,
-        but without the secrets that the structure of an output tells."""
+        """The turn for reading, from its journal: like `context.md`, for a killed turn too, and
+        without the secrets that the structure of an output tells."""
         return "".join(markdown(event, clean=True) for event in read(self.folders.path(turn_id)))

@@ -22,7 +22,7 @@ UNFINISHED = ".tmp"
 
 def store(folder: Path, content: bytes) -> str:
     """The name under which `content` lies in `folder`, durably. Raises OSError, and then nothing
-    of it is left. Only whoever holds the turn's lock may call it."""
+    of it is left. Only the holder of the turn's lock may call it."""
     name = hashlib.sha256(content).hexdigest()
     path = folder / name
     if not _holds(path, content):
@@ -40,7 +40,7 @@ def store(folder: Path, content: bytes) -> str:
 
 def load(folder: Path, name: Any) -> Any:
     """The value. Raises OSError, and ValueError for one that is not what was stored."""
-    # Never a path, whoever wrote the line.
+    # Never a path, whatever the line says.
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ValueError(f"{str(name)[:80]!r} is no name of a file beside the journal")
     content = (folder / name).read_bytes()
@@ -50,7 +50,7 @@ def load(folder: Path, name: Any) -> Any:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a process that died had not finished."""
+    """Remove the unfinished files of a process that died."""
     for left in folder.glob(f"*{UNFINISHED}"):
         with suppress(OSError):
             left.unlink()

@@ -1,7 +1,7 @@
 """The records of a turn's journal, format version 3. A turn is a fold over them (folding.py).
 
 Times are UTC; durations are milliseconds. `visit` counts the runs of one phase in one turn
-from 1 (loops come back to a phase), `attempt` the tries within one visit (a policy may retry).
+from 1 (loops come back to a phase), `attempt` those within one visit (a policy may retry).
 Unknown fields of a newer version are kept.
 """
 
@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-# 2: model_failed, history_read; what a person said of begun calls, and gave them (turn_resumed).
-# 3: each line ends with a checksum (line_sums.py).
+# 2: model_failed, history_read; decisions about begun calls and human input (turn_resumed).
+# 3: each line ends with a checksum (journal.py).
 VERSION = 3
 SUMMED = 3
 
@@ -35,7 +35,7 @@ class Event(BaseModel):
 
 
 class Runner(BaseModel):
-    """Which process runs a turn, for whoever meets its lock."""
+    """The process that runs a turn, to name it to others who want the turn."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -50,9 +50,8 @@ class Runner(BaseModel):
 class TurnStarted(Event):
     """`runner` is the process that runs the turn. `asked_with` holds the settings that came with
     the question (flags of the command line), which hold for the whole turn; no secrets.
-    `environment` is what the turn runs on (resuming/changes.py), so that it is known of a turn
-    that is killed too. Without `persist` nothing of the turn outlives its answer, or its
-    intervention.
+    `environment` is what the turn runs on (engine/environment.py), known of a killed turn too.
+    Without `persist` nothing of the turn outlives its answer, or its intervention.
     """
 
     event: Literal["turn_started"] = "turn_started"
@@ -72,8 +71,8 @@ class TurnStarted(Event):
 
 
 class HumanInput(BaseModel):
-    """What a person gave the call that waited for it, of this tool with these arguments and no
-    other: leave to run (`once`, or kept for the `session` or for `always`), or an answer."""
+    """What a person gave to the call of this tool with these arguments: a grant (`once`, or kept
+    for the `session` or for `always`), or an answer."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -84,13 +83,13 @@ class HumanInput(BaseModel):
 
 
 class TurnResumed(Event):
-    """Somebody lets the turn go on at `phase`; the loop counters start anew.
+    """A person lets the turn go on at `phase`; the loop counters restart.
 
-    With `rewound` whatever that phase and those after it had found is dropped. `edited` replaces
-    the question (`question`) or sections, by name, for the phases still to come. `retry_of` is the
-    intervention that this retries, `retry_phase` the phase that it is about; `note` closes it.
-    `changed` says what is not as it was when the turn stopped. `tools_done` names the calls that
-    had begun and not ended, by their place in the plan, which count as done from now on.
+    `rewound` drops the results of that phase and those after it. `edited` replaces the question
+    (`question`) or sections, by name, for the phases still to come. `retry_of` is the intervention
+    that this retries, `retry_phase` its phase; `note` closes it. `changed` lists what differs from
+    when the turn stopped. `tools_done` names the unfinished calls, by their place in the plan, that
+    count as done from now on.
     """
 
     event: Literal["turn_resumed"] = "turn_resumed"
@@ -113,7 +112,7 @@ class TurnResumed(Event):
 
 
 class TurnAbandoned(Event):
-    """Somebody gave the turn up; it is resumed only with an explicit phase."""
+    """A person gave the turn up; it is resumed only with an explicit phase."""
 
     event: Literal["turn_abandoned"] = "turn_abandoned"
     by: str
@@ -133,8 +132,8 @@ class PhaseStarted(Event):
 
 
 class ModelCalled(Event):
-    """`request_digest` covers all that the model saw; `reply` is its text as it came. `left_out`
-    counts passages and earlier turns that its prompt had no room for.
+    """`request_digest` covers everything that the model read; `reply` is its raw text. `left_out`
+    counts passages and earlier turns that the prompt had no room for.
     """
 
     event: Literal["model_called"] = "model_called"
@@ -149,7 +148,7 @@ class ModelCalled(Event):
 
 
 class ModelFailed(Event):
-    """A call that brought no reply; it counts as one. What it does to the phase comes after it."""
+    """A call without a reply; it counts as a call. The phase's own event follows."""
 
     event: Literal["model_failed"] = "model_failed"
     phase: str
@@ -160,8 +159,8 @@ class ModelFailed(Event):
 
 
 class HistoryRead(Event):
-    """What a phase was told of the session's turns before this one (results.PriorTurn), oldest
-    first: the session may know more when the turn is resumed or replayed."""
+    """The session's earlier turns (results.PriorTurn) as the phase read them, oldest first: the
+    session may hold more when the turn is resumed or replayed."""
 
     event: Literal["history_read"] = "history_read"
     phase: str
@@ -198,7 +197,7 @@ class PhaseCompleted(Event):
 
 
 class Limit(BaseModel):
-    """The loop that came to its end: `iterations` times, and `limit` allows no more."""
+    """A loop that has reached its limit."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -210,7 +209,7 @@ class Limit(BaseModel):
 class PhaseFailed(Event):
     """`error_message` is redacted, as everything that a person reads. `environment` is what the
     phase ran on (commit, versions, digests), to be compared when the turn is resumed. `kind` says
-    whether it may pass (policies/kinds.py). `limit` is there if a loop's limit was the reason.
+    whether it may pass (errors/kinds.py). `limit` is set if a loop's limit was the reason.
     """
 
     event: Literal["phase_failed"] = "phase_failed"
@@ -232,8 +231,8 @@ class PhaseFailed(Event):
 
 
 class GuardrailChecked(Event):
-    """What the guardrails made of the message (`pre`) or of the reply (`post`). Of a user for whom
-    no check is configured there is none. `failed`: it could not be checked, which decides too.
+    """The guardrails' decision on the message (`pre`) or the reply (`post`); users without checks
+    have none. `failed`: the check itself failed, which decides too.
     """
 
     event: Literal["guardrail_checked"] = "guardrail_checked"
@@ -246,7 +245,7 @@ class GuardrailChecked(Event):
 
 
 class TurnInterrupted(Event):
-    """Somebody stopped the process or the task; no failure."""
+    """The process or the task was stopped; no failure."""
 
     event: Literal["turn_interrupted"] = "turn_interrupted"
     phase: str | None
@@ -254,7 +253,7 @@ class TurnInterrupted(Event):
 
 
 class TurnCompleted(Event):
-    """`silenced`: a guardrail has decided that nothing is said."""
+    """`silenced`: a guardrail decided that the user gets no message."""
 
     event: Literal["turn_completed"] = "turn_completed"
     status: Literal["answered", "clarify", "silenced"]
@@ -263,9 +262,9 @@ class TurnCompleted(Event):
 
 
 class TextArrived(Event):
-    """The answer so far, while a model writes it: for onlookers, and never in a journal.
+    """The answer so far, while a model writes it: for observers, never in a journal.
 
-    It may end otherwise, and validation may ask for other words.
+    The final answer may differ: validation may reject this draft.
     """
 
     event: Literal["text_arrived"] = "text_arrived"

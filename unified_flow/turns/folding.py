@@ -58,7 +58,7 @@ OUTPUT: dict[str, TypeAdapter[Any]] = {
     "save": TypeAdapter(results.Saved),
 }
 
-# Where an intervention says that a check failed; no phase, but retried as one.
+# The `phase` of an intervention about a failed check: no phase, but retried as one.
 GUARDRAILS = "guardrails"
 HISTORY = TypeAdapter(tuple[results.PriorTurn, ...])
 
@@ -67,8 +67,8 @@ RESULT = TypeAdapter(results.ToolResult)
 
 
 class JournalOrderError(Exception):
-    """An event, whole in itself, that no turn can have come to as it stood: lines are missing from
-    the journal, or stand elsewhere. Whoever reads a folder makes a RetrievalError of it."""
+    """An intact event that cannot follow the ones before it: lines are missing from the journal, or
+    were moved. `archive.py` turns it into a RetrievalError."""
 
     def __init__(self, event: Observed, turn: Turn, why: str) -> None:
         super().__init__(f"{event.event} of turn {turn.turn_id or '?'}: {why}")
@@ -82,8 +82,7 @@ def fold(events: Iterable[AnyEvent]) -> Turn:
 
 
 def apply(turn: Turn, event: Observed) -> Turn:
-    """Raises JournalOrderError for an event that no turn comes to as it stands, or whose values
-    are not what such an event holds."""
+    """Raises JournalOrderError for an event that cannot come next, or whose values do not fit."""
     match event:
         case TextArrived():
             return turn
@@ -151,12 +150,12 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 limit=event.limit,
             )
             visits = _ended(turn, event, "failed")
-            # Whatever a tool that writes has raised, it may have had its effect before; so may
-            # one whose result found no room in the journal. Its call stays begun.
+            # A writing tool may have had its effect before it raised, or before its result found
+            # no room in the journal: its call stays unfinished.
             status: Status = "running" if event.action == "retry" else "failed"
             retry = turn.retry
             if retry is not None and retry.phase == event.phase:
-                retry = changed(retry, passed=False)  # it came back to that phase, and failed
+                retry = changed(retry, passed=False)  # the turn came back to that phase, and failed
             tried = turn.retry_count + (event.action == "retry" or event.attempt > 1)
             return changed(
                 turn,
@@ -205,7 +204,7 @@ def _checked(turn: Turn, event: GuardrailChecked) -> Turn:
 def _ended(
     turn: Turn, event: PhaseCompleted | PhaseFailed, status: Literal["completed", "failed"]
 ) -> tuple[Visit, ...]:
-    """The running visit ends. A phase whose recipe cannot be read fails before it has begun one."""
+    """End the running visit. A phase whose recipe cannot be read fails before it begins one."""
     begun = bool(turn.visits) and turn.visits[-1].status == "running"
     before = turn.visits[:-1] if begun else turn.visits
     visit = turn.visits[-1] if begun else Visit(event.phase, event.visit, status)
@@ -241,13 +240,13 @@ def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
 
 
 def _all_done(writes: tuple[Write, ...]) -> tuple[Write, ...]:
-    """Tools run one after another, and a turn with a call whose effect is unknown goes on only by
-    a person's word, so whatever had begun is done, or settled, when a result comes."""
+    """Tools run one after another, and only a person lets a turn with an unknown effect go on, so
+    every earlier call is done, or decided, when a result comes."""
     return tuple(w if w.done else changed(w, done=True) for w in writes)
 
 
 def _resume(turn: Turn, event: TurnResumed) -> Turn:
-    """The turn ready to go on: as it stood, or as it stood before a phase, and perhaps edited."""
+    """The turn ready to go on: as it was, or as it was before a phase, perhaps edited."""
     visits = cut_off(turn.visits)
     sections, done, history = turn.sections, turn.tools_done, turn.history
     place = turn.first_visit(event.phase) if event.rewound else None
@@ -288,8 +287,8 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         runs_since=event.at,
         resumed=turn.resumed + 1,
         retry=retry,
-        # What was let through stays so; a reply that is made anew, or that a person has changed or
-        # changed the grounds of, is looked at anew.
+        # A passed check stays passed; a new reply, or one whose grounds a person edited, is checked
+        # again.
         pre=turn.pre if turn.should_respond and "question" not in event.edited else None,
         post=turn.post if turn.should_respond and not (event.rewound or edited) else None,
         retry_count=0,
@@ -325,9 +324,8 @@ def _with_results_of_done_calls(
 def _moved_to_edited_plan(
     turn: Turn, event: TurnResumed, done: dict[int, results.ToolResult], new: results.Plan | None
 ) -> dict[int, results.ToolResult]:
-    """Every result at the place where the edited plan makes the very request that it answered,
-    so that no call is made again for standing elsewhere. Raises JournalOrderError for a result of
-    no request."""
+    """The results at the places where the edited plan makes the same requests, so that no call is
+    repeated for a new place. Raises JournalOrderError for a result of no request."""
     old = turn.sections.planner
     if old is None or new is None:
         return {}

@@ -38,7 +38,7 @@ def checked_question(message: str) -> str:
 
 
 def _is_seen(character: str) -> bool:
-    """Whether there is something for an eye to see: a question without is empty to whoever asks."""
+    """Whether the character is visible: a question without one looks empty."""
     kind = unicodedata.category(character)
     return kind not in _UNSEEN and kind != "Zs" and character not in _BLANK
 
@@ -48,8 +48,8 @@ def checked_id(value: str, field: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID_CHARS:
         raise InputError(f"{field} must be text of 1 to {MAX_ID_CHARS} characters", field=field)
     _refuse_unreadable(value, field, field)
-    # A name that nobody can see whole is another one than it seems, and a line break in it would
-    # begin a line of its own in a log.
+    # A name with invisible characters is not the one it seems, and a line break would begin a new
+    # line in a log.
     if any(unicodedata.category(each) in _UNSEEN for each in value):
         raise InputError(f"{field} must not hold line breaks or unseen characters", field=field)
     return value
@@ -61,8 +61,8 @@ def checked_user(value: str) -> str:
 
 
 def checked_channel(value: str | None) -> Channel | None:
-    """Where the message comes from, which a user's rules may switch off; None where nobody knows.
-    Raises InputError for any other: a name that no switch knows would pass them all."""
+    """Where the message comes from, which a user's rules may switch off; None if unknown. Raises
+    InputError for any other name, which no rule would match."""
     known = next((each for each in CHANNELS if each == value), None)
     if value is not None and known is None:
         raise InputError(

@@ -119,7 +119,7 @@ class Journal:
         try:
             self.flush()
         except OSError as exc:
-            # Whoever needed these lines on disk was told when the first write failed.
+            # The caller who needed these lines on disk got the error of the first write.
             logger.critical("the journal in %s lacks its last lines: %s", self.folder, exc)
         finally:
             turn_lock.release(self._file)
@@ -152,13 +152,13 @@ class Journal:
             self._waiting += line + b"\n"
 
     def flush(self) -> None:
-        """Write what waits, so that it survives this process and whoever watches sees it."""
+        """Write the pending lines, so that they survive this process and watchers see them."""
         if self._waiting:
             self._write(self._waiting, durable=False)
             self._waiting = b""
 
     def drop(self) -> None:
-        """What waits is not written later either: nobody will read it, or it found no room."""
+        """Discard the pending lines: nobody will read them, or they found no room."""
         self._waiting = b""
 
     def _write(self, data: bytes, *, durable: bool) -> None:
@@ -293,12 +293,12 @@ def _events(folder: Path, lines: Iterable[bytes]) -> Iterator[AnyEvent]:
 
 
 def _of_a_newer_program(exc: Exception) -> bool:
-    """A line that is whole, of a kind that is not known here."""
+    """An intact line of an unknown kind."""
     return isinstance(exc, ValidationError) and exc.errors()[0]["type"] == "union_tag_invalid"
 
 
 def first_line(exc: Exception) -> str:
-    """What the exception says, short; its name if it says nothing."""
+    """The first line of the exception's message, or its name."""
     return (str(exc).splitlines() or [type(exc).__name__])[0]
 
 

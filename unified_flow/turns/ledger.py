@@ -37,12 +37,12 @@ STOPS = (PhaseFailed, TurnInterrupted, TurnCompleted, TurnAbandoned)
 
 
 class Ledger:
-    """`record` gives an event to the journal first; only what it takes has happened.
+    """`record` writes an event to the journal first; only what the journal takes has happened.
 
-    With `first` a turn begins; without, the one on disk is taken up, and `begin` lets it go on.
-    Raises BlockingIOError if somebody runs the turn, FileNotFoundError if there is none to take
-    up, RetrievalError if its journal is damaged, and OSError if the folder cannot take the event;
-    nothing is kept open then.
+    With `first` a turn begins; without, the one on disk is opened, and `begin` lets it go on.
+    Raises BlockingIOError if another process runs the turn, FileNotFoundError if there is none,
+    RetrievalError if its journal is damaged, and OSError if the folder cannot take the event;
+    nothing stays open then.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class Ledger:
             self._opened = opened.pop_all()
 
     def begin(self, event: TurnStarted | TurnResumed | TurnAbandoned) -> None:
-        """The event with which a run begins. Raises OSError; then it has not happened, and nobody
-        is told of it."""
+        """Record the event with which a run begins. Raises OSError; then it has not happened, and
+        observers do not see it."""
         self._journal.append(event)
         try:
             self.flush()
@@ -79,7 +79,7 @@ class Ledger:
 
     def _read_back(self) -> None:
         self.turn, events = read_turn(self.folder)
-        # The page may lack what happened before a kill, so it is written whole.
+        # The page may lack the events before a kill, so it is written whole.
         self._unwritten = events
         self._page_flags = os.O_WRONLY | os.O_TRUNC
 
@@ -97,12 +97,12 @@ class Ledger:
         self._opened.close()
 
     def flush(self) -> None:
-        """What was recorded so far is on disk."""
+        """Put what was recorded so far on disk."""
         self._journal.flush()
 
     def checkpoint(self) -> None:
-        """Before anything that takes time or acts. Nobody goes on with a turn that is not kept, nor
-        watches it, unless it fails; then all of it is written."""
+        """Flush before anything that takes time or acts. A turn that is not kept is neither resumed
+        nor watched unless it fails; then all of it is written."""
         if self.turn.persist:
             self.flush()
 
@@ -112,8 +112,8 @@ class Ledger:
         self._took(event)
 
     def insist(self, event: PhaseFailed | GuardrailChecked | HistoryRead) -> None:
-        """Record what holds even if the journal cannot take it: what a failure or a check means
-        for the turn must not hang on the disk. Whichever phase runs next meets that trouble."""
+        """Record an event even if the journal cannot take it: a failure or a check must not depend
+        on the disk. The next phase meets the full disk itself."""
         try:
             self._journal.append(event)
         except OSError as exc:
@@ -132,17 +132,17 @@ class Ledger:
         return self._observer is not None
 
     def show(self, event: Observed) -> None:
-        """Give the observer an event that is recorded, or that is for onlookers alone."""
+        """Give the observer an event, recorded or for observers alone."""
         if self._observer is None:
             return
         try:
             self._observer(event)
-        except Exception as exc:  # noqa: BLE001 - an onlooker's trouble is not the turn's
+        except Exception as exc:  # noqa: BLE001 - an observer's error is not the turn's
             logger.warning("the observer of turn %s failed: %r", self.turn.turn_id, exc)
             self._observer = None
 
     def _write_page(self) -> None:
-        """Add to the page what happened since it was written, whenever the turn comes to a stop.
+        """Append the latest events to the page whenever the turn stops.
 
         Not after every phase: another file's dirty pages make each fsync of the journal dearer,
         by two fifths of the floor in benchmarks/turn.py. `archive.page` needs no page at all.

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# A look at a turn takes its lock for a moment; whoever runs it keeps it for long.
+# A reader takes the lock for a moment, a runner for long.
 TRIES = 5
 PAUSE_S = 0.02
 
@@ -37,7 +37,7 @@ def release(descriptor: int) -> None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody runs the turn of this journal now. Raises OSError if it cannot be read."""
+    """Whether the turn of this journal runs now. Raises OSError if it cannot be read."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

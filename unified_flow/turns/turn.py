@@ -35,7 +35,7 @@ class Visit:
 
 
 def cut_off(visits: tuple[Visit, ...]) -> tuple[Visit, ...]:
-    """What seems to run, where nobody runs it any more."""
+    """The visits of a turn whose process is gone."""
     if not visits or visits[-1].status != "running":
         return visits
     return (*visits[:-1], replace(visits[-1], status="interrupted"))
@@ -43,7 +43,7 @@ def cut_off(visits: tuple[Visit, ...]) -> tuple[Visit, ...]:
 
 @dataclass(frozen=True)
 class Counters:
-    """How often the loops have turned. They start anew when a person resumes the turn."""
+    """How often the loops have turned. They restart when a person resumes the turn."""
 
     planning: int = 0
     retries: int = 0
@@ -53,7 +53,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Write:
-    """A call of a tool that writes. Not `done`: begun, and whether it had its effect is unknown."""
+    """A call of a writing tool. Not `done`: it began, and whether it had its effect is unknown."""
 
     call: int
     tool: str
@@ -91,7 +91,7 @@ class TurnFailure:
 
 @dataclass(frozen=True)
 class Check:
-    """What the guardrails made of the message or of the reply (events.GuardrailChecked)."""
+    """A decision of the guardrails (events.GuardrailChecked)."""
 
     decision: Literal["block", "pass", "escalate"]
     reason: str
@@ -104,8 +104,8 @@ class Check:
 class Turn:
     """One question on its way through the phases. Immutable; `apply` makes the next one.
 
-    `failure` is what the turn stands at; `last_failure` outlives the resumption, until its phase
-    has completed, so that the next failure can be held against it.
+    `failure` is where the turn has halted; `last_failure` outlives a resumption until its phase
+    completes, to be compared with the next failure.
     """
 
     turn_id: int = 0
@@ -142,12 +142,12 @@ class Turn:
 
     @property
     def should_respond(self) -> bool:
-        """Whether its user is told anything (silent-errors-and-guardrails.md, "State")."""
+        """Whether the user gets a message (silent-errors-and-guardrails.md, "State")."""
         return self.error_message is None
 
     @property
     def error_message(self) -> str | None:
-        """Why nothing is said, in the words of that document; never for the user."""
+        """Why the user gets no message, in that document's words; never for the user."""
         for stage, check in (("PRE", self.pre), ("POST", self.post)):
             if check is not None and check.decision != "pass":
                 word = "ESCALATED" if check.decision == "escalate" else "BLOCKED"
@@ -158,12 +158,12 @@ class Turn:
 
     @property
     def unchecked(self) -> bool:
-        """It is silent only because a check failed, which somebody may mend."""
+        """Silenced only because a check itself failed, which a person can mend."""
         return any(check is not None and check.failed for check in (self.pre, self.post))
 
     @property
     def waits(self) -> bool:
-        """Whether a person needs it: it failed, could not be checked, or is theirs to answer."""
+        """Whether it waits for a person: it failed, could not be checked, or was escalated."""
         escalated = self.pre is not None and self.pre.decision == "escalate"
         return self.status == "failed" or (
             self.status == "silenced" and (self.unchecked or escalated)
@@ -171,7 +171,7 @@ class Turn:
 
     @property
     def guardrail_pre_result(self) -> dict[str, Any] | None:
-        """{decision, reason, confidence}; None where nothing was checked."""
+        """{decision, reason, confidence}; None without a check."""
         if self.pre is None:
             return None
         return {
@@ -182,12 +182,12 @@ class Turn:
 
     @property
     def degraded(self) -> bool:
-        """Whether its user was given part of an answer: the turn failed, and its policy says so."""
+        """Whether the policy gave the user part of an answer after a failure."""
         return self.failure is not None and self.failure.action == "degrade"
 
     @property
     def failed_over(self) -> bool:
-        """Whether another model has done what the phase's own could not, and nobody chose it."""
+        """Whether a phase completed with another model than the one that failed, by policy."""
         failed = {(v.phase, v.model) for v in self.visits if v.status == "failed"}
         return not self.resumed and any(
             v.status == "completed" and phase == v.phase and model != v.model
@@ -210,24 +210,24 @@ class Turn:
 
     @property
     def running(self) -> str | None:
-        """The phase that has begun and not ended."""
+        """The phase that runs now."""
         last = self.visits[-1] if self.visits else None
         return last.phase if last is not None and last.status == "running" else None
 
     @property
     def stopped_in(self) -> str | None:
-        """The phase that had begun and not ended when the turn was stopped, or that runs."""
+        """The phase that was running when the turn stopped, or that runs now."""
         last = self.visits[-1] if self.visits else None
         begun = last is not None and last.status in ("running", "interrupted")
         return last.phase if last is not None and begun else None
 
     def interrupted(self) -> Turn:
-        """The turn as it stands once nobody runs it, without having come to its end."""
+        """The turn after its process has gone without ending it."""
         return replace(self, status="interrupted", visits=cut_off(self.visits))
 
     @property
     def response(self) -> str | None:
-        """What the user is told: the answer, or the question that clarifies theirs."""
+        """The text for the user: the answer, or a clarifying question."""
         if not self.should_respond:
             return None
         if self.status == "clarify":
@@ -244,8 +244,8 @@ class Turn:
 
     @property
     def citations(self) -> list[results.Citation]:
-        said = self.sections.synthesis if self.should_respond else None
-        return list(said.citations) if said else []
+        draft = self.sections.synthesis if self.should_respond else None
+        return list(draft.citations) if draft else []
 
     @property
     def abstained(self) -> bool:
@@ -258,7 +258,7 @@ class Turn:
         return next(done, None)
 
     def visit_number(self, phase: str) -> int:
-        """The number that the next completed run of `phase` will bear."""
+        """The number of the next completed run of `phase`."""
         ended = ("completed", "dropped")
         return 1 + sum(v.phase == phase and v.status in ended for v in self.visits)
 

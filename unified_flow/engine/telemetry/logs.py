@@ -1,7 +1,7 @@
-"""`logs/flow.log`: what the flow says to whoever runs it, where a program wants it in a file.
+"""`logs/flow.log`, for programs that want the flow's log in a file.
 
-Warnings and worse of everything here, and every line of the guardrails; redacted, one line each.
-A file that is full becomes `flow.log.1`, in the place of the one before.
+Warnings and worse, and every line of the guardrails; redacted, one line each. A full file becomes
+`flow.log.1` and replaces the one before.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _handlers: dict[Path, _PrivateFile] = {}
 
 @contextmanager
 def logged(home: Path) -> Iterator[None]:
-    """As long as it lasts. For a program's own process: a library must leave logging to whoever
-    uses it. May be entered again, also by several threads: each line is written once."""
+    """Log to the file meanwhile. For a program's own process: a library leaves logging to its
+    user. May be entered again, also by several threads: each line is written once."""
     path = home / "logs" / FILE
     with _lock:
         handler = _handlers.setdefault(path, _PrivateFile(path))
@@ -55,7 +55,7 @@ def logged(home: Path) -> Iterator[None]:
 def _attach(handler: _PrivateFile) -> None:
     ours, queues = _loggers()
     if not queues.hasHandlers() and logging.lastResort is not None:
-        queues.addHandler(logging.lastResort)  # a full queue is told at the terminal too
+        queues.addHandler(logging.lastResort)  # a full queue shows at the terminal too
     for logger in (ours, queues):
         logger.addHandler(handler)
     logging.getLogger(GUARDRAILS).setLevel(logging.INFO)
@@ -93,7 +93,7 @@ class _PrivateFile(logging.Handler):
             finally:
                 os.close(descriptor)
         except OSError:
-            # A full disk is just what has to be heard of; where stderr is on it, nobody is left.
+            # A full disk must be reported; if stderr is on it too, nothing can be done.
             with suppress(OSError, ValueError):
                 sys.stderr.write(line)
 

@@ -55,7 +55,7 @@ class Traced(RequestLine):
 def trace(home: Path | str | None, request_id: str) -> list[Traced]:
     """Every request of that id, oldest first: its line, and the intervention as it stands now.
 
-    A client may use an id again, so there may be several; [] if nobody knows it. Raises OSError
+    A client may use an id again, so there may be several; [] for an unknown one. Raises OSError
     for a log that cannot be read, RetrievalError for a damaged journal, QueueError.
     """
     root = find_home(home)

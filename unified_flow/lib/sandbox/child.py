@@ -35,7 +35,7 @@ def main() -> None:
     while head := source.readline():
         asked = json.loads(head)
         data = source.read(asked["bytes"])
-        # Ends the process even within a library, and when nobody waits for it any more.
+        # Ends the process even within a library, and when its parent no longer waits.
         signal.alarm(int(asked["timeout_s"]) + 2)
         try:
             answer = _answer(asked["function"], data)

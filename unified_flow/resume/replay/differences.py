@@ -20,8 +20,8 @@ RECORDED = RecordedFailureError.__name__
 class Compared:
     """One visit of a phase, then and now.
 
-    `asked_otherwise`: a model is told something else now. Only a replay of one phase can say so,
-    for how long a tool took is told too.
+    `asked_otherwise`: the model's prompt differs now. Only a replay of one phase can say so, since
+    prompts hold how long a tool took.
     """
 
     phase: str
@@ -32,8 +32,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class Replayed:
-    """`failure` is how it ends now, if a phase fails. `further` are the phases that completed more
-    often than then."""
+    """`failure` is how it ends now, if a phase fails. `further` are phases that completed more
+    often than in the recording."""
 
     visits: tuple[Compared, ...]
     failure: RecordedFailure | None
@@ -49,13 +49,13 @@ class Replayed:
         return self.failure is not None and self.failure.error_type == RECORDED
 
     def fails_in(self, phase: str) -> bool:
-        """Still, and not for want of a recorded answer: the flow's own part is not mended."""
+        """It still fails there, and not for lack of a recorded answer: the flow is not mended."""
         failed = self.failure
         return failed is not None and failed.phase == phase and failed.error_type != DIVERGED
 
     def gets_past(self, phase: str) -> bool:
-        """What failed in `phase` then is mended: it completes, or the flow goes on another way.
-        A replay that asks for what was not recorded before it comes so far proves nothing."""
+        """The failure in `phase` is mended: the phase completes, or the flow goes another way. A
+        replay that asks for an unrecorded answer before it gets there proves nothing."""
         if phase in self.further or self.failure is None:
             return True
         return self.failure.phase != phase and all(visit.same for visit in self.visits[:-1])
@@ -86,14 +86,14 @@ def compare(recording: Recording, events: list[Observed], *, alone: bool = False
         if place >= len(now):
             compared.append(Compared(then[place].phase, same=False, what="not reached"))
             continue
-        event, told = now[place]
+        event, requests = now[place]
         if place >= len(then) and recording.unfinished:
             break
         if place >= len(then) or then[place].phase != event.phase:
             compared.append(Compared(event.phase, same=False, what="did not run then"))
             break
         same = _comparable(then[place].output) == _comparable(event.output)
-        otherwise = alone and told != digests[recording.visits.index(then[place])]
+        otherwise = alone and requests != digests[recording.visits.index(then[place])]
         what = "the same" if same else "different"
         compared.append(Compared(event.phase, same, what, asked_otherwise=otherwise))
     compared += _failures(recording, failure)
@@ -121,7 +121,7 @@ def _failures(recording: Recording, now: RecordedFailure | None) -> list[Compare
 
 
 def _comparable(output: Any) -> Any:
-    """An output without what time alone decides."""
+    """An output without its durations."""
     plain = to_jsonable_python(output)
     if isinstance(plain, list):
         return [{k: v for k, v in item.items() if k != "duration_ms"} for item in plain]

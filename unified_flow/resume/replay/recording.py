@@ -1,7 +1,7 @@
 """What a replay needs of a turn: a pure reading of its journal.
 
-Only what still counts is taken: visits that a person went back behind, and failed or interrupted
-ones that were resumed, are left out, but for the tool calls that they had done.
+It leaves out visits that a person went back behind, and failed or interrupted ones that were
+resumed, but for their completed tool calls.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Plain(BaseModel):
 
 
 class RecordedReply(Plain):
-    """What a model said, and a digest of all that it had been told."""
+    """A model's reply, and a digest of its request."""
 
     text: str
     request_digest: str = ""

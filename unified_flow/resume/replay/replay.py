@@ -38,12 +38,12 @@ from unified_flow.wiring import wire
 _playing = ContextVar("playing", default=False)
 
 
-def _is_news(_: logging.LogRecord) -> bool:
-    """The failures that a replay plays are nobody's news; those of other threads are."""
+def _is_not_replayed(_: logging.LogRecord) -> bool:
+    """A replayed failure is not logged; those of other threads are."""
     return not _playing.get()
 
 
-logging.getLogger("unified_flow").addFilter(_is_news)
+logging.getLogger("unified_flow").addFilter(_is_not_replayed)
 
 
 def replay(
@@ -53,9 +53,9 @@ def replay(
     real: Services | None = None,
     live: bool = False,
 ) -> Replayed:
-    """Run it again, wholly, or only the visits of `phase`. `real` gives the recipes, the tools'
-    descriptions and the history, without which only the answers are the same. With `live` it makes
-    the call that failed, to a model or a tool, for real, in a whole replay."""
+    """Run the turn again, or only the visits of `phase`. `real` gives the recipes, the tools'
+    descriptions and the history; without it only the answers are the same. `live` makes the failed
+    call, to a model or a tool, for real, in a whole replay."""
     playing = _playing.set(True)
     try:
         with tempfile.TemporaryDirectory(prefix="replay-") as folder:
@@ -86,7 +86,7 @@ def _services(
     home: Path, recording: Recording, real: Services | None, *, live: bool = False
 ) -> Services:
     model = RecordedModel(recording, real if live else None)
-    # Under a name of its own, so that an address in the environment is no server without a model.
+    # A configured model, so that an address in the environment does not lack one.
     services = wire(home, model=model.name, extra_models={model.name: model}, tools=[])
     settings = services.settings
     if real is not None:
@@ -110,7 +110,7 @@ def _services(
         documents=None,
         sessions=RecordedSessions(recording, real.sessions if real is not None else None),
         memory=RecordedMemory(recording),
-        policy=FailFast(),  # what was slow then is not now, and nothing is tried twice
+        policy=FailFast(),  # recorded answers are never slow, and nothing is retried
     )
 
 
@@ -127,10 +127,10 @@ async def _whole(
 
 async def _played(services: Services, recording: Recording) -> list[Observed]:
     events: list[Observed] = []
-    with _begun(services, recording, events) as ledger, suppress(PhaseError):
+    with _begin(services, recording, events) as ledger, suppress(PhaseError):
         while True:
             done = sum(isinstance(event, PhaseCompleted) for event in events)
-            _go_on(ledger, recording, done)
+            _resume_as_recorded(ledger, recording, done)
             step = next_step(ledger.turn, services.settings.limits)
             if not isinstance(step, Step):
                 return events
@@ -141,25 +141,25 @@ async def _played(services: Services, recording: Recording) -> list[Observed]:
 async def _one_phase(
     home: Path, recording: Recording, phase: str, real: Services | None
 ) -> list[Observed]:
-    """Each visit of `phase`, from the turn as it stood before it."""
+    """Each visit of `phase`, from the turn as it was before it."""
     played: list[Observed] = []
     for place, visit in enumerate(recording.visits):
         if not _playable(recording, visit, phase):
             continue
         services = _services(home, recording.model_copy(update={"visits": (visit,)}), real)
         seen: list[Observed] = []
-        with _begun(services, recording, seen) as ledger, suppress(PhaseError):
+        with _begin(services, recording, seen) as ledger, suppress(PhaseError):
             for number, before in enumerate(recording.visits[:place]):
-                _go_on(ledger, recording, number)
+                _resume_as_recorded(ledger, recording, number)
                 ledger.record(_completed(before, number))
-            _go_on(ledger, recording, place)
+            _resume_as_recorded(ledger, recording, place)
             seen.clear()
             await run_phase(Step(phase), ledger, services)
         played += seen
     return played
 
 
-def _begun(services: Services, recording: Recording, seen: list[Observed]) -> Ledger:
+def _begin(services: Services, recording: Recording, seen: list[Observed]) -> Ledger:
     turn_id, folder = services.folders.create()
     first = TurnStarted(
         turn_id=turn_id,
@@ -174,8 +174,8 @@ def _begun(services: Services, recording: Recording, seen: list[Observed]) -> Le
     return Ledger(folder, seen.append, first=first)
 
 
-def _go_on(ledger: Ledger, recording: Recording, done: int) -> None:
-    """Where a person let the turn go on, its counters began anew, perhaps with an edited input."""
+def _resume_as_recorded(ledger: Ledger, recording: Recording, done: int) -> None:
+    """Repeat a recorded resumption: the counters restart, and edits are put in place."""
     for resumption in recording.resumptions:
         if resumption.after == done:
             event = TurnResumed(

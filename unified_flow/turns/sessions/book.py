@@ -1,4 +1,4 @@
-"""The sessions as a person sees them: which there are, what was said, and forgetting one."""
+"""The sessions as a person sees them: list, show, export, delete."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SessionBook:
         return [SessionSummary(*row) for row in rows]
 
     def exchanges(self, session_id: str) -> list[Exchange]:
-        """What was said, oldest first; [] for a session that nobody knows."""
+        """The exchanges, oldest first; [] for an unknown session."""
         rows = self._database.read(
             "SELECT turn_id, started_at, question, response, citations, abstained"
             " FROM turns WHERE session_id = ? ORDER BY turn_id",

@@ -1,4 +1,4 @@
-"""A message that is delivered again, as the webhook of a chat does that saw no answer in time."""
+"""Messages that are delivered twice, as a chat's webhook does that got no answer in time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def turn_that_answered(
     question: str,
 ) -> Turn | None:
     """The turn that has answered it: the same session, request, user and text. None also if its
-    journal is gone or damaged: it is answered anew then, and kept once all the same."""
+    journal is gone or damaged: the message is answered again then, and kept once."""
     turn_id = sessions.answered(session_id, request_id, user_id, question)
     if turn_id is None:
         return None
@@ -35,8 +35,8 @@ def turn_that_answered(
 
 
 class Deliveries:
-    """Those of one message that come while it is being answered, to one process: each waits for the
-    one before, and then finds its answer."""
+    """Deliveries of one message to one process while it is being answered: each waits for the one
+    before, and then finds its answer."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()

@@ -153,7 +153,7 @@ class SessionStore:
         assert turn.started_at is not None
         at = stamp(turn.started_at)
         messages = (user_message(turn), assistant_message(turn))
-        spoken = [_row(message, turn) for message in messages]
+        rows = [_row(message, turn) for message in messages]
         citations = json.dumps([c.model_dump(mode="json") for c in draft.citations])
         row = (
             *(turn.turn_id, turn.session_id, turn.request_id, turn.user_id, turn.question),
@@ -172,7 +172,7 @@ class SessionStore:
                 "DELETE FROM messages WHERE session_id = ? AND turn_id = ?",
                 (turn.session_id, turn.turn_id),
             )
-            connection.executemany("INSERT INTO messages VALUES (?,?,?,?,?,?,?)", spoken)
+            connection.executemany("INSERT INTO messages VALUES (?,?,?,?,?,?,?)", rows)
             connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn.turn_id,))
             connection.execute(
                 "INSERT INTO turn_terms (rowid, terms, session_id) VALUES (?,?,?)",
