@@ -71,8 +71,8 @@ class Monitor(App[None]):
                 asyncio.get_running_loop().add_signal_handler(number, self._signalled, number)
         # A thread that reads gives way to the one that paints after 1 ms instead of 5.
         sys.setswitchinterval(0.001)
-        # What is there now stays until the end. Walking through it again and again, for garbage
-        # that it cannot hold, stopped the keys for 200 ms at a time.
+        # What is in memory now stays until the end. Full passes of the garbage collector over it
+        # stopped the keys for 200 ms at a time.
         self.call_after_refresh(gc.freeze)
 
     def on_unmount(self) -> None:
@@ -112,7 +112,7 @@ class Monitor(App[None]):
     def exit(
         self, result: None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
-        """What was begun from here is waited for, and that has to be said."""
+        """The process waits for changes begun here, so it says that it does."""
         self.has_exited = True
         if self.state.running and message is None:
             message = STILL_RUNNING
@@ -121,7 +121,7 @@ class Monitor(App[None]):
 
 def render_first_screen(app: App[Any], render: Callable[[App[Any]], str]) -> str | None:
     """Off screen, as wide and high as the terminal or as COLUMNS and LINES say; 100 by 30 in a
-    pipe. None when the application failed; it has said so, and its `return_code` is not 0.
+    pipe. None when the application failed; it has shown why, and its `return_code` is not 0.
     """
     columns, lines = shutil.get_terminal_size((100, 30))
     rendered: list[str] = []

@@ -109,8 +109,8 @@ def apply(
 
 def _failure(error: RetryFailedError) -> str:
     """The error now, and whether the fix did anything: in what it differs from the one before."""
-    said = any(line.startswith("now: ") for line in error.difference)
-    return "; ".join(error.difference if said else (str(error), *error.difference))
+    has_new_error = any(line.startswith("now: ") for line in error.difference)
+    return "; ".join(error.difference if has_new_error else (str(error), *error.difference))
 
 
 def _why(error: QueueError) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from rich.cells import cell_len, set_cell_size
 
 GAP = 1
-_TOLD_IN_SECONDS = timedelta(minutes=1)
+_SHOWN_IN_SECONDS = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def whole_minute(now: datetime) -> datetime:
 def age_step(now: datetime, since: datetime) -> datetime:
     """As long as this is the same, so is the age on the screen: it counts seconds for a minute,
     then minutes."""
-    return now.replace(microsecond=0) if now - since < _TOLD_IN_SECONDS else whole_minute(now)
+    return now.replace(microsecond=0) if now - since < _SHOWN_IN_SECONDS else whole_minute(now)
 
 
 class RowCache:

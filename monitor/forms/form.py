@@ -223,7 +223,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         all_well = not outcome.refused and not outcome.not_tried
         if not self.finish(outcome, all_well=all_well, newer=newer):
             return
-        # What was done is done; the form now stands for the rest.
+        # The form is now about the rest.
         self.entries = [*(refusal.entry for refusal in outcome.refused), *outcome.not_tried]
         done = len(self.state.done)
         lines = [f"{self.DONE} {done}"] if done else []

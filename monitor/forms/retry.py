@@ -202,6 +202,7 @@ class RetryForm(Form):
             self.show_problem(str(error))
             return
         self._turns = self._alike
+        self.target_note = ""  # it is about the chosen ones
         self.entries = list({turn.entry["id"]: turn.entry for turn in self._turns}.values())
         self.show_targets()
         self.start()

@@ -89,7 +89,7 @@ class ReopenForm(Form):
 
 
 class UndoForm(Form):
-    """Takes back the last change, whoever made it; so it says first who did."""
+    """Takes back the last change, whoever made it; so it shows the last ones first."""
 
     VERB = "Undo"
     DONE = "undid the last change of"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from textual.content import Content
@@ -165,18 +164,9 @@ def _severity(entry: Entry) -> Cell:
     return Cell(SEVERITY_WORDS.get(severity, "?"), severity if known else "dim")
 
 
-@dataclass(frozen=True)
-class _HistoryRow:
-    entry: Entry
-    closed: datetime
-    ago: str
-    marked: bool
-    row: Row
-
-
 class HistoryTab(EntryTab):
-    """What was closed, the latest first. The past may be long, so that of one that grows only what
-    is new is matched and made a row."""
+    """What was closed, the latest first. The past may be long: of one that grows, only what is new
+    is matched against the filter."""
 
     name = "history"
     title = "History"
@@ -197,7 +187,7 @@ class HistoryTab(EntryTab):
         self._matched_for: tuple[object, object] = (None, None)
         self._found: list[Entry] = []
         self._matches: dict[str, tuple[Entry, bool]] = {}
-        self._made: dict[str, _HistoryRow] = {}
+        self._shown: dict[str, Entry] = {}
         self._cache = RowCache()
 
     def rows(self, now: datetime) -> list[Row]:
@@ -205,20 +195,13 @@ class HistoryTab(EntryTab):
         return self._cache.rows(made_of, now, lambda: self._make(now))
 
     def _make(self, now: datetime) -> tuple[list[Row], list[datetime]]:
-        made: dict[str, _HistoryRow] = {}
-        for entry in self.shown(now):
-            own, marked = entry["id"], entry["id"] in self.marked
-            known = self._made.get(own)
-            if known is not None and known.entry is not entry:
-                known = None
-            closed = known.closed if known else from_text(closed_at(entry) or entry["last_seen"])
-            ago = short_duration(now - closed)
-            if known is None or (known.ago, known.marked) != (ago, marked):
-                row = _history_row(entry, ago, now, marked=marked)
-                known = _HistoryRow(entry, closed, ago, marked, row)
-            made[own] = known
-        self._made = made
-        return [one.row for one in made.values()], [one.closed for one in made.values()]
+        self._shown = {entry["id"]: entry for entry in self.shown(now)}
+        rows, closed = [], []
+        for own, entry in self._shown.items():
+            closed.append(from_text(closed_at(entry) or entry["last_seen"]))
+            ago = short_duration(now - closed[-1])
+            rows.append(_history_row(entry, ago, now, marked=own in self.marked))
+        return rows, closed
 
     def _matching(self, now: datetime) -> list[Entry]:
         """The same list as long as nothing came and no age in the query may have become true."""
@@ -248,8 +231,7 @@ class HistoryTab(EntryTab):
         return self._matching(now)[:MOST_HISTORY]
 
     def entries(self, key: str) -> Sequence[Entry]:
-        found = self._made.get(key)
-        return [found.entry] if found is not None else []
+        return [self._shown[key]] if key in self._shown else []
 
     def truncated_note(self) -> str:
         left = len(self._found) - MOST_HISTORY

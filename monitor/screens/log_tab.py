@@ -80,7 +80,7 @@ def _row(key: str, record: dict[str, Any]) -> Row:
 
 
 def _matches(record: dict[str, Any], query: Query, now: datetime) -> bool:
-    """The line as the failure that it is; its state is that of the moment in which it came."""
+    """The line is matched as an entry in the state in which the failure was logged."""
     if not query.tests:
         return True
     try:

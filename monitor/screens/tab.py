@@ -49,7 +49,7 @@ class Tab:
         return message(*self.nothing_yet)
 
     def entries(self, key: str) -> Sequence[Entry]:
-        """What the row stands for."""
+        """Those that the row is about."""
         return ()
 
     def row_text(self, key: str) -> Content:

@@ -185,7 +185,7 @@ class TriageScreen(ReaderScreen):
             self._clear_new()
 
     def _clear_new(self) -> None:
-        """Whoever sees the detail has looked at all that the row stands for."""
+        """The detail is on the screen: all entries of the row count as looked at."""
         self.model.new -= {entry["id"] for entry in self._entries_under_cursor()}
 
     @on(RowList.Chosen)

@@ -209,7 +209,7 @@ class RowList(LineView):
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
-        if width != self._layout_width:  # painted before it was told of its new size
+        if width != self._layout_width:  # painted before the event of its new size
             self._layout, self._layout_width = layout(self.columns, self.rows, width), width
         if y < _HEAD:
             return self._head(width)
