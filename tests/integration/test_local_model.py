@@ -26,8 +26,7 @@ from unified_flow.models import ModelCall
 from unified_flow.models.local_model import LocalModel
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.servers import llama_server
-from unified_flow.servers.llama_server import LocalModelError, LocalServer
-from unified_flow.servers.warm_server import serving
+from unified_flow.servers.llama_server import LocalModelError, LocalServer, serving
 from unified_flow.turns.sections import Sections
 
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"

@@ -36,8 +36,7 @@ def serve(
     from interventions.home import find_home, state_folder
     from unified_flow.config.paths import LOCAL_PREFIX
     from unified_flow.config.settings import LOCAL, load
-    from unified_flow.servers.llama_server import LocalServer
-    from unified_flow.servers.warm_server import serving
+    from unified_flow.servers.llama_server import LocalServer, serving
 
     place = find_home(home)
     settings = load(place)

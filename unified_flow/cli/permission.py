@@ -7,17 +7,15 @@ import json
 import os
 import sys
 import termios
+from collections.abc import Mapping
+from typing import Any
 
 from interventions.cli.terminal import note
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact
 from unified_flow.cli.live import paused
-from unified_flow.tools.permission_gate import (
-    Asker,
-    PermissionReply,
-    PermissionRequest,
-    describe_access,
-)
+from unified_flow.tools import Tool
+from unified_flow.tools.permission_gate import Asker, PermissionReply, describe_access
 
 ARGS_SHOWN = 600
 LINE_BYTES = 4096
@@ -39,14 +37,14 @@ def terminal_asker() -> Asker | None:
     return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
-async def ask(wish: PermissionRequest) -> PermissionReply:
+async def ask(tool: Tool, args: Mapping[str, Any]) -> PermissionReply:
     """Until exactly one of the four is said: "absolutely not" is no "always". The end of input is
     a no. Ctrl-C goes through."""
-    args = json.dumps(redact(dict(wish.args)), ensure_ascii=False)
-    shown = args if len(args) <= ARGS_SHOWN else args[: ARGS_SHOWN - 1] + "…"
+    text = json.dumps(redact(dict(args)), ensure_ascii=False)
+    shown = text if len(text) <= ARGS_SHOWN else text[: ARGS_SHOWN - 1] + "…"
     with paused():
-        touches = describe_access(wish.access)
-        note(f"the tool {one_line(wish.tool)} {touches}: {one_line(wish.description)}")
+        touches = describe_access(tool.access)
+        note(f"the tool {one_line(tool.name)} {touches}: {one_line(tool.description)}")
         note(f"  it would be called with {one_line(shown)}")
         while True:
             # What was typed before was typed for something else.

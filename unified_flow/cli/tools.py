@@ -14,12 +14,13 @@ from unified_flow.cli import options
 from unified_flow.cli.completing import granted_names, session_ids, tool_names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from unified_flow.engine.services import Services
     from unified_flow.tools import Tool, ToolOutput
     from unified_flow.tools.grants import GrantStore
-    from unified_flow.tools.permission_gate import Asker, PermissionReply, PermissionRequest
+    from unified_flow.tools.permission_gate import Asker, PermissionReply
 
 BY_HAND = "by hand"
 
@@ -196,8 +197,8 @@ def _show(row: dict[str, Any]) -> None:
 def _sessionless(asker: Asker) -> Asker:
     """A call by hand is in no session, whose end would end what was allowed for it."""
 
-    async def ask(wish: PermissionRequest) -> PermissionReply:
-        reply = await asker(wish)
+    async def ask(tool: Tool, args: Mapping[str, Any]) -> PermissionReply:
+        reply = await asker(tool, args)
         if reply != "session":
             return reply
         note("  this call is in no session, so it is allowed once; --session NAME names one")

@@ -11,14 +11,11 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Literal
 
 import httpx
 
 from unified_flow.errors import CircuitOpenError, GenerationTimeoutError
 from unified_flow.models import Model, ModelCall, ModelReply
-
-State = Literal["closed", "open", "half_open"]
 
 
 @dataclass(frozen=True)
@@ -37,12 +34,6 @@ class Circuit:
     failed_at: tuple[float, ...] = ()
     opened_at: float | None = None
     probing: bool = False
-
-    @property
-    def state(self) -> State:
-        if self.opened_at is None:
-            return "closed"
-        return "half_open" if self.probing else "open"
 
 
 def try_acquire(circuit: Circuit, now: float, rules: CircuitRules) -> tuple[Circuit, float | None]:

@@ -1,10 +1,15 @@
 """llama.cpp's own server as a child process on loopback, for a language model from a file.
 
 The file is checked before a process is started for it; the process ends with its parent.
+
+`unified-flow model serve` keeps one warm for other commands: it notes its address and key in
+`shared_state/local_model.json`, readable by its user alone, and locks that file while it lives; a
+note without a lock counts for nothing.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -13,14 +18,17 @@ import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from interventions.home import open_private
 from unified_flow.errors import ConfigError, ModelError
 
 ALIAS = "local"
+_NOTE = "local_model.json"
 _MAGIC = b"GGUF"
 NO_FILE_HINT = (
     "Name a .gguf file: --model local:/path/model.gguf, or path under [local] or [vectors]"
@@ -259,3 +267,47 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return max(1, os.cpu_count() or 1)
+
+
+@contextmanager
+def serving(state: Path, path: Path, start: Callable[[], Address]) -> Iterator[Address]:
+    """What `start` gives, which others find while this lasts.
+
+    Raises ConfigError if another one is served, before it starts anything: two would need twice
+    the memory.
+    """
+    descriptor = open_private(state / _NOTE, os.O_RDWR)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise ConfigError(
+                f"a model is being served for {state.parent} already", hint="end that one first"
+            ) from exc
+        os.ftruncate(descriptor, 0)  # of one that was killed
+        address = start()
+        note = {"path": str(path), "url": address.url, "key": address.key}
+        os.write(descriptor, json.dumps(note).encode())
+        try:
+            yield address
+        finally:
+            os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def warm_address(state: Path, path: Path) -> Address | None:
+    """The server that is kept warm for this very file, if there is one."""
+    try:
+        with (state / _NOTE).open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                note = json.load(file)
+            else:
+                return None
+    except (OSError, ValueError):
+        return None
+    if note.get("path") != str(path):
+        return None
+    return Address(note["url"], note["key"])

@@ -85,8 +85,8 @@ def from_function(function: Callable[..., Any], *, source: str = "function") -> 
         )
     declared: Declaration = getattr(function, MARK, Declaration())
     name = declared.name or function.__name__
-    docstring = _parsed_docstring(function)
-    arguments = _arguments(name, function, docstring.parameters)
+    description, described = _parsed_docstring(function)
+    arguments = _arguments(name, function, described)
     names = {field: info.alias or field for field, info in arguments.model_fields.items()}
 
     async def run(args: BaseModel) -> ToolOutput:
@@ -101,7 +101,7 @@ def from_function(function: Callable[..., Any], *, source: str = "function") -> 
 
     return Tool(
         name=name,
-        description=docstring.text or name.replace("_", " "),
+        description=description or name.replace("_", " "),
         arguments=arguments,
         access=declared.access,
         run=run,
@@ -162,20 +162,14 @@ def _as_tool_error(name: str, exc: BaseException) -> ToolError:
     return ToolError(f"{name} raised {type(exc).__name__}: {exc}")
 
 
-@dataclass(frozen=True)
-class _Docstring:
-    text: str
-    parameters: dict[str, str]
-
-
-def _parsed_docstring(function: Callable[..., Any]) -> _Docstring:
-    """Google, NumPy, Sphinx or Epydoc style, whichever it is."""
+def _parsed_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """The text, and that of each parameter; in Google, NumPy, Sphinx or Epydoc style."""
     from docstring_parser import parse
 
     doc = parse(inspect.getdoc(function) or "")
     text = "\n".join(part for part in (doc.short_description, doc.long_description) if part)
     described = {each.arg_name: each.description or "" for each in doc.params}
-    return _Docstring(text, described)
+    return text, described
 
 
 def _arguments(

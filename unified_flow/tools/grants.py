@@ -86,16 +86,7 @@ class GrantStore:
         return self._remove(lambda g: g.session_id == session_id)
 
     def _remove(self, is_meant: Callable[[Grant], bool]) -> int:
-        gone = 0
-
-        def rest(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
-            nonlocal gone
-            kept = tuple(grant for grant in grants if not is_meant(grant))
-            gone = len(grants) - len(kept)
-            return kept
-
-        self._change(rest)
-        return gone
+        return -self._change(lambda grants: tuple(each for each in grants if not is_meant(each)))
 
     def _read(self) -> _File:
         try:
@@ -108,13 +99,16 @@ class GrantStore:
                 hint="mend or remove that file; without it nothing is granted",
             ) from exc
 
-    def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> None:
+    def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> int:
+        """By how many grants there are more."""
         lock = FileLock(self.path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)
         try:
             make_private_folder(self.path.parent)
             with lock.acquire(timeout=LOCK_TIMEOUT_S, poll_interval=0.01):
                 file = self._read()
-                self._write(file.model_copy(update={"grants": change(file.grants)}))
+                grants = change(file.grants)
+                self._write(file.model_copy(update={"grants": grants}))
+                return len(grants) - len(file.grants)
         except Timeout as exc:
             raise ConfigError(f"{lock.lock_file} was held for over {LOCK_TIMEOUT_S:g} s") from exc
         except OSError as exc:

@@ -28,19 +28,10 @@ class PermissionDecision:
     why: str
 
 
-@dataclass(frozen=True)
-class PermissionRequest:
-    """What a person is asked to allow."""
-
-    tool: str
-    description: str
-    args: Mapping[str, Any]
-    access: frozenset[Access]
-
-
 PermissionReply = Scope | Literal["no"]
-Asker = Callable[[PermissionRequest], Awaitable[PermissionReply]]
-"""Asks whoever sits at the terminal; raises EOFError or KeyboardInterrupt as prompts do."""
+Asker = Callable[[Tool, Mapping[str, Any]], Awaitable[PermissionReply]]
+"""Asks whoever sits at the terminal whether the tool may run with these arguments; raises EOFError
+or KeyboardInterrupt as prompts do."""
 
 
 class PermissionGate:
@@ -98,9 +89,7 @@ class PermissionGate:
         if decision.verdict == "ask" and granted:
             return "allowed once when the turn was resumed"
         if decision.verdict == "ask" and self.asker is not None:
-            reply = await self.asker(
-                PermissionRequest(tool.name, tool.description, args, tool.access)
-            )
+            reply = await self.asker(tool, args)
             if reply != "no":
                 self.remember(tool.name, reply, session_id=session_id)
                 return f"allowed on the terminal: {reply}"

@@ -36,12 +36,12 @@ def after_failures(*times: float) -> Circuit:
 
 
 def test_five_failures_a_minute_open_it() -> None:
-    assert after_failures(0, 10, 20, 30).state == "closed"
-    assert after_failures(0, 10, 20, 30, 59).state == "open"
+    assert after_failures(0, 10, 20, 30).opened_at is None
+    assert after_failures(0, 10, 20, 30, 59).opened_at == 59
 
 
 def test_failures_that_are_older_than_a_minute_do_not_count() -> None:
-    assert after_failures(0, 20, 40, 60, 80).state == "closed"
+    assert after_failures(0, 20, 40, 60, 80).opened_at is None
 
 
 def test_open_it_refuses_and_says_for_how_long() -> None:
@@ -51,7 +51,7 @@ def test_open_it_refuses_and_says_for_how_long() -> None:
 
 def test_after_a_while_one_probe_may_try_and_no_other() -> None:
     circuit, refused = try_acquire(after_failures(0, 0, 0, 0, 0), 30, RULES)
-    assert (circuit.state, refused) == ("half_open", None)
+    assert (circuit.probing, refused) == (True, None)
     assert try_acquire(circuit, 31, RULES) == (circuit, 30.0)
 
 

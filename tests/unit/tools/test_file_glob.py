@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.tools.running import run
 from unified_flow.errors import ToolArgumentError
-from unified_flow.tools.builtin.file_search import file_tools
+from unified_flow.tools.builtin.file_search import GlobPattern, file_tools
 from unified_flow.tools.toolbox import Toolbox
 
 
@@ -56,3 +56,47 @@ def test_the_limit_says_what_it_hides(box: Toolbox) -> None:
 def test_a_bad_pattern_is_an_argument_error(box: Toolbox, pattern: str) -> None:
     with pytest.raises(ToolArgumentError, match="argument pattern"):
         run(box, "file.glob", pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("*.md", "a.md", True),
+        ("*.md", "docs/deep/a.md", True),
+        ("*.md", "a.mdx", False),
+        ("a.md", "docs/a.md", True),
+        ("docs/*.md", "docs/a.md", True),
+        ("docs/*.md", "docs/deep/a.md", False),
+        ("docs/**/*.md", "docs/a.md", True),
+        ("docs/**/*.md", "docs/x/y/a.md", True),
+        ("docs/**/*.md", "other/a.md", False),
+        ("**/*.md", "a.md", True),
+        ("**", "a.md", True),
+        ("**", "x/y/a.md", True),
+        ("docs/**", "docs/x/a.md", True),
+        ("docs/**", "docs", False),
+        ("docs/", "docs/x/a.md", True),
+        ("./docs/a.md", "docs/a.md", True),
+        ("**/x/**/a.md", "x/a.md", True),
+        ("**/x/**/a.md", "w/x/y/z/a.md", True),
+        ("**/x/**/a.md", "w/y/z/a.md", False),
+        ("**/**/a.md", "a.md", True),
+        ("[ab].m?", "b.md", True),
+        ("[!ab].md", "b.md", False),
+        ("A.md", "a.md", False),
+        ("*å*", "docs/blå.md", True),
+    ],
+)
+def test_what_a_pattern_matches(pattern: str, path: str, matches: bool) -> None:
+    assert GlobPattern(pattern).matches(path) is matches
+
+
+@pytest.mark.parametrize("pattern", ["/etc/*", "../*", "a/../../b", " ", "a\0b"])
+def test_a_pattern_stays_inside(pattern: str) -> None:
+    with pytest.raises(ValueError, match="a pattern is"):
+        GlobPattern(pattern)
+
+
+def test_no_pattern_takes_for_ever() -> None:
+    assert not GlobPattern("*a" * 100 + "b").matches("a" * 250)
+    assert not GlobPattern("**/" * 100 + "b").matches("a/" * 200 + "a")

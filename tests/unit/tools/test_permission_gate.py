@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,6 @@ from unified_flow.tools.grants import GrantStore
 from unified_flow.tools.permission_gate import (
     PermissionGate,
     PermissionReply,
-    PermissionRequest,
     decide,
 )
 
@@ -66,10 +67,10 @@ class Person:
 
     def __init__(self, *replies: PermissionReply) -> None:
         self.replies = list(replies)
-        self.wishes: list[PermissionRequest] = []
+        self.asked: list[tuple[str, Mapping[str, Any]]] = []
 
-    async def __call__(self, wish: PermissionRequest) -> PermissionReply:
-        self.wishes.append(wish)
+    async def __call__(self, tool: Tool, args: Mapping[str, Any]) -> PermissionReply:
+        self.asked.append((tool.name, args))
         return self.replies.pop(0)
 
 
@@ -101,12 +102,12 @@ def test_the_person_at_the_terminal_decides_and_for_how_long(store: GrantStore) 
     admit(gate)
     assert store.all() == (), "once leaves nothing behind"
     admit(gate)
-    assert len(person.wishes) == 4
+    assert len(person.asked) == 4
     assert "this session" in admit(gate), "not asked again in the session"
     admit(gate, session="another")
     assert "always" in admit(PermissionGate(store), session="a third, in another process")
-    assert len(person.wishes) == 5
-    assert person.wishes[0].args == {"path": "a"}
+    assert len(person.asked) == 5
+    assert person.asked[0] == ("file.write", {"path": "a"})
 
 
 def test_deny_is_nobody_s_to_overrule(store: GrantStore) -> None:
@@ -115,7 +116,7 @@ def test_deny_is_nobody_s_to_overrule(store: GrantStore) -> None:
     gate = PermissionGate(store, deny=("file.*",), asker=person)
     with pytest.raises(ToolDeniedError, match=r"tools\.deny"):
         admit(gate, granted=True)
-    assert person.wishes == []
+    assert person.asked == []
 
 
 def test_a_call_that_was_granted_when_the_turn_was_resumed_runs_once(store: GrantStore) -> None:
