@@ -35,35 +35,21 @@ if TYPE_CHECKING:
     from interventions.secrets.redaction import redact, redact_text
     from interventions.storage.store import Admission, AdmissionKind, Limits, MemoryStore
 
-_MODULE_OF = {
-    "Admission": "storage.store",
-    "AdmissionKind": "storage.store",
-    "AmbiguousIdError": "errors",
-    "ConflictError": "errors",
-    "CorruptQueueError": "errors",
-    "Entry": "entry",
-    "InterventionQueue": "queue",
-    "InterventionRequest": "admission.request",
-    "InterventionType": "admission.request",
-    "LimitError": "errors",
-    "Limits": "storage.store",
-    "LockTimeoutError": "errors",
-    "MemoryStore": "storage.store",
-    "NoResumerError": "errors",
-    "NotFoundError": "errors",
-    "QueryError": "errors",
-    "QueueError": "errors",
-    "Severity": "admission.request",
-    "StorageError": "errors",
-    "Transition": "entry",
-    "check_queue_health": "api",
-    "create_intervention_request": "api",
-    "find_home": "home",
-    "intervene": "api",
-    "redact": "secrets.redaction",
-    "redact_text": "secrets.redaction",
-    "resolve_intervention": "api",
+_NAMES_IN = {
+    "admission.request": ("InterventionRequest", "InterventionType", "Severity"),
+    "api": (
+        "check_queue_health",
+        "create_intervention_request",
+        "intervene",
+        "resolve_intervention",
+    ),
+    "entry": ("Entry", "Transition"),
+    "home": ("find_home",),
+    "queue": ("InterventionQueue",),
+    "secrets.redaction": ("redact", "redact_text"),
+    "storage.store": ("Admission", "AdmissionKind", "Limits", "MemoryStore"),
 }
+_MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 
 __all__ = [
     "Admission",
@@ -97,9 +83,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF.get(name, 'errors')}"), name)
     globals()[name] = value
     return value
 

@@ -99,7 +99,7 @@ def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
         )
     yield Finding("the lock is free")
     if mend:
-        with suppress(CorruptQueueError):  # now set aside, and what `_queue` is about
+        with suppress(CorruptQueueError):  # now moved aside; `_queue` reports it
             _sweep(queue)
     if left:
         yield Finding(f"{len(left)} left-over temporary files", False, mended=mend)
@@ -111,20 +111,20 @@ def _sweep(queue: InterventionQueue) -> None:
 
 
 def _queue(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
-    aside = _not_rebuilt(queue)
+    damaged = _not_rebuilt(queue)
     try:
         count = len(queue.entries())
     except CorruptQueueError as error:
         yield Finding(str(error), fine=False, todo=error.hint)
         return
-    if not aside:
+    if not damaged:
         yield Finding(f"the queue parses: {count} entries, {queue.open_count()} open")
         return
-    names = ", ".join(path.name for path in aside)
+    names = ", ".join(path.name for path in damaged)
     if not mend:
         yield Finding(f"damaged queue files: {names}", False, todo="interventions doctor")
         return
-    restored = _rebuild(queue, aside)
+    restored = _rebuild(queue, damaged)
     yield Finding(f"restored {restored} entries that were lost with {names}", False, mended=True)
 
 
@@ -134,8 +134,8 @@ def _not_rebuilt(queue: InterventionQueue) -> list[Path]:
     return [path for path in found if path.name not in done]
 
 
-def _rebuild(queue: InterventionQueue, aside: list[Path]) -> int:
-    salvaged = [entry for path in aside for entry in _salvaged(path)]
+def _rebuild(queue: InterventionQueue, damaged: list[Path]) -> int:
+    salvaged = [entry for path in damaged for entry in _salvaged(path)]
     actor = Actor.current(via="doctor")
     with queue.store.transaction(queue.lock_timeout_s) as work:
         before = work.state.entries
@@ -161,7 +161,7 @@ def _rebuild(queue: InterventionQueue, aside: list[Path]) -> int:
                 "at": to_text(utc_now()),
                 "action": "rebuild",
                 "id": None,
-                "rebuilt_from": [path.name for path in aside],
+                "rebuilt_from": [path.name for path in damaged],
                 "by": actor.name,
                 "via": actor.via,
                 "host": actor.host,
@@ -229,7 +229,7 @@ def _turns(queue: InterventionQueue) -> Iterator[Finding]:
         reader = find_turn_reader()
         lost = with_lost_turns(queue.entries(), queue.home, reader)
     except (CorruptQueueError, NoResumerError):
-        return  # which is told as a finding of its own
+        return  # another finding says so
     if lost:
         what, todo = describe_lost_turns(lost)
         yield Finding(what, todo=todo)

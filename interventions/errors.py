@@ -1,7 +1,7 @@
 """What can go wrong with the queue itself, one class for each decision a caller makes.
 
 QueueError
-├── StorageError          disk full, read-only, permission: nobody could be told
+├── StorageError          disk full, read-only, permission: the failure is in no queue
 │   ├── LockTimeoutError  somebody holds the lock for longer than the time-out
 │   └── CorruptQueueError the file does not parse; `moved_to` says where it is now
 ├── NotFoundError

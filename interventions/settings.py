@@ -16,7 +16,7 @@ from interventions.home import SETTINGS_FILE
 
 
 def described(default: Any, description: str) -> Any:
-    """A field whose meaning `unified-flow config` can tell."""
+    """A field whose meaning `unified-flow config` shows."""
     return field(default=default, metadata={"description": description})
 
 
@@ -32,7 +32,7 @@ class QueueSettings:
 
 @dataclass(frozen=True)
 class NotificationSettings:
-    """With neither `url` nor `command` nobody is told."""
+    """With neither `url` nor `command` there are no notifications."""
 
     url: str = described("", "where Apprise sends a message (extra: notify)")
     command: str = described("", "command that gets the intervention as JSON on its input")

@@ -172,15 +172,15 @@ def happened(
     `entries` has it, never reached that version.
     """
     reached = {name: entry["version"] for name, entry in (entries or {}).items()}
-    kept: list[Transition] = []
+    lines: list[Transition] = []
     for line in reversed(list(journal)):
         name = line.get("id")
         if name is not None and "after" in line and "version_from" in line:
             if line["version_to"] > reached.get(name, line["version_to"]):
                 continue
             reached[name] = line["version_from"]
-        kept.append(line)
-    return kept[::-1]
+        lines.append(line)
+    return lines[::-1]
 
 
 def undo(entry: Entry, line: Transition) -> EntryFields:

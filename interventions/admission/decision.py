@@ -191,7 +191,7 @@ def _merge(rows: list[MergedFailure], failure: Entry) -> list[MergedFailure]:
                 again["sample"] = _small_sample(failure)
             return [*rows[:number], again, *rows[number + 1 :]]
     if len(rows) >= MERGED_ROWS:
-        # The last row stands for all further ones; each is whole in the error log.
+        # The last row counts all further ones; each is whole in the error log.
         rest: MergedFailure = {**rows[-1], "last_seen": seen}
         if rest.get("fingerprint"):
             rest = {"fingerprint": "", "error_type": "(others)", "count": 0, "last_seen": seen}

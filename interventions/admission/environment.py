@@ -16,7 +16,6 @@ from typing import Any
 
 GIT_TIMEOUT_S = 2.0
 DEFAULT_PACKAGES = ("unified-flow", "pydantic", "httpx")
-FileState = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ def environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, 
 
 
 def passing_environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The same for what happens often and may never be read: no process is started, so whether
-    the tree is clean is not said, nor the commit where git's files do not tell it."""
+    """The same without starting a process, for what happens often and may never be read: whether
+    the tree is clean is left out, and so is a commit that git's files do not name."""
     commit = head_commit(folder)
     return {
         **({"git_commit": commit} if commit else {}),
@@ -53,56 +52,28 @@ def passing_environment(folder: Path, extra: dict[str, Any] | None = None) -> di
     }
 
 
-@dataclass(frozen=True)
-class Head:
-    """`files` are those that told the commit, with their state before they were read."""
-
-    files: dict[Path, FileState]
-    commit: str | None
-
-
-_heads: dict[Path, Head] = {}
-
-
 def head_commit(folder: Path) -> str | None:
-    """The commit that HEAD names, read from git's own files; None if they do not tell."""
+    """The commit that HEAD names, read from git's own files; None if they do not name one.
+
+    A linked worktree keeps its branches in the main one; an old branch is packed with others.
+    """
     git_folder = _git_folder(folder)
     if git_folder is None:
         return None
-    known = _heads.get(git_folder)
-    if known is None or any(_state(path) != state for path, state in known.files.items()):
-        try:
-            known = _heads[git_folder] = _read_head(git_folder)
-        except (OSError, UnicodeDecodeError):
-            return None
-    return known.commit
-
-
-def _read_head(git_folder: Path) -> Head:
-    """A linked worktree keeps its branches in the main one; an old branch is packed with others."""
-    shared = git_folder / "commondir"
-    common = git_folder / shared.read_text().strip() if shared.is_file() else git_folder
-    head, packed = git_folder / "HEAD", common / "packed-refs"
-    files = {head: _state(head)}
-    named = head.read_text().strip()
-    reference = named.removeprefix("ref: ")
-    if reference == named:
-        return Head(files, named)
-    loose = common / reference
-    files |= {path: _state(path) for path in (loose, packed)}
-    if files[loose] is not None:
-        return Head(files, loose.read_text().strip())
-    lines = (line.partition(" ") for line in packed.read_text().splitlines())
-    return Head(files, next((commit for commit, _, name in lines if name == reference), None))
-
-
-def _state(path: Path) -> FileState:
-    """Another one after every write: git replaces these files, each by a new one."""
     try:
-        found = path.stat()
-    except OSError:
+        named = (git_folder / "HEAD").read_text().strip()
+        reference = named.removeprefix("ref: ")
+        if reference == named:
+            return named
+        shared = git_folder / "commondir"
+        common = git_folder / shared.read_text().strip() if shared.is_file() else git_folder
+        if (common / reference).is_file():
+            return (common / reference).read_text().strip()
+        lines = (common / "packed-refs").read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    packed = (line.partition(" ") for line in lines)
+    return next((commit for commit, _, name in packed if name == reference), None)
 
 
 def git_state(folder: Path) -> GitState:

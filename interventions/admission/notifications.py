@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def deliver(task: dict[str, Any]) -> list[str]:
-    """What went wrong, in words; empty when everybody was told."""
+    """What went wrong, in words; empty when everything was delivered."""
     trouble = []
     if task["command"]:
         trouble += _run(task["command"], task["message"], task["timeout_s"])
@@ -145,14 +145,14 @@ def _run(command: str, message: dict[str, Any], timeout_s: float) -> list[str]:
 
 def _apprise(url: str, message: dict[str, Any], timeout_s: float) -> list[str]:
     """Its plug-ins have time-outs of their own, each; a thread can be left behind."""
-    told: list[list[str]] = []
-    thread = Thread(target=lambda: told.append(_tell_apprise(url, message)), daemon=True)
+    results: list[list[str]] = []
+    thread = Thread(target=lambda: results.append(_send_to_apprise(url, message)), daemon=True)
     thread.start()
     thread.join(timeout_s)
-    return told[0] if told else [f"apprise took longer than {timeout_s:g} s"]
+    return results[0] if results else [f"apprise took longer than {timeout_s:g} s"]
 
 
-def _tell_apprise(url: str, message: dict[str, Any]) -> list[str]:
+def _send_to_apprise(url: str, message: dict[str, Any]) -> list[str]:
     try:
         apprise: Any = import_module("apprise")
     except ImportError:
@@ -164,10 +164,10 @@ def _tell_apprise(url: str, message: dict[str, Any]) -> list[str]:
         f"interventions show {message['short_id']}"
     )
     try:
-        told = apprise.Apprise([url]).notify(title=title, body=body)
+        delivered = apprise.Apprise([url]).notify(title=title, body=body)
     except Exception as error:  # noqa: BLE001 - a plug-in's own code may raise anything
         return [redact_text(f"apprise: {type(error).__name__}: {error}", 500)]
-    return [] if told else ["apprise could not deliver it"]
+    return [] if delivered else ["apprise could not deliver it"]
 
 
 if __name__ == "__main__":

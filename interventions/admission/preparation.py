@@ -87,7 +87,7 @@ def prepare(request: InterventionRequest, home: Path | None = None) -> Prepared:
 
 
 def prepare_anything(request: object, trouble: BaseException) -> Entry:
-    """What can be said of a request that could not be prepared: never nothing."""
+    """What is known of a request that could not be prepared: never nothing."""
     now = utc_now()
     known = {}
     for name in ("type", "severity", "phase", "error_type", "error_message", "session_id"):

@@ -167,8 +167,8 @@ def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> Non
             view = entry_view(entry, now)
             say_json({**view, "similar": [entry_view(e, now) for e in past], "journal": journal})
             return
-        told = describe(entry, past, journal, now, home_flag=home_flag(home), resumer=has_resumer())
-        for section in told:
+        flag = home_flag(home)
+        for section in describe(entry, past, journal, now, home_flag=flag, resumer=has_resumer()):
             say_painted(paint(section.title, "bold"))
             for line in section.texts:
                 say(f"  {line}" if line else "")

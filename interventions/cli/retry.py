@@ -97,12 +97,12 @@ def retry(
 
 
 def with_person(request: RetryRequest, *, as_json: bool) -> RetryRequest:
-    """The request with what its resumer tells, and can ask, a person."""
+    """The request with what a resumer can show and ask a person."""
 
     def started(phase: str, changed: Sequence[str]) -> None:
         note(f"turn {request.turn_id} goes on at {phase}")
-        told = "; ".join(changed) or "nothing that is recorded"
-        note(f"changed since it stopped: {one_line(told)}")
+        differences = "; ".join(changed) or "nothing that is recorded"
+        note(f"changed since it stopped: {one_line(differences)}")
 
     return replace(request, ask=asker(), started=None if as_json else started)
 
@@ -138,15 +138,15 @@ def _retry_one(
         else:
             _say_open(entry, retried)
     if result.failed:
-        told = result.intervention_id is not None
-        raise typer.Exit(Code.FAILED if told else Code.QUEUE)
+        reported = result.intervention_id is not None
+        raise typer.Exit(Code.FAILED if reported else Code.QUEUE)
 
 
 def _say_open(entry: Entry, retried: RetriedEntry) -> None:
     name = short_id(entry["id"])
     ended = retried.result.status or "done"
-    said = f"turn {entry['turn_id']} went on and is {ended}; {name} stays open: {retried.why_open}"
-    say(one_line(redact_text(said)))
+    text = f"turn {entry['turn_id']} went on and is {ended}; {name} stays open: {retried.why_open}"
+    say(one_line(redact_text(text)))
     if retried.result.waiting is not None:
         note(f"next: interventions retry {name} --all")
     elif retried.result.trouble:
@@ -170,7 +170,7 @@ def _retry_all(
         queue.home,
         request,
         jobs=jobs,
-        progress=_quiet if as_json else _tell,
+        progress=_silent if as_json else _show,
         interrupted=_say_interrupted,
     )
     counts = Counter(outcome.status for outcome in outcomes)
@@ -184,7 +184,7 @@ def _retry_all(
     if any(isinstance(outcome.error, NotFoundError) for outcome in outcomes):
         note("a turn that is gone can never pass; which those are: interventions doctor")
     if interrupted:
-        note("interrupted; to go on: " + _again(entry))
+        note(f"interrupted; to go on: interventions retry {short_id(entry['id'])} --all")
         # Not even the turns that run are waited for: their journals hold what they have done, and
         # nobody's lock outlives this process.
         sys.stdout.flush()
@@ -208,10 +208,6 @@ def _code_of_all(outcomes: Sequence[RetriedTurn]) -> Code:
     return Code.DONE
 
 
-def _again(entry: Entry) -> str:
-    return f"interventions retry {short_id(entry['id'])} --all"
-
-
 def _say_interrupted(running: int) -> None:
     from interventions.retry.retries import PATIENCE_S
 
@@ -220,12 +216,12 @@ def _say_interrupted(running: int) -> None:
         note(f"interrupted: waiting {patience}; Ctrl-C again stops them now")
 
 
-def _tell(outcome: RetriedTurn, done: int, total: int) -> None:
+def _show(outcome: RetriedTurn, done: int, total: int) -> None:
     what = one_line(redact_text(outcome.what))
     note(f"{done}/{total} turn {outcome.turn_id}: {outcome.status}: {what}")
 
 
-def _quiet(outcome: RetriedTurn, done: int, total: int) -> None:
+def _silent(outcome: RetriedTurn, done: int, total: int) -> None:
     return
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -101,11 +102,9 @@ def dismiss(
     with exits():
         queue = the_queue(home)
 
-        def one(wanted: str) -> Entry:
-            return queue.dismiss(
-                wanted, note_text, expected_version=expected_version, by=by, via="cli"
-            )
-
+        one = partial(
+            queue.dismiss, note=note_text, expected_version=expected_version, by=by, via="cli"
+        )
         each(queue, "dismiss", "dismissed", ids, query, one, yes=yes, as_json=as_json)
 
 
@@ -132,18 +131,15 @@ def snooze(
             )
         duration, moment = _duration(for_), _moment(until)
         queue = the_queue(home)
-
-        def one(wanted: str) -> Entry:
-            return queue.snooze(
-                wanted,
-                duration=duration,
-                until=moment,
-                until_n_more=until_n_more,
-                expected_version=expected_version,
-                by=by,
-                via="cli",
-            )
-
+        one = partial(
+            queue.snooze,
+            duration=duration,
+            until=moment,
+            until_n_more=until_n_more,
+            expected_version=expected_version,
+            by=by,
+            via="cli",
+        )
         each(queue, "snooze", "snoozed", ids, query, one, yes=yes, as_json=as_json)
 
 
@@ -157,10 +153,7 @@ def reopen(
     """Open closed interventions again, from the archive too."""
     with exits():
         queue = the_queue(home)
-
-        def one(wanted: str) -> Entry:
-            return queue.reopen(wanted, expected_version=expected_version, by=by, via="cli")
-
+        one = partial(queue.reopen, expected_version=expected_version, by=by, via="cli")
         each(queue, "reopen", "reopened", ids, None, one, yes=True, as_json=as_json)
 
 

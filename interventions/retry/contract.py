@@ -40,8 +40,8 @@ class RetryRequest:
     once its phase has completed; `answer` is what the person wrote, for a turn that asked one;
     `grant` lets a tool run that was refused; `from_phase` starts earlier; `rerun_tools`,
     `tools_done` and `ask` say what becomes of calls that may have written. `edit(name, text)` lets
-    a person change the phase's input. `started(phase, changed)` is told where the turn goes on and
-    what has changed since it stopped, before anything runs.
+    a person change the phase's input. `started(phase, changed)` is called before anything runs,
+    with the phase at which the turn goes on and what has changed since it stopped.
     """
 
     turn_id: int
@@ -61,13 +61,12 @@ class RetryRequest:
 
 @dataclass(frozen=True)
 class RetryResult:
-    """How it went. `status` is how the turn ended, FAILED if a phase failed, and None if nobody
-    says. `passed`: the phase that had failed has completed. `went_on_at` is where the turn went on,
-    with what `changed` since it stopped.
+    """`status` is how the turn ended, FAILED if a phase failed, None if unknown. `passed`: the
+    phase has completed. `went_on_at` is where the turn went on, `changed` what differs since.
 
-    Of a failure: its `phase`, `message` and `intervention_id` (None if nobody was told), and in
-    what it differs from the one before (`difference`). `closed` is the entry that was resolved by
-    it, `waiting` another turn for whose sake the entry stays open, `trouble` the queue's.
+    Of a failure: its `phase`, `message` and `intervention_id` (None if there is none), and its
+    `difference` from the failure before. `closed` is the entry that was resolved, `waiting` another
+    turn that needs the entry open, `trouble` the queue's own error.
     """
 
     turn_id: int
@@ -96,7 +95,7 @@ class RetryResult:
 
     @property
     def solved(self) -> bool:
-        """Nothing that was told speaks against it."""
+        """Nothing in the result speaks against it."""
         return not self.failed and self.passed and self.waiting is None
 
     @property
@@ -118,7 +117,7 @@ class RetryResult:
         return "nothing says that its phase has completed"
 
     def as_dict(self) -> dict[str, Any]:
-        """For `--json`, and the form in which `told` reads it."""
+        """For `--json`; a plain resumer answers under the same names."""
         return {
             "turn_id": self.turn_id,
             "status": self.status,
@@ -154,7 +153,7 @@ class RetryFailedError(Exception):
 
 @dataclass(frozen=True)
 class RetriedEntry:
-    """The entry as it stands now, and what the resumer told. `why_open` says why it is open."""
+    """The entry after the retry, and the result. `why_open` is empty if it is resolved."""
 
     entry: Entry
     result: RetryResult
@@ -166,7 +165,7 @@ class RetriedEntry:
 
 
 class StillOpenError(QueueError):
-    """The turn went on, and the entry is not solved by that; `retried` says how it went."""
+    """The turn went on, and that did not solve the entry."""
 
     def __init__(self, retried: RetriedEntry) -> None:
         name = short_id(retried.entry["id"])

@@ -231,11 +231,11 @@ def _mask_assignments(text: str) -> str:
     for name in _NAME.finditer(text):
         if name.start() < done:
             continue
-        said = _said(text, name)
-        if said is NameKind.PLAIN:
+        kind = _kind_of(text, name)
+        if kind is NameKind.PLAIN:
             continue
         value = _VALUE.match(text, name.end())
-        if value is None or _says_nothing(name, said, value[0]):
+        if value is None or _is_harmless(name, kind, value[0]):
             continue
         mark = value["mark"] or ""
         if not mark:
@@ -246,28 +246,28 @@ def _mask_assignments(text: str) -> str:
     return "".join([*parts, text[done:]]) if parts else text
 
 
-def _said(text: str, name: re.Match[str]) -> NameKind:
-    """A `\\n` written out before a name seems a letter of it."""
-    said = name_kind(name["key"])
+def _kind_of(text: str, name: re.Match[str]) -> NameKind:
+    """A `\\n` written out before a name looks like a letter of it."""
+    kind = name_kind(name["key"])
     at = name.start("key")
-    if said is NameKind.PLAIN and at and text[at - 1] == "\\" and name["key"][0] in "nrt":
+    if kind is NameKind.PLAIN and at and text[at - 1] == "\\" and name["key"][0] in "nrt":
         return name_kind(name["key"][1:])
-    return said
+    return kind
 
 
-def _says_nothing(name: re.Match[str], said: NameKind, value: str) -> bool:
-    """What stands after a secret's name, and is none: prose, source code, a measure, a mask."""
+def _is_harmless(name: re.Match[str], kind: NameKind, value: str) -> bool:
+    """Whether what follows a secret's name is no secret: prose, source code, a measure, a mask."""
     bare = value.strip("\"'\\")
     if bare in ("", "***") or bare.startswith(_MASK_START):
         return True
-    if not hides(said, bare.strip("[({ ")):
+    if not hides(kind, bare.strip("[({ ")):
         return True
     if bare != value:
         return False
-    source = name[0][-1].isspace() or said is not NameKind.SECRET
+    source = name[0][-1].isspace() or kind is not NameKind.SECRET
     if source and (_EXPRESSION.match(value) or value in ("[", "{", "(")):
         return True
-    if said is not NameKind.SECRET and _IDENTIFIER.match(value):
+    if kind is not NameKind.SECRET and _IDENTIFIER.match(value):
         return True
     if name["sign"] != ":":
         return False

@@ -1,8 +1,8 @@
-"""Secrets as people say them: "my password is swordfish", "pin code 4711".
+"""Secrets in plain sentences: "my password is swordfish", "pin code 4711".
 
-What is to be remembered is judged eagerly: a refusal costs a person a sentence in other words. In
-what leaves a turn "the token is passed on" must stay readable, so that only a person's own secret,
-or what has the form of one, is masked there.
+`states_a_secret` judges strictly what a session is to remember: a refusal costs a person one more
+sentence. `mask_stated` masks only a person's own secret, or what has the form of one, so that "the
+token is passed on" stays readable in what leaves a turn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MINE = (
     r"(?:[\w-]{1,40}\s{1,4}){0,2})?"
 )
 _VALUE = r"(?P<value>(?:[^\s\\\"'”’`»]|\\(?![\"'nrt]))+)"  # noqa: RUF001
-_SAID = re.compile(
+_STATEMENT = re.compile(
     rf"{_MINE}\b{_NAME}{_OF}(?P<is>{_IS})(?P<quote>[\"'“‘`«]?){_VALUE}",  # noqa: RUF001
     re.IGNORECASE,
 )
@@ -34,8 +34,8 @@ _HINTS = ("pass", "pwd", "pin", "key", "token", "credential", "lösenord", "kenn
           "code secret", "contraseña")  # fmt: skip
 _MIXED = re.compile(r"(?!\d+-[a-z]+\Z)(?=.*\d)(?=.*[^\W\d]).{5,}", re.IGNORECASE)
 _CLOSING = ".,;:?!)"
-# What such a sentence says of a secret without telling it.
-_NOT_TOLD = frozenset(
+# Words in the place of the value that state no secret.
+_NO_SECRET = frozenset(
     """
     a always an at by case changed compromised correct different empty encrypted expired for from
     given hashed hidden held in incorrect invalid kept known leaked long lost managed missing my
@@ -49,26 +49,26 @@ _NOT_TOLD = frozenset(
 def states_a_secret(text: str) -> bool:
     if _NUMBERED.search(text):
         return True
-    return any(_is_told(match) for match in _SAID.finditer(text))
+    return any(_is_stated(match) for match in _STATEMENT.finditer(text))
 
 
 def mask_stated(text: str, lowered: str) -> str:
     """`lowered` is `text` in small letters."""
     if not any(hint in lowered for hint in _HINTS):
         return text
-    text = _SAID.sub(_masked, text)
+    text = _STATEMENT.sub(_masked, text)
     return _PIN_CODE.sub(_masked_value, text) if "pin" in lowered else text
 
 
-def _is_told(match: re.Match[str]) -> bool:
+def _is_stated(match: re.Match[str]) -> bool:
     value = match["value"].strip(".,;!?()").casefold()
-    return bool(value) and value not in _NOT_TOLD
+    return bool(value) and value not in _NO_SECRET
 
 
 def _masked(match: re.Match[str]) -> str:
     by_sign = match["is"].strip() in (":", "=")  # an assignment, which has rules of its own
     own = match["mine"] or match["quote"] or _MIXED.match(match["value"])
-    masked = own and _is_told(match) and not by_sign
+    masked = own and _is_stated(match) and not by_sign
     return _masked_value(match) if masked else match[0]
 
 

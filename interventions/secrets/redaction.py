@@ -28,7 +28,7 @@ MAX_TOTAL_TEXT = 64_000
 # What is read beyond the cut, so that a secret that lies across it is still recognised.
 _CUT_MARGIN = 4_000
 _LONGEST_NAME = 200
-# What may be a name that stands in a list, before its value: no sentence.
+# What may be a name in a list, before its value: no sentence.
 _A_NAME = re.compile(r"[\w.\-:]{1,100}(?: [\w.\-:]{1,100})?\Z")
 _NAME_FIELDS = frozenset({"name", "key", "header", "field", "variable", "param", "parameter"})
 _VALUE_FIELDS = frozenset({"value", "values", "val", "content"})
@@ -127,19 +127,19 @@ class _Walk:
                 clean["[...]"] = f"[{len(value) - self._bounds.items} more items]"
                 break
             written = _written(key)
-            said = _said(key, written)
+            kind = _kind_of(key, written)
             if (
-                said is NameKind.PLAIN
+                kind is NameKind.PLAIN
                 and named is not NameKind.PLAIN
                 and written.lower() in _VALUE_FIELDS
             ):
-                said = named
-            clean[self._text(written, _LONGEST_NAME)] = self._under(said, item, depth)
+                kind = named
+            clean[self._text(written, _LONGEST_NAME)] = self._shown(kind, item, depth)
         return clean
 
-    def _under(self, said: NameKind, item: Any, depth: int) -> Any:
-        """The item as its name lets it be shown."""
-        if said is NameKind.PLAIN or (said is not NameKind.SECRET and _is_measure(said, item)):
+    def _shown(self, kind: NameKind, item: Any, depth: int) -> Any:
+        """The item, masked if its name says that it is a secret."""
+        if kind is NameKind.PLAIN or (kind is not NameKind.SECRET and _is_measure(kind, item)):
             return self.visit(item, depth + 1)
         return _mask(item)
 
@@ -150,8 +150,8 @@ class _Walk:
         pair = len(items) == 2 and not isinstance(value, set | frozenset)
         most = self._bounds.items
         for item in items[:most]:
-            said = _said_before(before, item, pair) if clean else NameKind.PLAIN
-            clean.append(self._under(said, item, depth))
+            kind = _kind_by_item_before(before, item, pair) if clean else NameKind.PLAIN
+            clean.append(self._shown(kind, item, depth))
             before = item
         if len(items) > most:
             clean.append(f"[{len(items) - most} more items]")
@@ -201,26 +201,26 @@ def _written(key: Any) -> str:
     return _safe_repr(key)
 
 
-def _said(key: Any, written: str) -> NameKind:
-    said = name_kind(written)
-    if said is NameKind.PLAIN and isinstance(key, Enum):
+def _kind_of(key: Any, written: str) -> NameKind:
+    kind = name_kind(written)
+    if kind is NameKind.PLAIN and isinstance(key, Enum):
         return name_kind(key.name)
-    return said
+    return kind
 
 
-def _said_as_item(item: Any) -> NameKind:
+def _kind_of_item(item: Any) -> NameKind:
     if not isinstance(item, str | bytes | bytearray | Enum) or isinstance(item, int):
         return NameKind.PLAIN
     written = _written(item)
-    return _said(item, written) if _A_NAME.match(written) else NameKind.PLAIN
+    return _kind_of(item, written) if _A_NAME.match(written) else NameKind.PLAIN
 
 
-def _said_before(before: Any, item: Any, pair: bool) -> NameKind:
-    """What the item before says: a name in a pair, or a flag in a command line."""
+def _kind_by_item_before(before: Any, item: Any, pair: bool) -> NameKind:
+    """From the item before it: a name in a pair, or a flag in a command line."""
     if not isinstance(before, str | bytes | bytearray | Enum):
         return NameKind.PLAIN
     if pair:
-        return _said_as_item(before)
+        return _kind_of_item(before)
     flag = _written(before)
     if not flag.startswith("-"):
         return NameKind.PLAIN
@@ -229,31 +229,31 @@ def _said_before(before: Any, item: Any, pair: bool) -> NameKind:
         return NameKind.PLAIN
     if flag in _USER_FLAGS and ":" in given:
         return NameKind.SECRET
-    return _said_as_item(before) if flag.startswith("--") else NameKind.PLAIN
+    return _kind_of_item(before) if flag.startswith("--") else NameKind.PLAIN
 
 
 def _named(value: Mapping[Any, Any]) -> NameKind:
-    """What the name in a record says of the value in it: `{"name": "password", "value": ...}`."""
+    """From the name in a record: `{"name": "password", "value": ...}`."""
     if not 2 <= len(value) <= 20:
         return NameKind.PLAIN
     for key, item in value.items():
         if isinstance(key, str | bytes) and _written(key).lower() in _NAME_FIELDS:
-            said = _said_as_item(item)
-            if said is not NameKind.PLAIN:
-                return said
+            kind = _kind_of_item(item)
+            if kind is not NameKind.PLAIN:
+                return kind
     return NameKind.PLAIN
 
 
-def _is_measure(said: NameKind, value: Any) -> bool:
+def _is_measure(kind: NameKind, value: Any) -> bool:
     if value is None or isinstance(value, bool | int | float):
         return True
     if isinstance(value, str):
-        return not hides(said, value.strip())
-    if said is NameKind.MEASURE:
+        return not hides(kind, value.strip())
+    if kind is NameKind.MEASURE:
         return isinstance(value, Mapping | list | tuple)
     if isinstance(value, Mapping):
-        return all(_is_measure(said, item) for item in value.values())
-    return isinstance(value, list | tuple) and all(_is_measure(said, item) for item in value)
+        return all(_is_measure(kind, item) for item in value.values())
+    return isinstance(value, list | tuple) and all(_is_measure(kind, item) for item in value)
 
 
 def _safe_repr(value: Any) -> str:

@@ -142,12 +142,12 @@ def _head(entry: Entry, now: datetime) -> list[Line]:
         lines.append(f"snoozed until {entry['snoozed_until']}")
     if entry.get("snoozed_until_occurrences"):
         lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
-    told = [Line(one_line(line)) for line in lines]
+    shown = [Line(one_line(line)) for line in lines]
     if entry.get("superseded"):
-        told.append(Line(one_line(f"superseded: {entry['superseded']}"), Role.WARNING))
+        shown.append(Line(one_line(f"superseded: {entry['superseded']}"), Role.WARNING))
     if entry.get("resolution"):
-        told.append(Line(one_line(f"{state_of(entry, now)}: {entry['resolution']}")))
-    return told
+        shown.append(Line(one_line(f"{state_of(entry, now)}: {entry['resolution']}")))
+    return shown
 
 
 def _blocked(turns: list[int]) -> str:
@@ -174,7 +174,7 @@ def _regression(entry: Entry) -> list[str]:
 
 
 def _retried(entry: Entry) -> list[str]:
-    """The failure before and after: a later one of the same turn is what a retry came to."""
+    """The failure before and after: a later one of the same turn is what a retry led to."""
     now, lines = latest_failure(entry), []
     if now is not entry:
         lines = [f"before: {_failure(entry)}", f"after: {_failure(now)}"]

@@ -41,8 +41,8 @@ def single(entries: Iterable[Entry]) -> list[Group]:
 
 
 def marks(group: Group, now: datetime) -> list[str]:
-    """What a person must see at once: of any of them that it came back; of all of them that they
-    sleep or are needed by nobody; and of the first what became of it."""
+    """What a person must see at once: that any of them came back, that all of them are snoozed or
+    superseded, and what became of the first."""
     found = []
     if any(entry.get("regression_of") for entry in group.entries):
         found.append("REGRESSION")

@@ -31,7 +31,7 @@ class Phase:
 
 
 def phases(value: Any) -> list[Phase]:
-    """From `context.turn.ribbon`; anything else that may stand there gives none."""
+    """From `context.turn.ribbon`; anything else there gives none."""
     found = []
     for item in value if isinstance(value, list) else []:
         if isinstance(item, dict):
@@ -43,7 +43,7 @@ def phases(value: Any) -> list[Phase]:
 
 
 def _status(value: Any) -> Status:
-    """Of a status that is not known nothing can be said but that the phase is not done."""
+    """An unknown status only means that the phase is not done."""
     return next((status for status in STATUSES if status == value), "not_run")
 
 

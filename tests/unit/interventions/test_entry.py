@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import interventions
 from interventions.cli.table import table
-from interventions.entry import complete, entry_view
+from interventions.entry import Entry, Sample, complete, entry_view
 from interventions.view.description import describe
 from interventions.view.groups import grouped
 from interventions.view.query import parse
@@ -83,3 +86,23 @@ def test_nothing_that_is_said_commands_a_terminal() -> None:
         }
     )
     assert not [line for line in _told(entry) if "\x1b" in line]
+
+
+@pytest.mark.parametrize("package", ["interventions", "monitor"])
+def test_no_key_of_an_entry_is_misspelt(package: str) -> None:
+    """mypy refuses `entry["turn_idd"]`, but accepts `entry.get("turn_idd")`."""
+    known = {*Entry.__annotations__, *Sample.__annotations__}
+    folder = Path(interventions.__file__).parent.parent / package
+    read = [
+        (call.args[0].value, f"{path}:{call.lineno}")
+        for path in folder.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "get"
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id in ("entry", "failure", "retried", "other", "sample")
+        and isinstance(call.args[0], ast.Constant)
+    ]
+    assert len(read) > 3
+    assert [place for key, place in read if key not in known] == []
