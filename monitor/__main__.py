@@ -48,8 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     commands = argparse.ArgumentParser(
-        prog="monitor",
-        description="Triage the intervention queue. Inside, ? shows the keys.",
+        prog="monitor", description="Triage the intervention queue. Inside, ? shows the keys."
     )
     commands.add_argument("--version", action="store_true", help="print the version")
     place = commands.add_mutually_exclusive_group()

@@ -84,26 +84,14 @@ MATCHES = (
 
 LIST_ACTIONS = (
     *MATCHES,
-    key(
-        "slash",
-        "filter",
-        "Filter",
-        "sev:critical phase:planner age:>1h text",
-        id="list.filter",
-    ),
+    key("slash", "filter", "Filter", "sev:critical phase:planner age:>1h text", id="list.filter"),
     key("space", "mark", "Mark", "Mark it for a change of many", id="list.mark"),
     key("ctrl+a", "mark_all", "Mark all", "Mark all shown, or none", id="list.mark-all"),
     key("S", "sort('severity')", "By severity", "The worst first", id="sort.severity"),
     key("A", "sort('age')", "By age", "The oldest first", id="sort.age"),
     key("O", "sort('count')", "By count", "The most frequent first", id="sort.count"),
     key("f", "fold", "Fold alike", "One row for failures that are alike", id="list.fold"),
-    key(
-        "p",
-        "pause",
-        "Pause",
-        "Hold the list still and count what comes",
-        id="live.pause",
-    ),
+    key("p", "pause", "Pause", "Hold the list still and count what comes", id="live.pause"),
     key("R", "refresh", "Refresh", "Read everything again", id="live.refresh"),
     key("left_square_bracket", "tab(-1)", "Tab left", "The tab before", id="tab.previous"),
     key("right_square_bracket", "tab(1)", "Tab right", "The next tab", id="tab.next"),
