@@ -18,7 +18,7 @@ class ModelCall:
     """One question to a model.
 
     `output` is the pydantic model that the reply, a JSON object, must fit. `prompt` is the
-    recipe's instruction; `query` the user's own words, whatever the phases made of them;
+    recipe's instruction; `query` the user's question as it was typed;
     `sections` what the recipe lets the phase read, `budgets` how many tokens of a section.
     """
 

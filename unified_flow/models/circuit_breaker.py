@@ -1,8 +1,8 @@
 """A model whose calls end in time, and that is left alone while it keeps failing.
 
-The circuit is a pure state machine, and told the time. closed: calls are made, and failures are
-counted within a window. open: none is made for a while. half open: one call, the probe, is made;
-it closes the circuit, or opens it anew.
+The circuit is a pure state machine; the time is an argument. closed: calls are made, and failures
+are counted within a window. open: none is made for a while. half open: one call, the probe, is
+made; it closes the circuit, or opens it anew.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def try_acquire(circuit: Circuit, now: float, rules: CircuitRules) -> tuple[Circ
 
 
 def succeeded(circuit: Circuit) -> Circuit:
-    """A reply closes the circuit; one of a call made before it opened tells nothing new."""
+    """A reply closes the circuit, unless its call began before the circuit opened."""
     if circuit.opened_at is None or circuit.probing:
         return Circuit(failed_at=circuit.failed_at if circuit.opened_at is None else ())
     return circuit
@@ -67,7 +67,7 @@ def failed(circuit: Circuit, now: float, rules: CircuitRules) -> Circuit:
 
 
 def released(circuit: Circuit) -> Circuit:
-    """The call ended without telling anything of the server: the next one probes."""
+    """The call ended without a verdict on the server: the next one probes."""
     return replace(circuit, probing=False)
 
 

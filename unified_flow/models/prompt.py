@@ -2,7 +2,7 @@
 
 The rules and the form of the reply are the system message. The user message holds the sections
 that the phase reads, each in a block of its own, then the user's own words, a draft with its
-verdict, and the recipe's prompt: small models heed what stands last, and a server that keeps what
+verdict, and the recipe's prompt: small models heed the end most, and a server that keeps what
 it has read need not read the passages again for a revision. What comes from documents and tools
 stands in <document> blocks and is data: text in it cannot close or open a block, and the rules say
 that it is not to be obeyed.
@@ -73,7 +73,7 @@ def prompt(call: ModelCall) -> Prompt:
     sections, left_out = fitted(call.sections, call.budgets, call.phase)
     query = f"<original_query>\n{_data(call.query)}\n</original_query>"
     found = _sections(sections, call.query, left_out)
-    # Who writes a draft anew is told what was wrong with the last one; shown it, they copy it.
+    # A revision gets the verdict on the last draft without the draft: a model would copy it.
     drafts = replace(sections, synthesis=None) if call.output is Draft else sections
     parts = [*found, query, *_draft(drafts), call.prompt.strip()]
     messages = [
@@ -99,8 +99,8 @@ def _sections(sections: Sections, query: str, left_out: Mapping[str, int]) -> It
         if result is not None:
             yield _section(name, [_result(result)])
     if sections.evidence is not None:
-        # It stands for the passages that it is taken from: a small model loses itself in them,
-        # and heeds most what stands last.
+        # It replaces the passages that it is taken from: a small model loses itself in them,
+        # and heeds the end of a prompt most.
         best_last = reversed(sections.evidence.sentences)
         likely = [_document(None, each.quote) for each in best_last]
         yield _section("evidence", likely)
@@ -116,12 +116,12 @@ def _draft(sections: Sections) -> Iterator[str]:
 
 
 def _if_reworded(analysis: QueryAnalysis | None, query: str) -> QueryAnalysis | None:
-    """A question that stands as it was asked is not told twice."""
+    """None if the analysis leaves the question as it is: the prompt holds that already."""
     return None if analysis is not None and analysis.resolved_query == query else analysis
 
 
 def _if_known(gathered: GatheredContext | None) -> GatheredContext | None:
-    """Nothing known is nothing to tell."""
+    """None if nothing is known."""
     known = gathered and (gathered.prior_turns or gathered.memories or gathered.preferences)
     return gathered if known else None
 
@@ -177,11 +177,11 @@ def fitted(
     """
     left_out: dict[str, int] = {}
     if budget := budgets.get(_HISTORY):
-        kept = _newest(sections.history, budget)
-        left_out[_HISTORY] = len(sections.history) - len(kept)
-        sections = replace(sections, history=kept)
+        chosen = _newest(sections.history, budget)
+        left_out[_HISTORY] = len(sections.history) - len(chosen)
+        sections = replace(sections, history=chosen)
     if sections.evidence is not None:
-        sections = replace(sections, coordinator=())  # for which it stands
+        sections = replace(sections, coordinator=())  # the evidence replaces them
     if budget := budgets.get(PASSAGES):
         distinct = _distinct(sections.coordinator)
         found = _best(distinct, budget)
@@ -199,32 +199,32 @@ def fitted(
 
 def _newest(history: tuple[PriorTurn, ...], budget: int) -> tuple[PriorTurn, ...]:
     """At least the last turn, whatever it takes: the question may lean on it."""
-    kept: list[PriorTurn] = []
+    chosen: list[PriorTurn] = []
     for turn in reversed(history):
         budget -= _tokens(turn)
-        if kept and budget < 0:
+        if chosen and budget < 0:
             break
-        kept.append(turn)
-    return tuple(reversed(kept))
+        chosen.append(turn)
+    return tuple(reversed(chosen))
 
 
 def _best(results: tuple[ToolResult, ...], budget: int) -> tuple[ToolResult, ...]:
     """The best of each search, then the second best of each, and so on; the best one always."""
-    kept: list[list[Claim]] = [[] for _ in results]
+    chosen: list[list[Claim]] = [[] for _ in results]
     for rank, (place, claim) in enumerate(_by_rank(results)):
         budget -= estimate_tokens(claim.claim) + estimate_tokens(claim.source)
         if rank and budget < 0:
             break
-        kept[place].append(claim)
+        chosen[place].append(claim)
     return tuple(
         result.model_copy(update={"claims": own})
-        for result, own in zip(results, kept, strict=True)
+        for result, own in zip(results, chosen, strict=True)
         if own or not result.claims
     )
 
 
 def _distinct(results: tuple[ToolResult, ...]) -> tuple[ToolResult, ...]:
-    """Each passage where it was found first. A result with claims is told by them alone."""
+    """Each passage where it was found first. The claims of a result stand in for the rest of it."""
     seen: set[tuple[str, str]] = set()
     found: list[ToolResult] = []
     for result in results:

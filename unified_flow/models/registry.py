@@ -66,7 +66,7 @@ class ModelRegistry:
         return self._models[name]
 
     def _bounded(self, model: Model) -> Model:
-        """As the policy wants it asked: under `fail_fast` as it is."""
+        """With the time-out and breaker of the policy `graceful`; other policies add none."""
         if self._settings.policy != "graceful":
             return model
         own = self._settings.graceful

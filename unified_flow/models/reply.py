@@ -1,6 +1,6 @@
 """A model's text, read strictly but fairly into the pydantic model that the phase expects.
 
-Fair: plain JSON; a fenced block; one object with talk around it, or the same object said
+Fair: plain JSON; a fenced block; one object with talk around it, or the same object
 twice; reasoning in <think> tags before it; line breaks inside strings.
 Strict: two different objects, a truncated or otherwise broken one, a key with two values,
 NaN and infinities, half a surrogate pair. Nothing is repaired.
@@ -179,10 +179,10 @@ _DECODER = json.JSONDecoder(
 
 def _mismatch(exc: ValidationError, output: type[BaseModel]) -> str:
     errors = exc.errors(include_url=False, include_context=False)
-    said = [_field(error) for error in errors[:_FIELDS_SHOWN]]
+    problems = [_field(error) for error in errors[:_FIELDS_SHOWN]]
     if len(errors) > _FIELDS_SHOWN:
-        said.append(f"and {len(errors) - _FIELDS_SHOWN} more")
-    return f"the reply does not fit {output.__name__}: " + "; ".join(said)
+        problems.append(f"and {len(errors) - _FIELDS_SHOWN} more")
+    return f"the reply does not fit {output.__name__}: " + "; ".join(problems)
 
 
 def _field(error: Any) -> str:

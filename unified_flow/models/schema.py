@@ -1,5 +1,5 @@
 """What a reply must look like, from its pydantic model: the `response_format` of a chat completion,
-and the same in words for the prompt, for servers that do not hold a model to the former.
+and a shorter form of it for the prompt, for servers that do not enforce the former.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _form(node: dict[str, Any], named: dict[str, Any]) -> str:
 
 def _fields(properties: dict[str, Any], named: dict[str, Any]) -> Iterator[str]:
     for name, node in properties.items():
-        said = f" ({node['description']})" if "description" in node else ""
-        yield f'"{name}": {_form(node, named)}{said}'
+        description = f" ({node['description']})" if "description" in node else ""
+        yield f'"{name}": {_form(node, named)}{description}'
 
 
 def _has_free_object(node: Any) -> bool:

@@ -54,10 +54,10 @@ class ScriptedModel:
         answers = self._in_order if self._by_phase is None else self._by_phase.get(call.phase)
         answer = next(answers, None) if answers is not None else None
         if answer is None:
-            asked = len([c for c in self.calls if c.phase == call.phase])
+            count = len([c for c in self.calls if c.phase == call.phase])
             raise ScriptExhaustedError(
                 f"the script of model {self.name!r} has no answer for call {len(self.calls)}"
-                f" (number {asked} of phase {call.phase})",
+                f" (number {count} of phase {call.phase})",
                 hint=f"Add an answer for {call.phase}, or see why it is asked so often.",
             )
         if isinstance(answer, BaseException):

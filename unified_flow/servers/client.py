@@ -50,7 +50,7 @@ class ServerClient:
         # As it may be shown: without a query, which can hold a secret.
         self.endpoint = str(self.base_url.copy_with(query=None))
         self.larger_context = larger_context
-        self._asked = f"asked {model} at {self.endpoint}"
+        self._target = f"{model} at {self.endpoint}"
         self._key = SecretStr(api_key) if api_key else None
         self._client = client
         self._lease: Lease | None = None
@@ -94,9 +94,9 @@ class ServerClient:
         except TimeoutError as exc:
             if not deadline.expired():
                 raise
-            raise timeout_error(self._asked, timeout_s, request) from exc
+            raise timeout_error(self._target, timeout_s, request) from exc
         except httpx.TransportError as exc:
-            raise transport_error(exc, self._asked, request) from exc
+            raise transport_error(exc, self._target, request) from exc
         finally:
             # An exception keeps its request; what it keeps must not hold the key.
             request.headers.pop("Authorization", None)
@@ -146,7 +146,7 @@ class ServerClient:
                 on_chunk(chunk)
             if len(body) > MAX_REPLY_BYTES:
                 raise ReplyTooLargeError(
-                    f"{self.endpoint} sent more than {MAX_REPLY_BYTES:,} bytes ({self._asked})",
+                    f"{self._target} sent more than {MAX_REPLY_BYTES:,} bytes",
                     hint="Check that the base URL is that of an OpenAI-compatible API.",
                 )
         return bytes(body)

@@ -21,15 +21,15 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
         server = _serve(order)
-        said = {"url": f"{server.listening_address}/v1"}
+        result = {"url": f"{server.listening_address}/v1"}
     except ImportError as exc:
-        said = {"error": f"xllamacpp is not installed: {exc}", "missing": "yes"}
+        result = {"error": f"xllamacpp is not installed: {exc}", "missing": "yes"}
     except Exception as exc:  # noqa: BLE001 - whatever it is, the parent is told and decides
-        said = {"error": str(exc) or type(exc).__name__}
-    print(json.dumps(said), file=answer, flush=True)
-    if "url" in said:
+        result = {"error": str(exc) or type(exc).__name__}
+    print(json.dumps(result), file=answer, flush=True)
+    if "url" in result:
         sys.stdin.read()
-    # Its threads would finish the reply that they are at, for nobody.
+    # Its threads would finish the current reply, which nobody reads.
     os._exit(0)
 
 

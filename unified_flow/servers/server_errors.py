@@ -48,16 +48,18 @@ _MODEL_MISSING = re.compile(
 
 
 def transport_error(
-    error: httpx.TransportError, asked: str, request: httpx.Request
+    error: httpx.TransportError, target: str, request: httpx.Request
 ) -> httpx.TransportError:
-    """The same kind of error with what was asked in its message, and a hint."""
-    said = str(error) or type(error).__name__
-    same = type(error)(f"{said} ({asked})", request=request)
+    """The same kind of error with its target in the message, and a hint."""
+    reason = str(error) or type(error).__name__
+    same = type(error)(f"{reason} (asked {target})", request=request)
     return hinted(same, _hint(error))
 
 
-def timeout_error(asked: str, timeout_s: float, request: httpx.Request) -> httpx.TransportError:
-    error = httpx.ReadTimeout(f"no complete reply in {timeout_s:g} s ({asked})", request=request)
+def timeout_error(target: str, timeout_s: float, request: httpx.Request) -> httpx.TransportError:
+    error = httpx.ReadTimeout(
+        f"no complete reply in {timeout_s:g} s (asked {target})", request=request
+    )
     return hinted(error, _hint(error))
 
 
@@ -65,48 +67,48 @@ def status_error(
     response: httpx.Response, body: bytes, endpoint: str, secret: str | None, larger_context: str
 ) -> httpx.HTTPStatusError:
     """`body` is the beginning of what the server sent with its refusal."""
-    said = _redacted(_message_in(body), secret)[:_SHOWN]
-    reason = f"{response.status_code} {response.reason_phrase}".strip()
-    message = f"{reason} from the model server {endpoint}" + (f": {said}" if said else "")
+    reason = _redacted(_message_in(body), secret)[:_SHOWN]
+    status = f"{response.status_code} {response.reason_phrase}".strip()
+    message = f"{status} from the model server {endpoint}" + (f": {reason}" if reason else "")
     if response.is_redirect:
         message += " (redirects are not followed: they would carry the key elsewhere)"
-    kept = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+    headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
     bounded = httpx.Response(
-        response.status_code, headers=kept, text=said, request=response.request
+        response.status_code, headers=headers, text=reason, request=response.request
     )
     error = httpx.HTTPStatusError(message, request=response.request, response=bounded)
-    return hinted(error, status_hint(response.status_code, said, larger_context))
+    return hinted(error, status_hint(response.status_code, reason, larger_context))
 
 
-def status_hint(status: int, said: str = "", larger_context: str = LARGER_CONTEXT) -> str | None:
+def status_hint(status: int, reason: str = "", larger_context: str = LARGER_CONTEXT) -> str | None:
     """What to do about it; `larger_context` says how this server gets one."""
-    if is_too_long(status, said):
+    if is_too_long(status, reason):
         return f"{larger_context} Fewer or shorter documents make the prompt shorter."
-    if status == 503 and "loading" in said.lower():
+    if status == 503 and "loading" in reason.lower():
         return _LOADING
-    if status in (400, 404) and _MODEL_MISSING.search(said):
+    if status in (400, 404) and _MODEL_MISSING.search(reason):
         return _NO_MODEL
     if status >= 500:
         return "The model server failed: its own log says why."
     return _HINTS.get(status)
 
 
-def is_too_long(status: int, said: str) -> bool:
+def is_too_long(status: int, reason: str) -> bool:
     """True if the prompt, with room for the answer, does not fit what the model can hold."""
-    return status in (400, 413, 422, 500) and _TOO_LONG.search(said) is not None
+    return status in (400, 413, 422, 500) and _TOO_LONG.search(reason) is not None
 
 
 def _message_in(body: bytes) -> str:
     """The message of an OpenAI-style error, or the beginning of the text."""
     text = body.decode("utf-8", "replace")
     try:
-        said: Any = json.loads(text)
+        reason: Any = json.loads(text)
     except (ValueError, RecursionError):
-        said = text
+        reason = text
     for key in ("error", "message", "detail"):
-        if isinstance(said, dict) and said.get(key):
-            said = said[key]
-    shown = said if isinstance(said, str) else json.dumps(said)
+        if isinstance(reason, dict) and reason.get(key):
+            reason = reason[key]
+    shown = reason if isinstance(reason, str) else json.dumps(reason)
     printable = "".join(c if c.isprintable() else " " for c in shown)
     return " ".join(printable.split())
 

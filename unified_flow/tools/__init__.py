@@ -52,7 +52,7 @@ class Tool:
 
     `arguments` forbids what it does not know (`Arguments`); `run` gets a checked instance of it.
     A tool with `WRITES` or `NETWORK` in its access runs only if allowed (permission_gate.py). A
-    `personal` one reads or changes what is kept about the user. `source` says where it comes from.
+    `personal` one reads or changes stored facts about the user. `source` says where it comes from.
     """
 
     name: str

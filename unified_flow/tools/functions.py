@@ -215,7 +215,7 @@ def _arguments(
 
 
 def _defaults_without_json(function: Callable[..., Any]) -> str:
-    """The parameters whose default cannot be told to a planner."""
+    """The parameters whose default cannot be in a JSON schema."""
     found = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.default is parameter.empty:

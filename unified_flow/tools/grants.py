@@ -68,8 +68,8 @@ class GrantStore:
 
         def added(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
             grant = Grant(tool=tool, session_id=session_id, by=by, at=datetime.now(UTC))
-            kept = (g for g in grants if (g.tool, g.session_id) != (tool, session_id))
-            return (*kept, grant)
+            others = (g for g in grants if (g.tool, g.session_id) != (tool, session_id))
+            return (*others, grant)
 
         self._change(added)
 

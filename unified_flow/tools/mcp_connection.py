@@ -102,7 +102,7 @@ class McpConnection:
         except MCPError as exc:
             if self._session_ended:
                 raise self.failure(f"had ended the session when {tool} was called") from exc
-            # A server may say that number of its own; the words are the SDK's.
+            # A server may send that code itself; the message is the SDK's.
             is_closed = (exc.code, exc.message) == (CONNECTION_CLOSED, _CLOSED)
             if not is_closed and self._process_is_alive:
                 self._unanswered = False
@@ -133,8 +133,8 @@ class McpConnection:
         return True
 
     async def aclose(self) -> None:
-        """Ends the process that it started: asked at first, unless it has left a call unanswered.
-        Bounded in time."""
+        """Ends the process that it started, politely at first unless it has left a call
+        unanswered. Bounded in time."""
         if self._holder.get_loop() is not asyncio.get_running_loop():
             return  # its loop has ended, and ended it
         answers = self._ready.done() and not (self._unanswered or self._running)
@@ -154,11 +154,11 @@ class McpConnection:
         return bool(done)
 
     def failure(self, what: str, because: BaseException | None = None) -> ToolServerError:
-        """Which server, how it ended and what it last said; without its secrets."""
+        """Which server, how it ended and its last lines; without its secrets."""
         where = "" if self._settings.url is None else f" at {_public_url(self._settings.url)}"
         parts = [f"the MCP server {self.name}{where} {what}"]
-        if because is not None and (said := self.clean(str(because).strip())):
-            parts.append(said)
+        if because is not None and (reason := self.clean(str(because).strip())):
+            parts.append(reason)
         hint = f"see whether [mcp.{self.name}] is right: unified-flow doctor"
         if self._process is not None:
             if (code := self._process.exit_code) is not None:

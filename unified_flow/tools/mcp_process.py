@@ -1,6 +1,6 @@
 """The process of an MCP server: found, ended in a bounded time, and what is known of its end.
 
-The SDK starts it and keeps it to itself; the shell in between notes what the SDK does not tell.
+The SDK starts it and does not expose it; the shell in between notes what the SDK hides.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ServerProcess:
 
     def _note(self, line: int) -> int | None:
         """The first is the shell's process id, which is that of the group; then the exit code."""
-        with contextlib.suppress(FileNotFoundError):  # whoever tidies /tmp took it
+        with contextlib.suppress(FileNotFoundError):  # something tidied /tmp
             lines = Path(self._noted).read_text().split()
             return int(lines[line]) if len(lines) > line else None
         return None
@@ -79,7 +79,7 @@ class ServerProcess:
         return [line for line in lines if line][-STDERR_LINES:]
 
     def close(self) -> None:
-        """Both files go; what they said stays known."""
+        """Deletes both files and remembers what they held."""
         self._at_close = self.exit_code, self.last_lines()
         self.stderr.close()
         Path(self._noted).unlink(missing_ok=True)

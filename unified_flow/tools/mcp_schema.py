@@ -17,7 +17,7 @@ MAX_SCHEMA_CHARS = 100_000
 
 def arguments_of(name: str, schema: dict[str, Any]) -> type[BaseModel]:
     """A model that any JSON object is, checked by `schema`. Raises ToolError for one that is none,
-    or that is too large to be told to a planner."""
+    or that is too large for a planner's prompt."""
     if (size := len(json.dumps(schema))) > MAX_SCHEMA_CHARS:
         raise ToolError(f"{name} has a schema of {size:,} characters; {MAX_SCHEMA_CHARS:,} at most")
     problems = _checker(name, schema)
@@ -47,7 +47,7 @@ def _properties(schema: dict[str, Any]) -> list[str]:
 
 
 def _checker(name: str, schema: dict[str, Any]) -> Callable[[dict[str, Any]], list[str]]:
-    """What is wrong with arguments, in words."""
+    """A function that lists what is wrong with arguments."""
     import jsonschema
     from referencing import Registry
     from referencing.exceptions import Unresolvable

@@ -53,7 +53,7 @@ class McpServer:
         return self._tools
 
     def _bounded(self, tools: Sequence[McpTool]) -> Sequence[McpTool]:
-        """All of them are told to the planner. Raises ToolError for more than one can be told."""
+        """All of them go into the planner's prompt. Raises ToolError for more than fit there."""
         if len(tools) > MAX_TOOLS:
             raise ToolError(
                 f"the MCP server {self.name} has {len(tools):,} tools, and {MAX_TOOLS} at most can"
@@ -146,7 +146,7 @@ def mcp_servers(settings: dict[str, McpSettings], folder: Path) -> list[McpServe
 
 
 def access_of(tool: McpTool, *, trusted: bool) -> frozenset[Access]:
-    """A server's own word that a tool only reads counts only if the configuration trusts it."""
+    """A server's hint that a tool only reads counts only if the configuration trusts it."""
     access = {Access.NETWORK, Access.WRITES}
     hints = tool.annotations
     if trusted and hints is not None and hints.read_only_hint:
@@ -171,7 +171,7 @@ def _sdk() -> type[McpConnection]:
 
 
 def _texts(result: CallToolResult) -> list[str]:
-    """The text of each part; what is no text is only said to be there."""
+    """The text of each part; for what is no text, its type."""
     texts = []
     for part in result.content:
         match part.type:

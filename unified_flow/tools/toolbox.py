@@ -101,7 +101,7 @@ class Toolbox:
         return iter(self._tools.values())
 
     def describe(self, *, personal: bool = True) -> tuple[ToolDescription, ...]:
-        """`personal` False: without the tools that touch what is kept about the user."""
+        """`personal` False: without the tools that touch stored facts about the user."""
         if personal:
             return self._described
         return tuple(each for each in self._described if not self._tools[each.name].personal)

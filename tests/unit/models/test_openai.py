@@ -224,7 +224,7 @@ def test_every_transport_error_keeps_its_type_and_gets_a_hint(
     kind: type[httpx.TransportError],
 ) -> None:
     request = httpx.Request("POST", "http://127.0.0.1/v1")
-    error = transport_error(kind(""), "asked m", request)
+    error = transport_error(kind(""), "m", request)
     assert type(error) is kind
     assert str(error) == f"{kind.__name__} (asked m)"
     assert vars(error)["hint"]

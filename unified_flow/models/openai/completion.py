@@ -47,16 +47,18 @@ def read_completion(
     else:
         reply, choice, message = _read_whole(body)
     reason = str(choice.get("finish_reason") or "").lower()[:40]
-    said = f"the model's reply is cut after {len(reply.text)} characters"
+    problem = f"the model's reply is cut after {len(reply.text)} characters"
     if not reply.text.strip():
-        said = _why_empty(message)
+        problem = _why_empty(message)
     if reason in _LENGTH:
-        raise _out_of_tokens(f"{said} (finish_reason {reason})", reply, max_tokens, larger_context)
+        raise _out_of_tokens(
+            f"{problem} (finish_reason {reason})", reply, max_tokens, larger_context
+        )
     if reason in _CUT:
         words = f": {_message_in(choice)}" if choice.get("error") else ""
-        raise CutReplyError(f"{said} (finish_reason {reason}): {_CUT[reason]}{words}")
+        raise CutReplyError(f"{problem} (finish_reason {reason}): {_CUT[reason]}{words}")
     if not reply.text.strip():
-        raise EmptyReplyError(f"{said} (finish_reason {reason})" if reason else said)
+        raise EmptyReplyError(f"{problem} (finish_reason {reason})" if reason else problem)
     return reply
 
 
@@ -166,17 +168,19 @@ def _text(message: Any) -> str:
 
 
 def _out_of_tokens(
-    said: str, reply: ModelReply, max_tokens: int, larger_context: str
+    problem: str, reply: ModelReply, max_tokens: int, larger_context: str
 ) -> CutReplyError:
-    """The phase's own budget, or what the server can hold: one word for both, and two remedies."""
+    """Either the phase's own budget or the server's context: servers give both the same reason."""
     prompt, written = reply.prompt_tokens, reply.completion_tokens
     if prompt is not None and written is not None and written < max_tokens:
         return CutReplyError(
-            f"{said}: the server's context is full with {prompt} tokens of prompt and {written}"
+            f"{problem}: the server's context is full with {prompt} tokens of prompt and {written}"
             f" of the {max_tokens} that the answer may have",
             hint=larger_context,
         )
-    return CutReplyError(f"{said}: it reached its token limit of {max_tokens}", hint=_MORE_TOKENS)
+    return CutReplyError(
+        f"{problem}: it reached its token limit of {max_tokens}", hint=_MORE_TOKENS
+    )
 
 
 def _why_empty(message: Any) -> str:
@@ -190,12 +194,12 @@ def _why_empty(message: Any) -> str:
     return "the model's reply is empty"
 
 
-def _broken_off(said: str) -> CutReplyError:
-    return CutReplyError(f"the stream broke off with an error: {said}")
+def _broken_off(problem: str) -> CutReplyError:
+    return CutReplyError(f"the stream broke off with an error: {problem}")
 
 
 def _message_in_event(data: str) -> str:
-    """Of an event that is named an error: gateways put JSON of any form into it, or plain words."""
+    """Of an event named `error`: gateways put JSON of any form into it, or plain text."""
     try:
         parsed = json.loads(data)
     except (ValueError, RecursionError):

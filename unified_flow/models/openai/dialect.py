@@ -35,7 +35,7 @@ class Dialect:
     system_role: bool = True
 
     def payload(self, call: ModelCall, model: str, messages: list[dict[str, str]]) -> Any:
-        """The body of a chat completion; the schema stands in the prompt as well."""
+        """The body of a chat completion; the prompt has the schema as well."""
         stream = self.stream == "always" or (self.stream != "never" and call.stream is not None)
         body: dict[str, Any] = {
             "model": model,
@@ -57,15 +57,15 @@ class Dialect:
         return body
 
 
-def adapted(dialect: Dialect, status: int, said: str) -> Dialect | None:
+def adapted(dialect: Dialect, status: int, reason: str) -> Dialect | None:
     """The dialect that this refusal asks for; None if another would not help.
 
     Each step gives something up for good, so that asking again comes to an end.
     """
-    if is_too_long(status, said):
+    if is_too_long(status, reason):
         return None
     for pattern, statuses, other in _steps(dialect):
-        if status in statuses and pattern.search(said) and other != dialect:
+        if status in statuses and pattern.search(reason) and other != dialect:
             return other
     return None
 

@@ -111,10 +111,10 @@ def _read(roots: Roots, args: ReadArguments) -> ToolOutput:
 
 
 def _range(args: ReadArguments, place: Place, document: Converted) -> tuple[int, int | None]:
-    """(first line, last line) of what is asked for; a page that the path names decides."""
+    """The first and the last line to read; a page in the path decides, if there is one."""
     if place.page is None:
-        asked = args.start_line if "start_line" in args.model_fields_set else place.line
-        return asked or 1, args.end_line
+        start = args.start_line if "start_line" in args.model_fields_set else place.line
+        return start or 1, args.end_line
     if place.page not in document.pages:
         raise ToolArgumentError(
             f"{place.located.shown} has {len(document.pages)} pages, so no page {place.page}"

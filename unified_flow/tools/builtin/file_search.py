@@ -210,7 +210,7 @@ async def _grep(roots: Roots, args: GrepArguments) -> ToolOutput:
 
 @dataclass
 class _Search:
-    """One search in a process of its own; `sent` are the paths that it was given, `skipped` counts
+    """One search in a process of its own; `sent` are the paths that went there, `skipped` counts
     the others by reason."""
 
     roots: Roots

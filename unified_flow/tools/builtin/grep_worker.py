@@ -20,9 +20,9 @@ SHOWN_CHARS = 500
 def main() -> None:
     warnings.simplefilter("ignore")
     source, out = sys.stdin.buffer, sys.stdout
-    asked = json.loads(source.readline())
-    search = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0).search
-    left = asked["limit"]
+    order = json.loads(source.readline())
+    search = re.compile(order["pattern"], re.IGNORECASE if order["ignore_case"] else 0).search
+    left = order["limit"]
     searched = 0
     while left and (head := source.readline()):
         lines = source.read(int(head)).decode("utf-8").split("\n")

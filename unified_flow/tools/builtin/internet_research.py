@@ -1,4 +1,4 @@
-"""`internet.research`: given web pages, and what they say about a question."""
+"""`internet.research`: the web pages that a call names, and their passages about a question."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def internet_research(policy: FetchPolicy) -> Tool:
         """Raises what `fetch` raises: what one page refuses is not made up for by another."""
         from unified_flow.retrieval.web.fetch import fetch
 
-        # One after another: after a failure nobody else is asked, and the first one is told.
+        # One after another: the first failure ends it, and is the one reported.
         pages = [await fetch(url, policy) for url in dict.fromkeys(args.urls)]
         found = await in_daemon_thread(partial(best_passages, pages, args.question, PASSAGES))
         return ToolOutput(
