@@ -156,6 +156,8 @@ def _walk(settings: dict[str, Any]) -> set[tuple[str, str]]:
         home.mkdir()
 
         async def ask() -> None:
+            async with UnifiedFlow.from_config(home, docs=[docs]) as flow:
+                await flow.process("s", "What is a topic?")  # so that the index is there
             async with UnifiedFlow.from_config(home, docs=[docs], **settings) as flow:
                 with suppress(Exception):  # the failed call raises its phase's error
                     await _profiled(profile, flow.process("s", "What is a topic?"))

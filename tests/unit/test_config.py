@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from unified_flow.config.origins import settings_of
-from unified_flow.config.settings import Settings, load
+from unified_flow.config.settings import Settings, SettingsOverrides, load
 from unified_flow.config.tool_names import BUILT_IN, FAMILIES
 from unified_flow.errors import ConfigError
 from unified_flow.wiring import wire
@@ -171,3 +171,8 @@ def test_no_secret_of_a_server_or_of_the_notifications_is_shown(home: Path) -> N
     assert shown["mcp.web.url"] == "https://host/mcp?[redacted]"
     assert shown["notifications.url"] == "[redacted]"
     assert "zzz-yyy" not in str(shown)
+
+
+def test_a_program_may_override_every_setting() -> None:
+    own = {"docs", "tools"}  # parameters of their own, or of another meaning there
+    assert SettingsOverrides.__annotations__.keys() == Settings.model_fields.keys() - own

@@ -1,4 +1,4 @@
-"""What is not as it was when the turn stopped: commit, configuration, recipe, model, versions."""
+"""What a turn ran on, and what differs now: commit, configuration, recipe, model, versions."""
 
 from __future__ import annotations
 
@@ -19,19 +19,16 @@ DIGEST = 16
 def recorded_environment(
     services: Services, recipe: Callable[[str], Recipe] | None = None
 ) -> dict[str, Any]:
-    """What a turn begins with, for the journal: a turn that is killed cannot say it later.
+    """For the first line of the journal: a killed turn cannot record it later.
 
-    `recipe` reads one as `services.recipe` does, for a caller that has a use for what it reads.
+    `recipe` reads one like `services.recipe`, for a caller that uses what it reads.
     """
     phases = _of_phases(services, recipe or services.recipe)
     return passing_environment(services.home, phases)
 
 
 def environment_then(turn: Turn) -> dict[str, Any]:
-    """What is known of the environment in which the turn stopped.
-
-    What was read last counts: by the phase that ran, or when it failed.
-    """
+    """The environment in which the turn stopped, as far as it is known; the last reading counts."""
     known = dict(turn.environment)
     known["config_digest"] = turn.config_digest
     if turn.failure is not None:
@@ -43,7 +40,7 @@ def environment_then(turn: Turn) -> dict[str, Any]:
 
 
 def environment_now(services: Services) -> dict[str, Any]:
-    """The same of this process."""
+    """The environment of this process."""
     config = {"config_digest": services.config_digest}
     return environment(services.home, config | _of_phases(services, services.recipe))
 
@@ -55,7 +52,7 @@ def _of_phases(services: Services, read: Callable[[str], Recipe]) -> dict[str, d
         try:
             recipe = read(phase)
         except RecipeError:
-            continue  # the phase meets the same trouble, where it becomes an intervention
+            continue  # the phase meets the same error, and there it becomes an intervention
         recipes[phase] = recipe.digest[:DIGEST]
         if name := services.models.name_of(recipe.head):
             models[phase] = name
@@ -63,7 +60,7 @@ def _of_phases(services: Services, read: Callable[[str], Recipe]) -> dict[str, d
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """One line for each that differs, of what both know; empty if nothing recorded has changed."""
+    """One line for each difference in what both recorded."""
     lines = []
     for key, name in (("git_commit", "git commit"), ("python", "python")):
         if key in before and before[key] != after.get(key):
@@ -97,8 +94,7 @@ def _models(before: dict[str, str], after: dict[str, str]) -> list[str]:
 
 
 def _differs(name: str, before: dict[str, str], after: dict[str, str]) -> bool:
-    """A recipe that could not be read then is not in `before`, nor in `after` if it still cannot;
-    a journal that lists none tells nothing."""
+    """A recipe that could not be read is in neither; a journal that lists none proves nothing."""
     return bool(before) and before.get(name) != after.get(name)
 
 

@@ -30,7 +30,7 @@ RESULTS = "results.jsonl"
 
 class Spec(BaseModel):
     """What decides a run's results. `model` is the one that answers, `phases` holds each phase's
-    model and recipe, `models` and `documents` say which they are (identity.py); runs of before
+    model and recipe, `models` and `documents` say which they are (cache.py); runs of before
     have neither."""
 
     model_config = ConfigDict(frozen=True)

@@ -1,4 +1,4 @@
-"""A passage of a document, and how its place is written."""
+"""A passage of a document, how its place is written, and which passages a turn cites."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Passage(BaseModel):
     page: int | None = Field(default=None, ge=1)
 
     def source(self, offset: int = 0) -> str:
-        """Where `text[offset]` stands, as `source_of` writes it."""
+        """The place of `text[offset]`, as `source_of` writes it."""
         return source_of(self.path, self.line + self.text.count("\n", 0, offset), self.page)
 
 
@@ -54,7 +54,7 @@ def path_of(source: str) -> str:
 
 
 def searches(turn: Turn) -> Iterator[tuple[str, list[Passage], float]]:
-    """Each search of the documents: what for, what it found, how long it took (ms)."""
+    """Each search of the documents: its query, its passages, its duration in ms."""
     for done in turn.sections.coordinator:
         if done.tool == tool_names.DOC_SEARCH and isinstance(done.result, dict):
             passages = [Passage.model_validate(each) for each in done.result["passages"]]
@@ -62,7 +62,7 @@ def searches(turn: Turn) -> Iterator[tuple[str, list[Passage], float]]:
 
 
 def section_of(citation: Citation, passages: list[Passage]) -> str:
-    """The headings above what is cited; "" if it is in none of the passages."""
+    """The headings above the citation; "" if it is in none of the passages."""
     cited = next((passage for passage in passages if _is_from(citation, passage)), None)
     return cited.heading if cited is not None else ""
 
@@ -73,7 +73,7 @@ def reference(chapter: str, section: str) -> str:
 
 
 def references_of(turn: Turn) -> list[str]:
-    """Those of the answer's citations, each once."""
+    """The references of the answer's citations, each once."""
     passages = [passage for _, found, _ in searches(turn) for passage in found]
     cited = (
         reference(path_of(citation.source), section_of(citation, passages))
@@ -83,7 +83,7 @@ def references_of(turn: Turn) -> list[str]:
 
 
 def _is_from(citation: Citation, passage: Passage) -> bool:
-    """The quote stands in the passage; a line alone could be that of a neighbour."""
+    """The passage holds the quote; a line alone could be a neighbour's."""
     if path_of(citation.source) != passage.path:
         return False
     return citation.source == passage.source() or citation.quote in passage.text
@@ -93,6 +93,7 @@ MAX_CHARS = 4_000_000
 
 
 def public_text(text: str) -> str:
+    """What a person or a client reads: redacted, and unlike a log sample never cut short."""
     return redact_text(text, MAX_CHARS)
 
 

@@ -9,7 +9,7 @@ from unified_flow.guardrails.schema import metadata
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
-    # SQLite can undo DDL once its driver leaves transactions to us (`database.py`).
+    # SQLite can undo DDL once its driver leaves transactions to us (`sql_database.py`).
     transactional_ddl=True,
     render_as_batch=True,
 )
