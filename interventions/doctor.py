@@ -89,7 +89,7 @@ def _folders(home: Path) -> Iterator[Finding]:
 def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
     timeout_s, path = min(queue.lock_timeout_s, 2.0), lock_file(queue.home)
     with held_if_free(path, timeout_s) as free:
-        # While nobody can be writing, a temporary file is one that nobody will need.
+        # Without a writer no temporary file is needed any more.
         left = list(state_folder(queue.home).glob(f"{TEMPORARY_PREFIX}*.tmp"))
     if not free:
         who = ", ".join(holders(path)) or "an unknown process"

@@ -168,8 +168,8 @@ _MOST = 2**63
 def complete(entry: Mapping[str, Any]) -> Entry:
     """A hand-written or older entry with what it lacks filled in; what is unknown is kept.
 
-    After it every field that is read anywhere has its type: a text that is none becomes JSON, and
-    what should be an object is put into one. Raises ValueError when it cannot be an intervention.
+    Every field then has its type: a value that should be a text becomes JSON, and a value that
+    should be an object is put into one. Raises ValueError when it cannot be an intervention.
     The core document's own example, which has the session and the turn inside `context`, is one.
     """
     if not isinstance(entry, Mapping):

@@ -17,7 +17,7 @@ CRITICAL_FROM = 30
 
 
 class Past(NamedTuple):
-    """What is counted of an entry that may have left the queue."""
+    """The figures of an entry that may have left the queue."""
 
     hours_to_resolve: float | None
     regression: bool

@@ -79,7 +79,7 @@ def make_private_folder(folder: Path) -> None:
 def replace_private(path: Path, text: str) -> None:
     """Put `text` in the place of the file, mode 0600: the old file or the new one, never a part.
 
-    Whoever writes holds the file's lock. Raises OSError.
+    The caller holds the file's lock. Raises OSError.
     """
     new = path.with_suffix(".new")
     with suppress(FileNotFoundError):

@@ -31,7 +31,7 @@ def clean(text: str) -> str:
 def _shown(found: re.Match[str]) -> str:
     character = found[0]
     kind = unicodedata.category(character)
-    # What nobody sees is shown too, but for the joiners, which words in some scripts need.
+    # Invisible characters are shown too, but for the joiners, which some scripts need in words.
     hidden = kind == "Cf" and character not in _JOINERS
     if kind in ("Cc", "Cs", "Zl", "Zp") or hidden:
         units = character.encode("utf-16-be", "surrogatepass").hex()

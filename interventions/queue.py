@@ -176,8 +176,8 @@ class InterventionQueue(QueueReader):
         by: str | None = None,
         via: str = "library",
     ) -> list[Entry]:
-        """Mark the open entries of a turn, and those that only count it, which nobody needs to
-        mend for its sake any more; but for those with an id in `keep`, which others need."""
+        """Mark the open entries that are about a turn which no longer needs their fix, but for
+        those with an id in `keep`, which other turns need."""
         actor, now = Actor.current(by=by, via=via), utc_now()
         clean = redact_text(why, MAX_MESSAGE)
         with self.store.transaction(self.lock_timeout_s) as work:
@@ -246,7 +246,7 @@ class InterventionQueue(QueueReader):
         by: str | None = None,
         via: str = "library",
     ) -> Entry:
-        """`owner=None` takes it from whoever has it."""
+        """`owner=None` takes it from its owner."""
         name = redact_text(owner, 100) if owner else None
         return self._change(
             "assign",

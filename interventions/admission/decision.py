@@ -2,9 +2,9 @@
 
 Source: "Backpressure Behavior" of the core document; the two cases before its four are ours, and so
 is the escalation. The limits of a session and of an error type keep one failure from flooding the
-queue; an escalation is no failure but somebody who waits for a person, each for an answer of their
-own. So it is never merged, and counts for nothing but the queue's size and a bound of its own: one
-session must not take all the room that the failures of others need.
+queue; an escalation is no failure but a user who waits for an answer of their own. So it is never
+merged, and counts only towards the queue's size and a limit of its own: one session must not take
+all the room that the failures of others need.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def limit_in_the_way(entries: Sequence[Entry], returning: Entry, limits: Limits)
 
 
 def _same_message(entry: Entry, failure: Entry) -> bool:
-    """Whether it is one message that was delivered twice, and so one person who waits."""
+    """Whether one message was delivered twice, so that one user waits."""
     request = failure.get("request_id")
     return request is not None and all(
         entry.get(name) == failure.get(name) for name in ("request_id", "session_id", "context")

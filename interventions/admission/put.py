@@ -105,7 +105,7 @@ def _holder(state: QueueState, store: Store, failure_id: str) -> str | None:
 
 def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> Entry:
     if failure["type"] == ESCALATION:
-        return failure  # a question that is asked again is no bug that came back
+        return failure  # a question asked again is no bug that came back
     known = failure["fingerprint"]
     resolved = [e for e in state.entries if e["resolved_at"] and known in fingerprints(e)]
     if resolved:

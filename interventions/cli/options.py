@@ -106,7 +106,7 @@ def the_queue(home: Path | None) -> InterventionQueue:
 
 
 def read_entries(home: Path | None) -> list[Entry]:
-    """What is in the file now, loading nothing that writing needs."""
+    """The entries of the file, without loading what writing needs."""
     from interventions.home import find_home, queue_file
     from interventions.storage.queue_file import read_state
 

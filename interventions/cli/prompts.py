@@ -23,12 +23,12 @@ ARGS_SHOWN = 400
 
 
 def asker() -> Callable[[BegunCall], CallDecision] | None:
-    """`ask` for a person at a terminal; None where nobody can be asked."""
+    """`ask` for a person at a terminal; None without one."""
     return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
 def ask(call: BegunCall) -> CallDecision:
-    """What is to be done about the call. Ctrl-C goes through; the end of input leaves it."""
+    """What to do about the call. Ctrl-C goes through; the end of input leaves it."""
     args = json.dumps(redact(dict(call.args)), ensure_ascii=False)
     shown = args if len(args) <= ARGS_SHOWN else args[: ARGS_SHOWN - 1] + "…"
     note(f"turn {call.turn_id} called {one_line(call.tool)} with {one_line(shown)}")
@@ -58,8 +58,7 @@ def ask(call: BegunCall) -> CallDecision:
 def edit_text(name: str, text: str) -> str:
     """What the person saved of `text`; `name` is the file's. Raises UsageError.
 
-    The file is in a folder of its own that nobody else may read; what they wrote and cannot be
-    read is kept.
+    The file is in a private folder; what was saved and cannot be read is kept.
     """
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if chosen is None and not sys.stdin.isatty():

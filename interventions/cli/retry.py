@@ -185,8 +185,8 @@ def _retry_all(
         note("a turn that is gone can never pass; which those are: interventions doctor")
     if interrupted:
         note(f"interrupted; to go on: interventions retry {short_id(entry['id'])} --all")
-        # Not even the turns that run are waited for: their journals hold what they have done, and
-        # nobody's lock outlives this process.
+        # Running turns are not waited for: their journals hold what they have done, and no lock
+        # outlives this process.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(Code.INTERRUPTED)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -247,18 +247,20 @@ def each(
     if query is not None:
         _confirm(action, wanted, yes=yes)
     done: list[Entry] = []
-    failed: list[dict[str, object]] = []
+    failed: list[dict[str, Any]] = []
     for name in wanted:
         try:
             done.append(one(name))
-        except StillOpenError as error:
-            entry, result = error.retried.entry, error.retried.result
-            row = {"id": name, "error": str(error), "exit_code": int(Code.FAILED)}
-            failed.append({**row, "result": result.as_dict()})
-            say_how_it_went(entry, result)
-            report(error)
         except QueueError as error:
-            failed.append({"id": name, "error": str(error), "exit_code": int(code_of(error))})
+            row: dict[str, Any] = {
+                "id": name,
+                "error": str(error),
+                "exit_code": int(code_of(error)),
+            }
+            if isinstance(error, StillOpenError):
+                row["result"] = error.retried.result.as_dict()
+                say_how_it_went(error.retried.entry, error.retried.result)
+            failed.append(row)
             report(error)
         except RetryFailedError as error:
             failed.append({"id": name, "error": str(error), "exit_code": int(Code.FAILED)})
@@ -276,7 +278,7 @@ def each(
         for entry in done:
             say(f"{done_word} {entry['id']}")
     if failed:
-        raise typer.Exit(int(str(failed[0]["exit_code"])))
+        raise typer.Exit(failed[0]["exit_code"])
 
 
 def _chosen(queue: InterventionQueue, ids: list[str] | None, query: str | None) -> list[str]:

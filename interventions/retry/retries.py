@@ -151,8 +151,8 @@ def waiting_turns(entry: Entry, entries: Iterable[Entry]) -> list[WaitingTurn]:
     """Every turn that the entry blocks, its own first: those counted on it or merged into it, and
     those of open entries with the same fingerprint. Each turn once.
 
-    What was counted on an entry that has been closed since waits still: one turn was resumed, and
-    the others only if the run that did it came to its end.
+    Turns counted on an entry that has been closed since still wait: one turn was resumed, and the
+    others only if that run finished.
     """
     same = [
         other
@@ -236,7 +236,7 @@ def retry_all(
         skip(unused.values(), INTERRUPTED)
         return done, True
     finally:
-        # Whoever is here with turns still running does not wait: after Ctrl-C, or no resumer.
+        # Turns that still run, after Ctrl-C or without a resumer, are not waited for.
         pool.shutdown(wait=False, cancel_futures=True)
     return done, False
 

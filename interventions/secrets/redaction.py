@@ -2,7 +2,7 @@
 
 `redact` takes any value and gives back plain JSON data: secrets replaced by key and by form, sizes
 bounded, cycles and foreign objects made harmless. `redact_text` does the same for one string. Both
-are idempotent. What is past a limit is replaced, never passed through.
+are idempotent. Whatever exceeds a limit is replaced, never passed through.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_ITEMS = 200
 MAX_NODES = 4000
 MAX_TEXT = 8_000
 MAX_TOTAL_TEXT = 64_000
-# What is read beyond the cut, so that a secret that lies across it is still recognised.
+# Read beyond the cut, so that a secret that lies across it is still recognised.
 _CUT_MARGIN = 4_000
 _LONGEST_NAME = 200
 # What may be a name in a list, before its value: no sentence.

@@ -49,7 +49,7 @@ def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
         jsonl.append(path, jsonl.encode(line), durable=True)
     except OSError as error:
         line["detail"] = f"{line['detail']}; emergency log: {error.strerror or error}".lstrip("; ")
-        # A closed or full stderr leaves nobody to tell.
+        # After a closed or full stderr there is no other place.
         with suppress(OSError, ValueError):
             sys.stderr.write(json.dumps(line, ensure_ascii=True) + "\n")
             sys.stderr.flush()

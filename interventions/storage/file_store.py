@@ -56,7 +56,7 @@ class FileStore:
             yield work
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
-        """Who waits leaves a letter; whoever has the lock commits all letters with one write."""
+        """A waiting writer leaves a letter; the lock's holder commits all letters in one write."""
         letter: str | None = None
 
         def leave_a_letter() -> None:
@@ -71,7 +71,7 @@ class FileStore:
                     if letter is not None:
                         if answer := self._letters.answer_in(work, letter, failure):
                             return answer
-                        # Before anybody else has the lock, who would put it once more.
+                        # Before the next holder of the lock could put it once more.
                         self._letters.withdraw(letter)
                     outcome = admit(work, failure, limits, self)
                     self._letters.answer_all(work, lambda other, its: admit(work, other, its, self))
@@ -151,7 +151,7 @@ class FileStore:
     def _write(self, state: QueueState) -> None:
         data, lines = encode(state, self._seen.lines)
         folder = self._path.parent
-        # The process id makes left-overs recognisable: whoever holds the lock may sweep them all.
+        # The process id makes left-overs recognisable: the lock's holder may sweep them all.
         temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         fd = os.open(temporary, flags, PRIVATE_FILE_MODE)

@@ -1,10 +1,10 @@
-"""Failures of writers that wait for the lock, left for whoever has it.
+"""Failures of writers that wait for the lock, left for its holder.
 
 A letter is a file in `intervention_queue.letters/`. The holder of the lock admits every letter in
 its own transaction, and writes the answers into the queue file itself, beside the entries: what a
-letter asks for and its answer are committed together or not at all, whoever is killed when. The
-writer that waited finds the answer when its turn comes, and takes its letter away; an answer lasts
-as long as its letter.
+letter asks for and its answer are committed together or not at all, whichever process is killed.
+The writer that waited finds the answer when its turn comes, and takes its letter away; an answer
+lasts as long as its letter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from interventions.storage.error_log import error_lines, log_failure
 from interventions.storage.store import Admission, AdmissionKind, Limits, PutResult, Transaction
 
 KEY = "letters"
-# A writer that was killed takes nothing away; nobody waits for the lock as long as this.
+# A writer that was killed leaves its letter behind; no writer waits for the lock this long.
 FORGOTTEN_AFTER_S = 600
 _TAIL_BYTES = 8192
 # Put by the holder of the lock, with its next write.
@@ -85,7 +85,7 @@ class Letters:
         return answer
 
     def answer(self, name: str, failure: Entry) -> PutResult | None:
-        """What became of the letter's failure, if somebody has put it."""
+        """What became of the letter's failure, if a holder of the lock has put it."""
         return self._outcome(self._answers().get(name), failure)
 
     def answer_in(self, work: Transaction, name: str, failure: Entry) -> PutResult | None:

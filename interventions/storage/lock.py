@@ -1,9 +1,9 @@
 """One writer at a time among processes and threads, fair, with a time-out.
 
 `filelock` is the lock proper, so that any program that takes the same file with plain `filelock`
-is safe. But it polls: whoever has just released it wins it again and others starve. So ours first
-pass a turnstile, a `flock` in which the kernel wakes waiters in the order in which they came, and
-hold it until they are done; then the lock proper is contended by foreign programs alone.
+is safe. But it polls: a process that has just released it wins it again, and others starve. So our
+writers first pass a turnstile, a `flock` whose waiters the kernel wakes in the order in which they
+came, and hold it until they are done; only foreign programs then contend for the lock proper.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class FairLock:
             self.close()
 
     def _let_others_by(self) -> None:
-        """A waiter needs a moment to wake; who comes straight back would overtake it each time."""
+        """A waiter needs a moment to wake; one that comes straight back always overtakes it."""
         if self._had_to_wait and monotonic() - self._released_at < _WAKING_S:
             sleep(_WAKING_S)
 
@@ -169,7 +169,7 @@ class Turn:
 
 
 class _Waiter:
-    """Waits for the turnstile on its own thread; gives it back when nobody waits any more.
+    """Waits for the turnstile on its own thread; gives it back when it is no longer wanted.
 
     Bare locks and threads: what `threading` puts around them is a good part of a contended put.
     """
@@ -196,7 +196,7 @@ class _Waiter:
             return self._state == "through"
 
     def give_up(self) -> None:
-        """Whoever waited was interrupted."""
+        """The thread that waited was interrupted."""
         if self.wait(0):
             self._give_back()
 
@@ -229,7 +229,7 @@ class _Waiter:
 
 _locks: WeakSet[FairLock] = WeakSet()
 _waiters: set[_Waiter] = set()
-# Their threads cannot be woken, so whoever has to wait for the same turnstile next takes one over.
+# Their threads cannot be woken; the next writer that waits for the same turnstile takes one over.
 _given_up: dict[Path, list[_Waiter]] = {}
 
 
