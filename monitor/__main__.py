@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = argparse.ArgumentParser(
         prog="monitor", description="Triage the intervention queue. Inside, ? shows the keys."
     )
-    commands.add_argument("--version", action="store_true", help="print the version")
+    commands.add_argument("-V", "--version", action="store_true", help="print the version")
     place = commands.add_mutually_exclusive_group()
     face = commands.add_mutually_exclusive_group()
     place.add_argument(

@@ -46,7 +46,7 @@ def offered(home: Path, line: str) -> str:
     [
         ("tools call memory.", "memory.create"),
         ("tools call time", "time.now"),
-        ("tools revoke t", "time.now"),
+        ("grants delete t", "time.now"),
         ("sessions show r", "ros"),
         ("chat --session r", "ros"),
         ("ask --model l", "large"),

@@ -144,11 +144,11 @@ def test_decisions_and_stats_are_shown_without_secrets(home: Path) -> None:
     assert "hunter2" not in listed + json.dumps(rows)
     assert rows[0]["created_at"].endswith("Z")
     assert told(home, "decisions", "list", "--user", "bob") == {"decisions": []}
-    stats = told(home, "guardrails", "stats")
+    stats = told(home, "guardrails", "show")
     assert (stats["blocked"], stats["silent_failures"], stats["retry_rate"]) == (1, 1, 1.0)
     assert stats["blocks"][0]["rule"] == "flagged_keyword:spam"
-    assert "silent failures        1" in run(home, "guardrails", "stats").stdout
-    run(home, "guardrails", "stats", "--days", "99999999", code=2)
+    assert "silent failures        1" in run(home, "guardrails", "show").stdout
+    run(home, "guardrails", "show", "--days", "99999999", code=2)
 
 
 def test_a_database_that_is_not_there_is_told_without_its_url(

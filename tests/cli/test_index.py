@@ -51,14 +51,14 @@ def test_what_is_indexed_beside_the_settings_is_told_to_be_unasked(
     assert "not asked" not in run("index", docs / "robots.md", home=home).stderr
     for command in (
         ["index", docs, report],
-        ["index", "--stats"],
+        ["collections", "show"],
         ["search", "walrus"],
         ["ask", WEIGHT],
     ):
         told = run(*command, home=home)
         assert f"docs names other documents: {report}" in told.stderr, command
-    run("index", "--forget", report, home=home)
-    assert "not asked" not in run("index", "--stats", home=home).stderr
+    run("index", "--delete", report, home=home)
+    assert "not asked" not in run("collections", "show", home=home).stderr
 
 
 def test_a_broken_index_is_a_failure_that_says_how_to_mend_it(home: Path, docs: Path) -> None:
@@ -81,17 +81,17 @@ def test_a_folder_that_is_gone_for_a_moment_costs_nothing_and_is_told(
     done = run("ask", "What are topics for?", home=home)
     assert done.returncode == 1
     assert "not there any more" in done.stderr
-    assert f"index --forget {docs}" in done.stderr.replace("\n", "")
+    assert f"index --delete {docs}" in done.stderr.replace("\n", "")
     assert run("search", "topics", home=home).returncode == 1
-    assert "2 files" in run("index", "--stats", home=home).stdout
+    assert "2 files" in run("collections", "show", home=home).stdout
     docs.with_name("away").rename(docs)
     resumed = run("resume", 1, home=home)
     assert "continuous data streams" in resumed.stdout
-    forgotten = run("index", "--forget", docs, home=home)
-    assert forgotten.stdout.startswith("2 files taken out of the index")
+    deleted = run("index", "--delete", docs, home=home)
+    assert deleted.stdout.startswith("2 files deleted from the index")
     assert docs.is_dir()
     assert run("ask", "What is 17% of 2300?", home=home).returncode == 0
-    assert run("index", "--forget", docs, home=home).returncode == 1
+    assert run("index", "--delete", docs, home=home).returncode == 1
 
 
 def test_doctor_looks_at_the_collections_that_are_not_in_force(home: Path, docs: Path) -> None:

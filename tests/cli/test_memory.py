@@ -23,7 +23,7 @@ def test_add_list_and_delete(home: Path) -> None:
     listed = json.loads(memory(home, "list", "--user", "anna", "--json").stdout)
     assert [each["text"] for each in listed["memories"]] == ["Likes tea"]
     gone = memory(home, "delete", made, "m000000")
-    assert f"forgotten: {made}" in gone.stdout
+    assert f"deleted: {made}" in gone.stdout
     assert "no memory m000000" in gone.stderr
     assert gone.returncode == 3
     assert "nothing is remembered of default" in memory(home, "list").stderr

@@ -1,4 +1,4 @@
-"""`unified-flow search`, `index --stats` and `collections`, as a person and a script see them."""
+"""`unified-flow search` and `collections`, as a person and a script see them."""
 
 from __future__ import annotations
 
@@ -75,16 +75,16 @@ def test_stats_count_what_there_is(home: Path, docs: Path) -> None:
     (docs / ".env").write_text("KEY=1\n")
     (docs / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
     run("index", docs, home=home)
-    found = json.loads(run("index", "--stats", "--json", home=home).stdout)
+    found = json.loads(run("collections", "show", "--json", home=home).stdout)
     assert (found["files"], found["languages"]) == (2, {"en": 2})
     assert found["formats"] == {".md": 1, ".txt": 1}
     assert found["skipped"] == {"may hold secrets": 1, "binary": 1}
     assert found["largest"][0]["path"] == "docs/robots.md"
     assert found["size_bytes"] > 4096
-    shown = run("index", "--stats", home=home).stdout
+    shown = run("collections", "show", home=home).stdout
     assert "collection documents: 2 files" in shown
     assert "1: may hold secrets" in shown
-    assert run("index", "--stats", "--rebuild", home=home).returncode == 2
+    assert run("collections", "show", "--rebuild", home=home).returncode == 2
 
 
 def test_collections_are_apart(home: Path, docs: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`unified-flow sessions`: what was said, read, exported and forgotten."""
+"""`unified-flow sessions`: what was said, read, exported and deleted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unified_flow.tools.grants import grants_of
 runner = CliRunner()
 FULL = """
 import resource, sys
-from unified_flow.cli.saving import save_text
+from unified_flow.cli.sessions import save_text
 resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
 save_text(sys.argv[1], "x" * 100, force=sys.argv[2] == "True", hint="")
 """
@@ -118,8 +118,8 @@ def test_a_deleted_session_is_gone_but_for_what_an_open_intervention_needs(spoke
     (spoken / "shared_state" / "chat_history").write_text("+What is a topic?\n")
     said = run(spoken, "delete", "ros", "--yes").stderr
     assert "chat_history" in said
-    assert "1 answers; 1 turn folders removed" in said
-    assert "1 turns stay" in said
+    assert "deleted: 1 answer, 1 turn folder\n" in said
+    assert "kept, as unfinished or needed: 1 turn\n" in said
     left = json.loads(run(spoken, "list", "--json").stdout)["sessions"]
     assert [s["session_id"] for s in left] == ["last", "other"]
     folders = {p.name for p in (spoken / "shared_state" / "turns").iterdir() if p.is_dir()}

@@ -231,10 +231,10 @@ def test_the_person_at_the_terminal_is_asked(
     assert terminal.end() == 0, "allowed for the session: not asked again"
     assert QUESTION not in terminal.seen
     assert target.read_text() == "xx"
-    listed = run("tools", "grants", "--json", home=own)
+    listed = run("grants", "list", "--json", home=own)
     assert [g["tool"] for g in json.loads(listed.stdout)["grants"]] == ["append"]
-    assert run("tools", "revoke", "append", home=own).returncode == 0
-    assert run("tools", "revoke", "append", home=own).returncode == 3
+    assert run("grants", "delete", "append", home=own).returncode == 0
+    assert run("grants", "delete", "append", home=own).returncode == 3
 
     terminal = Terminal(*command, "--session", "s1")
     terminal.expect(QUESTION)
@@ -270,7 +270,7 @@ def test_a_call_by_hand_is_in_no_session_that_could_last_for_ever(
     terminal.expect(QUESTION)
     terminal.type("s\n")
     assert terminal.end() == 0, terminal.seen
-    listed = json.loads(run("tools", "grants", "--json", home=own).stdout)["grants"]
+    listed = json.loads(run("grants", "list", "--json", home=own).stdout)["grants"]
     assert [grant["session_id"] for grant in listed] == ["s1"]
 
 
@@ -294,7 +294,7 @@ def test_what_is_no_exact_answer_allows_nothing(
     assert terminal.end() == 1, terminal.seen
     assert "said no" in terminal.seen.replace("\r\n", " ")
     assert not target.exists()
-    assert json.loads(run("tools", "grants", "--json", home=own).stdout)["grants"] == []
+    assert json.loads(run("grants", "list", "--json", home=own).stdout)["grants"] == []
 
 
 @every_phase_by_model

@@ -14,14 +14,14 @@ from queue import Queue
 import pytest
 
 from tests import forked
-from unified_flow.cli.watching import concerns, is_noise
+from unified_flow.cli.watch import concerns, is_noise
 from unified_flow.retrieval.index import Index
 
 PATIENCE_S = 20.0
 AS_IT_IS = ["-m", "unified_flow"]
 BRISK = """
-from unified_flow.cli import watching
-watching.QUIET_MS, watching.LOOK_MS = 100, 200
+from unified_flow.cli import watch
+watch.QUIET_MS, watch.LOOK_MS = 100, 200
 from unified_flow.__main__ import main
 main()
 """
@@ -30,7 +30,7 @@ LIMITED = """
 import ctypes, pathlib
 assert ctypes.CDLL(None).unshare(0x10000000) == 0
 pathlib.Path("/proc/sys/user/max_inotify_watches").write_text("0")
-""" + BRISK.replace("200", "200\nwatching.POLL_MS = 100")
+""" + BRISK.replace("200", "200\nwatch.POLL_MS = 100")
 
 
 class Watching:

@@ -31,7 +31,7 @@ def test_a_configured_page_is_fetched_once_and_answered_from(home: Path, site: W
     assert site.asked == ["/pump"]
     run("index", home=home)
     assert site.asked == ["/pump", "/pump"]
-    stats = json.loads(run("index", "--stats", "--json", home=home).stdout)
+    stats = json.loads(run("collections", "show", "--json", home=home).stdout)
     assert stats["formats"] == {"web page": 1}
     assert stats["roots"] == [site.url("/pump")]
 

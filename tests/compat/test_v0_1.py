@@ -307,7 +307,7 @@ def test_its_index_answers(old: Old) -> None:
     assert "docs/robots.md:5" in old.flow("ask", TOPIC)
     (old.home / "docs/new.md").write_text("# Actions\n\nAn action is a long-running service.\n")
     assert "docs/new.md:3" in old.flow("ask", "What is an action?")
-    assert json.loads(old.flow("index", "--stats", "--json"))["files"] == 3
+    assert json.loads(old.flow("collections", "show", "--json"))["files"] == 3
 
 
 def test_its_rules_hold_and_its_decisions_are_listed(old: Old) -> None:

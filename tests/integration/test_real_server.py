@@ -25,7 +25,7 @@ from tests.answers import QUESTION, every_phase_by_model, open_entries
 from tests.servers.model_server import ModelServer, refused_url
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.api.readiness import Readiness
-from unified_flow.cli.checkup import Finding, check_all
+from unified_flow.cli.doctor import Finding, check_all
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.openai.model import OpenAIModel
 from unified_flow.phases.errors import PhaseError

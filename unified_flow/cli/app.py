@@ -186,7 +186,11 @@ COMMANDS: Mapping[str, str | click.Command] = {
         "collections",
         "The named indexes of this project.\n\n"
         "Try:  unified-flow index manuals/ --collection manuals",
-        {"list": "collections:list_collections", "delete": "collections:delete_collection"},
+        {
+            "list": "collections:list_collections",
+            "show": "collections:show_collection",
+            "delete": "collections:delete_collection",
+        },
     ),
     "turns": _group(
         "turns",
@@ -194,8 +198,8 @@ COMMANDS: Mapping[str, str | click.Command] = {
         {
             "list": "turns:list_turns",
             "show": "turns:show_turn",
-            "abandon": "keeping:abandon",
-            "prune": "keeping:prune",
+            "abandon": "turns:abandon",
+            "prune": "turns:prune",
         },
     ),
     "trace": "trace:trace",
@@ -206,9 +210,12 @@ COMMANDS: Mapping[str, str | click.Command] = {
         {
             "list": "tools:list_tools",
             "call": "tools:call_tool",
-            "grants": "tools:list_grants",
-            "revoke": "tools:revoke",
         },
+    ),
+    "grants": _group(
+        "grants",
+        "What people have allowed tools to do.\n\nTry:  unified-flow grants list",
+        {"list": "tools:list_grants", "delete": "tools:delete_grants"},
     ),
     "sessions": _group(
         "sessions",
@@ -225,12 +232,12 @@ COMMANDS: Mapping[str, str | click.Command] = {
         "rules",
         "Flagged words and phrases, and where anything is answered, for each user.",
         {
-            "list": "rules:list_rules",
-            "add": "rules:add",
-            "delete": "rules:delete",
-            "set": "rules:set_switches",
-            "import": "rules:import_rules",
-            "test": "rules:try_rules",
+            "list": "guardrails:list_rules",
+            "add": "guardrails:add",
+            "delete": "guardrails:delete",
+            "set": "guardrails:set_switches",
+            "import": "guardrails:import_rules",
+            "test": "guardrails:try_rules",
         },
     ),
     "decisions": _group(
@@ -238,7 +245,9 @@ COMMANDS: Mapping[str, str | click.Command] = {
         "What was decided about each message: answered, ignored, or left to a person.",
         {"list": "guardrails:list_decisions"},
     ),
-    "guardrails": _group("guardrails", "What the guardrails did.", {"stats": "guardrails:stats"}),
+    "guardrails": _group(
+        "guardrails", "What the guardrails did.", {"show": "guardrails:show_counts"}
+    ),
     "memory": _group(
         "memory",
         "What is remembered of a user from turn to turn.\n\nTry:  unified-flow memory list",
@@ -250,7 +259,7 @@ COMMANDS: Mapping[str, str | click.Command] = {
         "What the settings are, and who said so.\n\nTry:  unified-flow config show",
         {"show": "config:show", "schema": "config:schema"},
     ),
-    "model": _group("model", "The local model (extra: local).", {"serve": "model:serve"}),
+    "model": _group("model", "The local model (extra: local).", {"serve": "serve:serve_model"}),
     "eval": _group(
         "eval",
         "How good the answers are: a set of questions through the same flow as `ask`.\n\n"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from interventions.cli.terminal import Code, note, say
+from interventions.cli.terminal import Code, note
 from unified_flow.cli import options
+from unified_flow.cli.completion import session_ids
+from unified_flow.cli.documents import note_unasked
 from unified_flow.cli.exits import refused_as_json
-from unified_flow.cli.screen import on_terminal
-from unified_flow.cli.unasked import note_unasked
+from unified_flow.cli.sessions import session_named
+from unified_flow.cli.terminal import on_terminal, say_object
 
 if TYPE_CHECKING:
     from unified_flow.flow import UnifiedFlow
@@ -28,8 +29,13 @@ def ask(
         str | None, typer.Argument(help="The question; '-' reads it from standard input.")
     ] = None,
     session: Annotated[
-        str | None, typer.Option(help="Go on with this session, so that 'it' is understood.")
+        str | None,
+        typer.Option(
+            help="Go on with this session, so that 'it' is understood; `last` is the newest.",
+            autocompletion=session_ids,
+        ),
     ] = None,
+    user: options.User = "default",
     batch: Annotated[
         Path | None,
         typer.Option(help="Answer a file: a question a line, or {id?, question, session_id?}."),
@@ -43,7 +49,7 @@ def ask(
 
     \b
     unified-flow ask "How do topics differ from services?" --docs docs/
-    unified-flow ask "And actions?" --docs docs/ --session ros
+    unified-flow ask "And actions?" --docs docs/ --session last
     unified-flow ask "…" --model qwen2.5:1.5b --base-url http://127.0.0.1:11434/v1
     unified-flow ask "What is 17% of 2300?"
     unified-flow ask "…" --tools mytools.py --allow-tool 'time.*'
@@ -63,10 +69,11 @@ def ask(
             raise typer.BadParameter("a batch prints one object a line: use --jsonl")
         import asyncio
 
-        from unified_flow.cli.permission import terminal_asker
+        from unified_flow.cli.live import terminal_asker
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.flow import UnifiedFlow
 
+        named = session_named(session, home)
         flow = UnifiedFlow.from_config(
             home,
             **chosen,
@@ -77,11 +84,11 @@ def ask(
             if batch is not None:
                 from unified_flow.cli.batch import answer_all
 
-                code = asyncio.run(answer_all(flow, batch, as_jsonl))
+                code = asyncio.run(answer_all(flow, batch, user, as_jsonl))
             else:
                 assert question is not None
                 text = _stdin() if question == "-" else question
-                turn, code = asyncio.run(_answer(flow, text, session, machine, home))
+                turn, code = asyncio.run(_answer(flow, text, named, user, machine, home))
                 if turn.abstained and not chosen["docs"]:
                     note_unasked(home, chosen["collection"])
     raise typer.Exit(code)
@@ -116,16 +123,22 @@ def _stdin() -> str:
 
 
 async def _answer(
-    flow: UnifiedFlow, question: str, session: str | None, machine: bool, home: Path | None
+    flow: UnifiedFlow,
+    question: str,
+    session: str | None,
+    user: str,
+    machine: bool,
+    home: Path | None,
 ) -> tuple[Turn, Code]:
-    from unified_flow.cli.answer import show_outcome
-    from unified_flow.cli.outcome import exit_code, of_turn
-    from unified_flow.cli.running import run_turn
+    from unified_flow.cli.live import run_turn
+    from unified_flow.cli.outcome import exit_code, of_turn, show_outcome
 
     async with flow:
-        turn, error = await run_turn(flow, session, question, live=not machine and on_terminal())
+        turn, error = await run_turn(
+            flow, session, question, live=not machine and on_terminal(), user=user
+        )
     if machine:
-        say(json.dumps(of_turn(turn, error), ensure_ascii=False))
+        say_object(of_turn(turn, error))
     else:
         show_outcome(turn, error, home)
     return turn, exit_code(turn, error)

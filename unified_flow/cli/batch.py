@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,17 +11,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from interventions.cli.terminal import Code, note, say
 from interventions.plaintext import clean
+from unified_flow.cli.documents import refresh_documents
+from unified_flow.cli.live import new_session_id, run_turn
 from unified_flow.cli.outcome import exit_code, of_refusal, of_turn
-from unified_flow.cli.progress import bar
-from unified_flow.cli.running import new_session_id, refresh_documents, run_turn
-from unified_flow.cli.screen import on_terminal
+from unified_flow.cli.terminal import on_terminal, progress_bar, say_object
 from unified_flow.errors import InputError
 
 if TYPE_CHECKING:
     from unified_flow.flow import UnifiedFlow
 
 
-class Asked(BaseModel):
+class BatchQuestion(BaseModel):
     """A line of a batch: the question itself, or this as JSON."""
 
     model_config = ConfigDict(extra="forbid")
@@ -36,12 +36,12 @@ class Line:
     number: int
     text: str
 
-    def read(self) -> Asked:
+    def read(self) -> BatchQuestion:
         """Raises InputError."""
         if not self.text.startswith("{"):
-            return Asked(question=self.text)
+            return BatchQuestion(question=self.text)
         try:
-            return Asked.model_validate_json(self.text)
+            return BatchQuestion.model_validate_json(self.text)
         except ValidationError as exc:
             first = exc.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "JSON"
@@ -63,16 +63,16 @@ def read_lines(path: Path) -> list[Line]:
     return [Line(number, line.strip()) for number, line in numbered if line.strip()]
 
 
-async def answer_all(flow: UnifiedFlow, path: Path, as_jsonl: bool) -> Code:
+async def answer_all(flow: UnifiedFlow, path: Path, user: str, as_jsonl: bool) -> Code:
     """1 if any line failed, 4 if a failure reached nobody, else 0."""
     lines = read_lines(path)
-    watched = on_terminal() or (as_jsonl and _stderr_is_terminal())
+    watched = on_terminal() or (as_jsonl and sys.stderr.isatty())
     codes: set[Code] = set()
     async with flow:
         refresh_documents(flow, show=watched)
-        with bar("answering", show=watched) as progress:
+        with progress_bar("answering", show=watched) as progress:
             for done, line in enumerate(lines, 1):
-                outcome, code = await _answer(flow, line)
+                outcome, code = await _answer(flow, line, user)
                 codes.add(code)
                 _print(outcome, as_jsonl)
                 if progress is not None:
@@ -83,13 +83,7 @@ async def answer_all(flow: UnifiedFlow, path: Path, as_jsonl: bool) -> Code:
     return max(codes, default=Code.DONE)
 
 
-def _stderr_is_terminal() -> bool:
-    import sys
-
-    return sys.stderr.isatty()
-
-
-async def _answer(flow: UnifiedFlow, line: Line) -> tuple[dict[str, Any], Code]:
+async def _answer(flow: UnifiedFlow, line: Line, user: str) -> tuple[dict[str, Any], Code]:
     session = new_session_id()
     head: dict[str, Any] = {"line": line.number}
     try:
@@ -97,7 +91,7 @@ async def _answer(flow: UnifiedFlow, line: Line) -> tuple[dict[str, Any], Code]:
         if asked.id is not None:
             head["id"] = asked.id
         session = asked.session_id or session
-        turn, error = await run_turn(flow, session, asked.question, live=False)
+        turn, error = await run_turn(flow, session, asked.question, live=False, user=user)
     except InputError as exc:
         return head | of_refusal(exc, session), Code.FAILED
     return head | {"question": turn.question} | of_turn(turn, error), exit_code(turn, error)
@@ -105,7 +99,7 @@ async def _answer(flow: UnifiedFlow, line: Line) -> tuple[dict[str, Any], Code]:
 
 def _print(outcome: dict[str, Any], as_jsonl: bool) -> None:
     if as_jsonl:
-        say(json.dumps(outcome, ensure_ascii=False))
+        say_object(outcome)
         return
     answer = outcome["response"] or f"failed: {outcome.get('message')}"
     if not outcome.get("should_respond", True):

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from interventions.cli.terminal import Code, note, say
 from unified_flow.cli import options
-from unified_flow.cli.completing import collection_names
+from unified_flow.cli.completion import collection_names
+from unified_flow.cli.documents import note_unasked
+from unified_flow.cli.terminal import say_object
+
+if TYPE_CHECKING:
+    from unified_flow.retrieval.collection import Statistics
+
+REASONS = 10  # for which files were skipped
 
 
 def list_collections(as_json: options.AsJson = False, home: options.Home = None) -> None:
@@ -42,7 +50,7 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
             }
             for each in found
         ]
-        say(json.dumps({"collections": rows}, ensure_ascii=False))
+        say_object({"collections": rows})
     elif not found:
         say("no collections yet: unified-flow index FOLDER")
     else:
@@ -52,6 +60,41 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
             roots = ", ".join(str(root) for root in each.roots)
             size = each.size_bytes / 1024 / 1024
             say(f"{each.name:{width}}  {each.files:5}  {each.chunks:6}  {size:7.1f}  {roots}")
+
+
+def show_collection(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="The collection's name [default: the one that is asked].",
+            autocompletion=collection_names,
+            show_default=False,
+        ),
+    ] = None,
+    docs: options.Docs = None,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """What an index holds: files, words, languages, formats, and what was skipped and why.
+
+    \b
+    unified-flow collections show
+    unified-flow collections show manuals --json
+    """
+    from unified_flow.retrieval.documents import open_documents
+
+    documents = open_documents(home, docs, name)
+    try:
+        found = documents.statistics()
+    finally:
+        documents.close()
+    if as_json:
+        say_object(_of_statistics(found))
+    else:
+        _show(found)
+    if not docs:
+        note_unasked(home, name)
 
 
 def delete_collection(
@@ -64,7 +107,8 @@ def delete_collection(
             show_default=False,
         ),
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: options.Yes = False,
+    as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
     """Delete a collection's index. The documents themselves stay.
@@ -86,4 +130,52 @@ def delete_collection(
     if not yes and not typer.confirm(f"delete the index of {name}?", err=True):
         raise typer.Exit(Code.FAILED)
     delete_collection(folder, name)
-    say(f"deleted {name}; the documents are untouched")
+    if as_json:
+        say_object({"deleted": name})
+    else:
+        say(f"deleted {name}; the documents are untouched")
+
+
+def _of_statistics(found: Statistics) -> dict[str, Any]:
+    return asdict(found) | {
+        "oldest": _stamp(found.oldest),
+        "newest": _stamp(found.newest),
+        "largest": [
+            {"path": path, "characters": size, "chunks": chunks}
+            for path, size, chunks in found.largest
+        ],
+    }
+
+
+def _show(found: Statistics) -> None:
+    say(f"collection {found.collection}: {found.files} files, {found.chunks} chunks")
+    say(f"  terms      {found.terms:,}, {found.distinct_terms:,} different")
+    say(f"  on disk    {found.size_bytes / 1024 / 1024:.1f} MB")
+    if found.newest is not None and found.oldest is not None:
+        say(f"  last read  {_age(found.newest)} ago, the oldest {_age(found.oldest)} ago")
+    say(f"  languages  {_counted(found.languages)}")
+    say(f"  formats    {_counted(found.formats)}")
+    for number, (path, size, chunks) in enumerate(found.largest):
+        head = "  largest    " if number == 0 else " " * 13
+        say(f"{head}{path} ({size:,} characters, {chunks} chunks)")
+    for number, (reason, count) in enumerate(list(found.skipped.items())[:REASONS]):
+        head = "  skipped    " if number == 0 else " " * 13
+        say(f"{head}{count}: {reason}")
+    for number, root in enumerate(found.roots):
+        say(f"{'  from       ' if number == 0 else ' ' * 13}{root}")
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
+
+
+def _stamp(at: datetime | None) -> str | None:
+    return None if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _age(at: datetime) -> str:
+    seconds = max(0, int((datetime.now(UTC) - at).total_seconds()))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -10,17 +10,21 @@ import typer
 
 from interventions.cli.terminal import note, paint, say, say_painted
 from unified_flow.cli import options
+from unified_flow.cli.terminal import say_object
 
 
 def init(
     folder: Annotated[
-        Path, typer.Argument(help="Where the project is.", show_default="this folder")
-    ] = Path(),
+        Path | None,
+        typer.Argument(help="Where the project is [default: --home, or this folder]."),
+    ] = None,
     docs: Annotated[
         list[Path] | None,
         typer.Option(help="File or folder to answer from; may be given again.", show_default=False),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
 ) -> None:
     """Write a commented unified_flow.toml, and a schema that lets editors check it.
 
@@ -32,6 +36,7 @@ def init(
     from unified_flow.config.settings_reference import SCHEMA_FILE, json_schema, template
     from unified_flow.errors import InputError
 
+    folder = folder or home or Path()
     target = folder / FILE
     if target.exists() and not force:
         raise InputError(f"{target} is there already", hint="--force replaces it")
@@ -42,6 +47,9 @@ def init(
     target.write_text(template([_beside(path, folder) for path in docs or []]), "utf-8")
     schema = json.dumps(json_schema(), indent=2, ensure_ascii=False)
     (folder / SCHEMA_FILE).write_text(schema + "\n", "utf-8")
+    if as_json:
+        say_object({"settings": str(target), "schema": str(folder / SCHEMA_FILE)})
+        return
     say(f"wrote {target} and {folder / SCHEMA_FILE}")
     note("  what is in force: unified-flow config show")
     note("  is all there:     unified-flow doctor")
@@ -68,7 +76,7 @@ def show(
 
     rows = [s for s in settings_of(find_home(home)) if not changed or s.source != "default"]
     if as_json:
-        say(json.dumps({"settings": [asdict(row) for row in rows]}, ensure_ascii=False))
+        say_object({"settings": [asdict(row) for row in rows]})
         return
     for row in rows:
         value = json.dumps(row.value, ensure_ascii=False)
@@ -79,8 +87,8 @@ def show(
         note("every setting is at its default")
 
 
-def schema() -> None:
-    """Print the JSON schema of unified_flow.toml, for editors.
+def schema(as_json: options.AsJson = True, home: options.Home = None) -> None:
+    """Print the JSON schema of unified_flow.toml, for editors; it is the same for every home.
 
     \b
     unified-flow config schema > unified_flow.schema.json

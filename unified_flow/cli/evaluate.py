@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-import json
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from interventions.cli.terminal import Code, say
+from interventions.cli.terminal import Code, note, say
+from interventions.plaintext import one_line
 from unified_flow.cli import options
+from unified_flow.cli.documents import refresh_documents
+from unified_flow.cli.terminal import progress_bar, say_object
+from unified_flow.errors import InputError
+
+if TYPE_CHECKING:
+    from unified_flow.evaluation.answers import EvaluatedAnswer
+    from unified_flow.evaluation.cache import ReplyCache
+    from unified_flow.evaluation.datasets import Dataset, DatasetQuestion
+    from unified_flow.evaluation.flows import Flows
+    from unified_flow.evaluation.runs import Run, Spec
 
 PACKAGED = "packaged"
 
 
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="The name of a run: eval list.")]
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="The name of a run (eval list); `last` is the newest.")
+]
 
 
 def run(
@@ -26,7 +42,7 @@ def run(
         int | None, typer.Option(min=1, help="Draw that many questions [default: all].")
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Of what is drawn; a larger sample holds the smaller.")
+        int, typer.Option(help="What the sample is drawn by; a larger one holds the smaller.")
     ] = 1,
     unanswerable: Annotated[
         float,
@@ -45,7 +61,8 @@ def run(
         typer.Option(help="Another one, or 'packaged': evaluate both, and say which is better."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Of the run [default: made from what decides its results].")
+        str | None,
+        typer.Option(help="Name of the run [default: made from what decides its results]."),
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Begin the run anew; replies come from the cache.")
@@ -84,13 +101,12 @@ def run(
     import asyncio
 
     from interventions.home import find_home
-    from unified_flow.cli.evaluating import Wanted, check, report, run_once
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.evaluation.datasets import draw, read_dataset
 
     read = read_dataset(dataset)
     questions = draw(read, sample, seed, unanswerable)
-    wanted = Wanted(sample, seed, unanswerable, plain, name, again, retry_failed, not no_cache)
+    wanted = RunOptions(sample, seed, unanswerable, plain, name, again, retry_failed, not no_cache)
 
     def own(folder: str | None) -> dict[str, Any]:
         return {**chosen, "docs": docs, "recipes": _recipes(folder)}
@@ -98,9 +114,9 @@ def run(
     with logged(find_home(home)):
         folders = [recipes] if against is None else [recipes, against]
         for folder in folders[1:]:
-            asyncio.run(check(read, wanted, home, own(folder)))
-        runs = [asyncio.run(run_once(read, questions, wanted, home, own(f))) for f in folders]
-    report(runs, as_json)
+            asyncio.run(_check(read, wanted, home, own(folder)))
+        runs = [asyncio.run(_run(read, questions, wanted, home, own(f))) for f in folders]
+    _report(runs, as_json)
     failed = any(a.status == "failed" for each in runs for a in each.answers.values())
     raise typer.Exit(Code.FAILED if failed else Code.DONE)
 
@@ -115,24 +131,22 @@ def compare(
     \b
     unified-flow eval compare squad-local-plain-1f9c0a3e squad-local-77b2e0c1
     """
-    from unified_flow.cli.evaluation_tables import comparison_table
-    from unified_flow.errors import InputError
-    from unified_flow.evaluation.flows import evaluations
-    from unified_flow.evaluation.runs import load
     from unified_flow.evaluation.summary import comparison
 
-    root = evaluations(home)
-    found = comparison(load(root, run_a)[1], load(root, run_b)[1])
+    (name_a, _, answers_a), (name_b, _, answers_b) = _load(run_a, home), _load(run_b, home)
+    found = comparison(answers_a, answers_b)
     if not found["questions"]:
-        raise InputError(f"{run_a} and {run_b} have no question in common", field="run")
+        raise InputError(f"{name_a} and {name_b} have no question in common", field="run")
     if as_json:
-        say(json.dumps({"a": run_a, "b": run_b, **found}))
+        say_object({"a": name_a, "b": name_b, **found})
     else:
-        say(comparison_table(run_a, run_b, found))
+        say(_comparison_table(name_a, name_b, found))
 
 
-def list_runs(as_json: options.AsJson = False, home: options.Home = None) -> None:
-    """The runs so far, with how many questions each has answered.
+def list_runs(
+    limit: options.Limit = 20, as_json: options.AsJson = False, home: options.Home = None
+) -> None:
+    """The latest runs, the newest last, with how many questions each has answered.
 
     \b
     unified-flow eval list
@@ -143,12 +157,12 @@ def list_runs(as_json: options.AsJson = False, home: options.Home = None) -> Non
 
     root = evaluations(home)
     rows = []
-    for each in names(root):
+    for each in names(root)[-limit:]:
         spec, answers = load(root, each)
         right = summary(answers.values())["measures"].get("right", {}).get("value")
         rows.append({"run": each, "model": spec.model, "answered": len(answers), "right": right})
     if as_json:
-        say(json.dumps({"runs": rows}))
+        say_object({"runs": rows})
     elif not rows:
         say("no runs yet: unified-flow eval DATASET")
     for row in [] if as_json else rows:
@@ -167,19 +181,24 @@ def show(
     \b
     unified-flow eval show squad-local-77b2e0c1 --wrong
     """
-    from unified_flow.cli.evaluating import described
-    from unified_flow.cli.evaluation_tables import summary_table, wrong_answers
-    from unified_flow.evaluation.flows import evaluations
-    from unified_flow.evaluation.runs import load
-
-    spec, answers = load(evaluations(home), name)
-    found = described(name, spec, answers)
+    name, spec, answers = _load(name, home)
+    found = _described(name, spec, answers)
     if as_json:
-        say(json.dumps(found))
+        say_object(found)
     else:
-        say(summary_table(found))
+        say(_summary_table(found))
         if wrong:
-            say(wrong_answers(answers.values()))
+            say(_wrong_answers(answers.values()))
+
+
+def _load(name: str, home: Path | None) -> tuple[str, Spec, dict[str, EvaluatedAnswer]]:
+    from unified_flow.evaluation.flows import evaluations
+    from unified_flow.evaluation.runs import load, names
+
+    root = evaluations(home)
+    if name == options.LAST and (found := names(root)):
+        name = found[-1]
+    return name, *load(root, name)
 
 
 def _recipes(named: str | None) -> Path | None:
@@ -188,3 +207,176 @@ def _recipes(named: str | None) -> Path | None:
     if named is None:
         return None
     return PACKAGED_RECIPES if named == PACKAGED else Path(named).absolute()
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The first four decide the results; the others, what happens to a run that is there."""
+
+    sample: int | None
+    seed: int
+    unanswerable: float
+    plain: bool
+    name: str | None
+    again: bool
+    retry_failed: bool
+    cached: bool
+
+
+async def _run(
+    dataset: Dataset,
+    questions: Sequence[DatasetQuestion],
+    wanted: RunOptions,
+    home: Path | None,
+    settings: dict[str, Any],
+) -> Run:
+    """The run, closed, with all its answers. `settings` are those of `wire`."""
+    from unified_flow.evaluation.cache import ReplyCache
+    from unified_flow.evaluation.evaluating import evaluate
+    from unified_flow.evaluation.flows import evaluations
+    from unified_flow.evaluation.runs import Run
+
+    root = evaluations(home)
+    with closing(ReplyCache(root)) if wanted.cached else nullcontext() as cache:
+        async with _flows(dataset, wanted, home, settings, cache) as (flows, spec):
+            with Run.open(root, wanted.name, spec, again=wanted.again) as run:
+                note(f"run {run.folder.name}")
+                with progress_bar("evaluating", show=sys.stderr.isatty()) as progress:
+                    await evaluate(
+                        run,
+                        questions,
+                        flows,
+                        cache,
+                        retry_failed=wanted.retry_failed,
+                        progress=progress,
+                    )
+    return run
+
+
+async def _check(
+    dataset: Dataset, wanted: RunOptions, home: Path | None, settings: dict[str, Any]
+) -> None:
+    """Raises what would keep `_run` from its first question: a second run is checked before the
+    first one asks, which may take hours."""
+    async with _flows(dataset, wanted, home, settings, None):
+        pass
+
+
+@asynccontextmanager
+async def _flows(
+    dataset: Dataset,
+    wanted: RunOptions,
+    home: Path | None,
+    settings: dict[str, Any],
+    cache: ReplyCache | None,
+) -> AsyncIterator[tuple[Flows, Spec]]:
+    from unified_flow.evaluation.datasets import corpus_of
+    from unified_flow.evaluation.flows import Flows, evaluations
+    from unified_flow.evaluation.plain_pipeline import voice_of
+    from unified_flow.evaluation.runs import spec_of
+
+    corpus = corpus_of(dataset, evaluations(home) / "corpora")
+    flows = Flows(home, corpus, f"evaluation-{dataset.digest[:12]}", cache, **settings)
+    try:
+        if wanted.plain:
+            voice_of(flows.whole.services)
+        refresh_documents(flows.whole, show=sys.stderr.isatty())
+        yield (
+            flows,
+            spec_of(
+                dataset,
+                flows.whole.services,
+                sample=wanted.sample,
+                seed=wanted.seed,
+                unanswerable=wanted.unanswerable,
+                plain=wanted.plain,
+            ),
+        )
+    finally:
+        await flows.aclose()
+
+
+def _described(name: str, spec: Spec, answers: Mapping[str, EvaluatedAnswer]) -> dict[str, Any]:
+    from unified_flow.evaluation.summary import summary
+
+    return {"run": name, "spec": spec.model_dump(mode="json"), **summary(answers.values())}
+
+
+def _report(runs: Sequence[Run], as_json: bool) -> None:
+    """One run, or two and how the second compares with the first."""
+    from unified_flow.evaluation.summary import comparison
+
+    found = [_described(run.folder.name, run.spec, run.answers) for run in runs]
+    compared = comparison(runs[0].answers, runs[1].answers) if len(runs) > 1 else None
+    if as_json:
+        say_object({"runs": found, "comparison": compared} if compared else found[0])
+        return
+    for each in found:
+        say(_summary_table(each))
+    if compared is not None:
+        say(_comparison_table(found[0]["run"], found[1]["run"], compared))
+
+
+def _summary_table(found: dict[str, Any]) -> str:
+    from unified_flow.evaluation.answers import COST, MEANINGS, QUALITY
+
+    spec, measures = found["spec"], found["measures"]
+    lines = [
+        f"{found['run']}: {found['questions']} questions, {found['unanswerable']} without an"
+        f" answer; {spec['pipeline']}, model {spec['model']}",
+    ]
+    for name in QUALITY:
+        if (each := measures.get(name)) is not None:
+            lines.append(
+                f"  {MEANINGS[name]:<52}{each['value']:7.3f}"
+                f"   [{each['low']:.3f}, {each['high']:.3f}]  n {each['n']}"
+            )
+    for name in COST:
+        if (each := measures.get(name)) is not None:
+            lines.append(f"  {MEANINGS[name]:<52}{each['value']:10.2f}")
+    if found["phases"]:
+        lines.append("  a turn:           visits  calls  from cache   prompt  written  seconds")
+    for name, cost in found["phases"].items():
+        lines.append(
+            f"  {name:<17}{cost['visits']:7.2f}{cost['calls']:7.2f}{cost['cached']:12.2f}"
+            f"{cost['prompt_tokens']:9.0f}{cost['completion_tokens']:9.0f}{cost['seconds']:9.2f}"
+        )
+    if found["interventions"]:
+        lines.append(f"  {len(found['interventions'])} interventions: interventions list")
+    return "\n".join(lines)
+
+
+def _comparison_table(run_a: str, run_b: str, found: dict[str, Any]) -> str:
+    from unified_flow.evaluation.answers import COST, MEANINGS
+
+    lines = [
+        f"A {run_a}",
+        f"B {run_b}",
+        f"over {found['questions']} questions that both have answered; B - A, 95 %:",
+    ]
+    for name, each in found["measures"].items():
+        digits = 2 if name in COST else 3
+        lines.append(
+            f"  {MEANINGS[name]:<52}{each['a']:9.{digits}f}{each['b']:9.{digits}f}"
+            f"{each['difference']:+9.{digits}f}   [{each['low']:+.{digits}f},"
+            f" {each['high']:+.{digits}f}]  {each['verdict']}"
+        )
+    return "\n".join(lines)
+
+
+def _wrong_answers(answers: Iterable[EvaluatedAnswer]) -> str:
+    from unified_flow.evaluation.answers import QUALITY
+    from unified_flow.turns.passage import public_text
+
+    lines = []
+    for answer in answers:
+        if QUALITY["right"](answer):
+            continue
+        expected = "no answer" if answer.unanswerable else " / ".join(answer.answers)
+        said = answer.trouble.message if answer.trouble else answer.response
+        lines += [
+            f"\n{answer.id}  {one_line(answer.question)}",
+            f"  expected: {one_line(expected)}",
+            f"  {answer.status}: {one_line(public_text(said))}",
+        ]
+    return "\n".join(lines)

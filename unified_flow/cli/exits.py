@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
 
-from interventions.cli.terminal import Code, note, say
+from interventions.cli.terminal import Code, note
 from interventions.cli.terminal import exits as queue_exits
 from interventions.errors import QueueError
 from unified_flow.errors import (
@@ -37,8 +36,9 @@ def refused_as_json(wanted: bool, session: str | None = None) -> Iterator[None]:
     except (UnifiedFlowError, QueueError) as exc:
         if wanted:
             from unified_flow.cli.outcome import of_refusal
+            from unified_flow.cli.terminal import say_object
 
-            say(json.dumps(of_refusal(exc, session or ""), ensure_ascii=False))
+            say_object(of_refusal(exc, session or ""))
         raise
 
 

@@ -1,23 +1,23 @@
-"""`unified-flow index`: read documents into the search index, and say what is in it."""
+"""`unified-flow index`: read documents into the search index, once or as they change."""
 
 from __future__ import annotations
 
-import json
 import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 import typer
 
 from interventions.cli.terminal import note, say
-from interventions.plaintext import clean
-from unified_flow.cli import completing, options
-from unified_flow.cli.screen import counted
-from unified_flow.cli.unasked import note_unasked
+from unified_flow.cli import completion, options
+from unified_flow.cli.documents import note_unasked
+from unified_flow.cli.terminal import counted, progress_bar, say_object
+from unified_flow.errors import UnifiedFlowError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from unified_flow.retrieval.documents import Documents
     from unified_flow.retrieval.index_update import IndexReport
 
 SKIPPED_SHOWN = 20
@@ -29,7 +29,7 @@ def index(
         typer.Argument(
             help="Files, folders and web pages [default: as configured].",
             click_type=click.Path(path_type=str),
-            autocompletion=completing.paths,
+            autocompletion=completion.paths,
         ),
     ] = None,
     collection: options.CollectionName = None,
@@ -39,11 +39,8 @@ def index(
     watch: Annotated[
         bool, typer.Option("--watch", help="Stay, and index what changes, until Ctrl-C.")
     ] = False,
-    stats: Annotated[
-        bool, typer.Option("--stats", help="Say what the index holds; read nothing.")
-    ] = False,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Take these out of the index again; read nothing.")
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete these from the index; the documents stay.")
     ] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -57,59 +54,44 @@ def index(
     unified-flow index manuals/ --collection manuals
     unified-flow index https://example.org/page    fetched now, and again each time
     unified-flow index docs/ --watch
-    unified-flow index --stats
     unified-flow index --rebuild docs/
-    unified-flow index --forget old-docs/          as where they are gone for good
+    unified-flow index --delete old-docs/          as where they are gone for good
+
+    What an index holds: unified-flow collections show
 
     Exit codes: 0 done, also a watch that Ctrl-C ended, 1 the index is broken, 2 usage or
     configuration, 130 interrupted.
     """
-    from unified_flow.cli.progress import bar
     from unified_flow.retrieval.documents import open_documents
 
-    if forget and (stats or rebuild or watch):
-        raise typer.BadParameter("--forget goes alone")
-    if stats and (rebuild or watch):
-        raise typer.BadParameter("--stats only looks: leave out --rebuild and --watch")
-    if forget:
-        _forget(paths or [], home, collection, as_json)
-        return
-    documents = open_documents(home, paths, collection)
+    if delete and (rebuild or watch):
+        raise typer.BadParameter("--delete goes alone")
+    if delete and not paths:
+        raise typer.BadParameter("--delete needs the folders, files or pages to delete")
+    documents = open_documents(home, None if delete else paths, collection)
     try:
-        if stats:
-            from unified_flow.cli.index_stats import show
-
-            show(documents.statistics(), as_json)
-            if not paths:
-                note_unasked(home, collection)
+        if delete:
+            _delete(documents, paths or [], as_json)
             return
-        with bar("indexing", show=sys.stderr.isatty()) as progress:
+        with progress_bar("indexing", show=sys.stderr.isatty()) as progress:
             report = documents.refresh(progress, rebuild=rebuild, fetch_again=True)
-        say(json.dumps(of_report(report), ensure_ascii=False)) if as_json else _show(report)
+        say_object(_of_report(report)) if as_json else _show(report)
         note_unasked(home, collection)
         if watch:
-            from unified_flow.cli.watching import watch_documents
-
-            watch_documents(documents, report, as_json)
+            _watch(documents, report, as_json)
     finally:
         documents.close()
 
 
-def _forget(paths: list[str], home: Path | None, collection: str | None, as_json: bool) -> None:
-    from unified_flow.retrieval.documents import open_documents
-
-    if not paths:
-        raise typer.BadParameter("--forget needs the folders, files or pages to forget")
-    documents = open_documents(home, None, collection)
-    try:
-        removed = documents.index.forget(paths)
-    finally:
-        documents.close()
-    told = f"{counted(removed, 'file')} taken out of the index; the documents are untouched"
-    say(json.dumps({"removed": removed}) if as_json else told)
+def _delete(documents: Documents, paths: list[str], as_json: bool) -> None:
+    removed = documents.index.forget(paths)
+    if as_json:
+        say_object({"removed": removed})
+    else:
+        say(f"{counted(removed, 'file')} deleted from the index; the documents are untouched")
 
 
-def of_report(report: IndexReport) -> dict[str, Any]:
+def _of_report(report: IndexReport) -> dict[str, Any]:
     return {
         "roots": report.roots,
         "files": report.files,
@@ -130,10 +112,68 @@ def _show(report: IndexReport) -> None:
         f"({report.added} new, {report.changed} changed, {report.removed} removed)"
     )
     for path, encoding in report.guessed:
-        say(clean(f"  read as {encoding}: {path}"))
+        say(f"  read as {encoding}: {path}")
     for path, reason in report.skipped[:SKIPPED_SHOWN]:
-        say(clean(f"  skipped: {path} ({reason})"))
+        say(f"  skipped: {path} ({reason})")
     if len(report.skipped) > SKIPPED_SHOWN:
         say(f"  … and {len(report.skipped) - SKIPPED_SHOWN} more (all with --json)")
     if any("not fetched" in reason for _, reason in report.skipped):
         note("a page that could not be fetched stays as it was, if it was there before")
+
+
+def _watch(documents: Documents, report: IndexReport, as_json: bool) -> None:
+    """Keep the index in step with the files until Ctrl-C. A round that fails is reported, and the
+    next one runs.
+
+    `report` is that of the first update; what it skipped is not reported again.
+    """
+    from unified_flow.cli.watch import changes
+
+    roots = [root for root in documents.watched() if isinstance(root, Path)]
+    if not roots:
+        note("there is no folder to watch: web pages are fetched by each unified-flow index")
+        return
+    known = Reported(frozenset(report.skipped))
+    sys.stdout.flush()  # the first update, before anything of the rounds
+    note(f"watching {', '.join(str(root) for root in roots)}; Ctrl-C ends it")
+    try:
+        for _ in changes(roots, documents.private):
+            known = _round(documents, known, as_json)
+    except KeyboardInterrupt:
+        note("stopped watching; the index is up to date as of the last line")
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What the last round skipped, or why it failed: reported once, until it changes."""
+
+    skipped: frozenset[tuple[str, str]]
+    trouble: str | None = None
+
+
+def _round(documents: Documents, known: Reported, as_json: bool) -> Reported:
+    from unified_flow.cli.watch import clock_time
+
+    try:
+        report = documents.refresh()
+    except UnifiedFlowError as exc:
+        trouble = f"{exc}" + (f" ({exc.hint})" if exc.hint else "")
+        if trouble != known.trouble:
+            note(f"{clock_time()} not indexed: {trouble}")
+        return replace(known, trouble=trouble)
+    skipped = frozenset(report.skipped)
+    new = skipped - known.skipped
+    if not (report.added or report.changed or report.removed or new):
+        return Reported(skipped)
+    if as_json:
+        say_object(_of_report(report))
+    else:
+        say(
+            f"{clock_time()} {report.added} new, {report.changed} changed, "
+            f"{report.removed} removed in {report.duration_ms:.0f} ms; "
+            f"{report.files} files, {report.chunks} chunks"
+        )
+        for path, reason in sorted(new):
+            say(f"  skipped: {path} ({reason})")
+    sys.stdout.flush()
+    return Reported(skipped)

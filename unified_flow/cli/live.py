@@ -1,11 +1,17 @@
-"""The eight phases as they happen, for a person at a terminal."""
+"""A turn at a terminal: its phases as they happen, and the question whether a tool may run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+import json
+import os
+import secrets
+import sys
+import termios
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -13,8 +19,14 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from interventions.plaintext import clean
+from interventions.cli.terminal import note
+from interventions.plaintext import clean, one_line
+from interventions.secrets.redaction import redact
+from unified_flow.cli.documents import refresh_documents
 from unified_flow.phases import NAMES
+from unified_flow.phases.errors import PhaseError
+from unified_flow.tools import Tool
+from unified_flow.tools.permission_gate import Asker, PermissionReply, describe_access
 from unified_flow.turns.events import (
     Observed,
     PhaseCompleted,
@@ -24,7 +36,12 @@ from unified_flow.turns.events import (
     ToolStarted,
     TurnResumed,
 )
+from unified_flow.turns.ledger import Observer
 from unified_flow.turns.passage import public_text
+from unified_flow.turns.turn import Turn
+
+if TYPE_CHECKING:
+    from unified_flow.flow import UnifiedFlow
 
 MARK = {
     "completed": ("✓", "green"),
@@ -33,8 +50,20 @@ MARK = {
     "kept": ("✓", "dim"),
 }
 
-
-TEXT_LINES = 8
+TEXT_LINES = 8  # of what the model is writing
+ARGS_SHOWN = 600
+LINE_BYTES = 4096
+REPLIES: dict[str, PermissionReply] = {
+    "o": "once",
+    "once": "once",
+    "s": "session",
+    "session": "session",
+    "a": "always",
+    "always": "always",
+    "n": "no",
+    "no": "no",
+    "not": "no",
+}
 
 _shown: list[LivePhases] = []
 
@@ -71,7 +100,7 @@ class LivePhases:
         return self
 
     def pause(self) -> None:
-        """Takes the rows away: they come back below the question, and would stand there twice."""
+        """Take the rows away: they come back below the question."""
         self._live.transient = True
         self._live.stop()
 
@@ -137,3 +166,86 @@ class LivePhases:
 
 def _took(duration_ms: float) -> str:
     return f"{duration_ms / 1000:.1f} s" if duration_ms >= 1000 else f"{duration_ms:.1f} ms"
+
+
+def new_session_id() -> str:
+    return f"session_{secrets.token_hex(6)}"
+
+
+async def run_turn(
+    flow: UnifiedFlow,
+    session: str | None,
+    question: str,
+    *,
+    live: bool,
+    user: str = "default",
+    again: bool = False,
+    observer: Observer | None = None,
+) -> tuple[Turn, PhaseError | None]:
+    """The turn as it ended, and the error that halted it. `again` as in `refresh_documents`."""
+    refresh_documents(flow, show=live, again=again)
+    with LivePhases(Console(stderr=True)) if live else nullcontext() as view:
+
+        def follow(event: Observed) -> None:
+            if observer is not None:
+                observer(event)
+            if view is not None:
+                view(event)
+
+        try:
+            turn = await flow.process(
+                session or new_session_id(), question, user_id=user, observer=follow
+            )
+        except PhaseError as exc:
+            return exc.turn, exc
+    return turn, None
+
+
+def terminal_asker() -> Asker | None:
+    """None without a terminal: a tool that nobody has allowed is then refused."""
+    return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+async def ask(tool: Tool, args: Mapping[str, Any]) -> PermissionReply:
+    """Ask until one of the four is answered: "absolutely not" is not "always". The end of input
+    is a no; Ctrl-C goes through."""
+    text = json.dumps(redact(dict(args)), ensure_ascii=False)
+    shown = text if len(text) <= ARGS_SHOWN else text[: ARGS_SHOWN - 1] + "…"
+    with paused():
+        touches = describe_access(tool.access)
+        note(f"the tool {one_line(tool.name)} {touches}: {one_line(tool.description)}")
+        note(f"  it would be called with {one_line(shown)}")
+        while True:
+            # What was typed before was typed for something else.
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+            print(
+                "allow it [o]nce, for this [s]ession, [a]lways, or [n]ot? ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+            line = await _line()
+            if not line:
+                note("")
+                return "no"
+            if (reply := REPLIES.get(line.strip().lower())) is not None:
+                return reply
+            note("  say once, session, always or no, or its first letter")
+
+
+async def _line() -> str:
+    """A line of the terminal, or "" at its end. Read by the loop itself, so that it can be
+    interrupted and nothing goes on reading afterwards."""
+    loop = asyncio.get_running_loop()
+    read: asyncio.Future[bytes] = loop.create_future()
+    descriptor = sys.stdin.fileno()
+
+    def ready() -> None:
+        if not read.done():
+            read.set_result(os.read(descriptor, LINE_BYTES))
+
+    loop.add_reader(descriptor, ready)
+    try:
+        return (await read).decode(errors="replace")
+    finally:
+        loop.remove_reader(descriptor)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.terminal import Code, note, say
-from interventions.plaintext import clean
+from interventions.cli.terminal import note, say
+from interventions.errors import NotFoundError
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
-from unified_flow.cli.completing import memory_ids
+from unified_flow.cli.completion import memory_ids
+from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from unified_flow.turns.memory import MemoryRecord, MemoryStore
 
 
-User = Annotated[str, typer.Option("--user", "-u", help="Whose memories.")]
-
-
 def list_memories(
-    user: User = "default", as_json: options.AsJson = False, home: options.Home = None
+    user: options.User = "default",
+    limit: options.Limit = 0,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
 ) -> None:
     """What is remembered, oldest first, with its id.
 
@@ -31,22 +31,21 @@ def list_memories(
     unified-flow memory list
     unified-flow memory list --user anna --json
     """
-    records = _store(home).all(user)
+    records = _store(home).all(user)[-limit:]
     if as_json:
-        shown = {"user": user, "memories": [_row(record) for record in records]}
-        say(json.dumps(shown, ensure_ascii=False))
+        say_object({"user": user, "memories": [_row(record) for record in records]})
     elif not records:
         note(f"nothing is remembered of {user}: unified-flow memory add '…'")
     for record in records if not as_json else ():
         made = f"{record.created_at:%Y-%m-%d}" if record.created_at else " " * 10
         turn = f"  (turn {record.turn_id})" if record.turn_id else ""
         text = " ".join(redact_text(record.text).split())
-        say(clean(f"{record.id:<8} {made}  {text}{turn}"))
+        say(f"{record.id:<8} {made}  {text}{turn}")
 
 
 def add(
     text: Annotated[str, typer.Argument(help="What to remember.", show_default=False)],
-    user: User = "default",
+    user: options.User = "default",
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
@@ -56,7 +55,10 @@ def add(
     unified-flow memory add "I work with ROS 2 Humble on Ubuntu"
     """
     record = _store(home).create(user, text)
-    say(json.dumps(_row(record), ensure_ascii=False) if as_json else record.id)
+    if as_json:
+        say_object(_row(record))
+    else:
+        say(record.id)
 
 
 def delete(
@@ -64,11 +66,11 @@ def delete(
         list[str],
         typer.Argument(help="As memory list shows.", autocompletion=memory_ids, show_default=False),
     ],
-    user: User = "default",
+    user: options.User = "default",
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Forget. What is not there is said, and the rest is forgotten all the same.
+    """Delete memories by their ids; those that are there go even if others are not.
 
     \b
     unified-flow memory delete m3fa9c1 m77b0e2
@@ -76,13 +78,13 @@ def delete(
     gone = [record.id for record in _store(home).delete(user, ids)]
     missing = [each for each in dict.fromkeys(ids) if each not in gone]
     if as_json:
-        say(json.dumps({"deleted": gone, "not_found": missing}, ensure_ascii=False))
+        say_object({"deleted": gone, "not_found": missing})
     elif gone:
-        say(f"forgotten: {', '.join(gone)}")
+        say(f"deleted: {', '.join(gone)}")
     if missing:
-        note(clean(f"error: {user} has no memory {', '.join(missing)}"))
-        note("  hint: unified-flow memory list")
-        raise typer.Exit(Code.NOT_FOUND)
+        raise NotFoundError(
+            f"{user} has no memory {', '.join(missing)}", hint="unified-flow memory list"
+        )
 
 
 def _store(home: Path | None) -> MemoryStore:

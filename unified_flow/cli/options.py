@@ -8,30 +8,52 @@ from typing import Annotated, TypedDict
 import click
 import typer
 
-from interventions.cli.options import AsJson, AsJsonl, Grant, Home, Yes
-from unified_flow.cli.completing import collection_names, model_names, paths, tool_names
+# Those of the queue's commands, by the same names.
+from interventions.cli.options import AsJson as AsJson
+from interventions.cli.options import AsJsonl as AsJsonl
+from interventions.cli.options import Grant as Grant
+from interventions.cli.options import Home as Home
+from interventions.cli.options import Yes as Yes
+from unified_flow.cli.completion import (
+    collection_names,
+    model_names,
+    paths,
+    tool_names,
+    turn_numbers,
+)
 
-__all__ = [
-    "AllowTools",
-    "ApiKeyEnv",
-    "ApiKeyFile",
-    "AsJson",
-    "AsJsonl",
-    "BaseUrl",
-    "CollectionName",
-    "Docs",
-    "FlowOptions",
-    "Grant",
-    "Home",
-    "ModelName",
-    "ModelOptions",
-    "ToolModules",
-    "ToolOptions",
-    "TurnOptions",
-    "Yes",
+ALL = 10**9  # what a store takes for no limit
+LAST = "last"  # the newest session or run; `turns/archive.py` has that of turns
+
+Limit = Annotated[
+    int, typer.Option("--limit", "-n", min=0, help="At most so many, the newest; 0: all.")
 ]
-
-
+User = Annotated[
+    str, typer.Option("--user", "-u", metavar="ID", help="Whose rules and memories hold.")
+]
+OnlyUser = Annotated[
+    str | None,
+    typer.Option("--user", "-u", metavar="ID", help="Only this user's.", show_default=False),
+]
+Turn = Annotated[
+    str,
+    typer.Argument(
+        metavar="TURN",
+        help="The turn's number or request id; `last` is the newest.",
+        autocompletion=turn_numbers,
+        show_default=False,
+    ),
+]
+TurnOrIntervention = Annotated[
+    str,
+    typer.Argument(
+        metavar="TURN_OR_INTERVENTION",
+        help="A turn's number or request id (`last`: the newest), or an intervention's id.",
+        autocompletion=turn_numbers,
+        show_default=False,
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
 Docs = Annotated[
     list[str] | None,
     typer.Option(

@@ -1,16 +1,25 @@
-"""What came of a turn, as the one JSON object that scripts read, and as an exit code."""
+"""How a turn ended: for scripts as one JSON object and an exit code, for a person as the answer
+with its sources, or as a card that says what failed and how to go on."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from interventions.cli.terminal import Code
+from interventions.cli.terminal import Code, note, say
+from interventions.entry import short_id
 from interventions.errors import QueueError
+from interventions.plaintext import clean, home_flag, one_line
 from interventions.secrets.redaction import redact, redact_text
-from unified_flow.errors import UnifiedFlowError, wire_name
+from unified_flow.cli.terminal import beginning, on_terminal, wrapped
+from unified_flow.engine.failure_report import ribbon
+from unified_flow.errors import HumanNeededError, ToolDeniedError, UnifiedFlowError, wire_name
 from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.passage import public_citation, public_text
 from unified_flow.turns.turn import Turn
+
+SYMBOL = {"completed": "✓", "failed": "✗", "running": "…", "not_run": "·"}
+MESSAGE_CHARS = 600
 
 
 def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
@@ -81,8 +90,98 @@ def of_refusal(error: UnifiedFlowError | QueueError, session_id: str) -> dict[st
 
 def exit_code(turn: Turn, error: PhaseError | None) -> Code:
     """4 if a failure reached nobody, even where the user has the answer; else 1 for a turn that
-    failed, or 0: silence that a policy or a guardrail wants is what was to come."""
-    told = turn.failure is None or turn.failure.intervention_id is not None
+    failed, or 0, also for silence that a policy or a guardrail wants."""
+    failure = turn.failure if error is None else error
+    if failure is not None and failure.intervention_id is None:
+        return Code.QUEUE
+    return Code.FAILED if error is not None else Code.DONE
+
+
+def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> None:
+    """`home` is what was named on the command line, for the commands that the card proposes."""
     if error is not None:
-        return Code.FAILED if error.intervention_id is not None else Code.QUEUE
-    return Code.DONE if told else Code.QUEUE
+        _show_card(turn, error, home)
+        return
+    waiting = turn.failure.intervention_id if turn.failure else None
+    show = f"interventions show {short_id(waiting)}" if waiting else ""
+    if not turn.should_respond:
+        note(f"no answer: {redact_text(turn.error_message or '')}{f' ({show})' if show else ''}")
+        return
+    response = public_text(turn.response or "")
+    if on_terminal():
+        print()
+    say(wrapped(clean(response)))
+    show_sources(turn, response)
+    if turn.failure is not None:
+        note(f"not saved: {turn.failure.error_message} ({show or 'nobody was told'})")
+
+
+def show_sources(turn: Turn, response: str = "") -> None:
+    """The citations that `response` does not name itself."""
+    rest = [c for c in turn.citations if c.source not in response]
+    if not rest:
+        return
+    say("\nSources:")
+    for citation in rest:
+        quote = public_text(" ".join(citation.quote.split()))
+        say(wrapped(clean(f"  {one_line(citation.source)}  “{quote}”")))
+
+
+def _show_card(turn: Turn, error: PhaseError, home: Path | None) -> None:
+    """What broke, where, and the commands to go on."""
+    from rich.console import Console, Group
+    from rich.panel import Panel
+    from rich.text import Text
+
+    title = clean(f"{error.phase} failed: {error.category}, {error.severity}")
+    body = Text()
+    body.append(" ".join(SYMBOL[step["status"]] for step in ribbon(turn, failed=error.phase)))
+    body.append(f"   turn {error.turn_id}, request {clean(error.request_id)}\n\n", "dim")
+    body.append(beginning(str(error), MESSAGE_CHARS), "bold")
+    if error.__cause__ is not None and turn.failure is not None and turn.failure.tool:
+        body.append(f"\ntool: {clean(turn.failure.tool)}")
+    if error.hint:
+        body.append("\nhint: ", "dim").append(clean(error.hint))
+    for fix in _known_fixes(home, error.intervention_id):
+        body.append("\nresolved before: ", "dim").append(beginning(fix, MESSAGE_CHARS))
+    steps = Text("Next:", "dim")
+    if error.intervention_id is None:
+        steps.append(
+            f"\n  nobody was told (the queue: {error.admission}); see logs/errors/emergency_*",
+            "none",
+        )
+    for command in _next_commands(error):
+        steps.append(f"\n  {command}{home_flag(home)}", "cyan not dim")
+    console = Console(stderr=True)
+    if console.is_terminal:
+        console.print(Panel(Group(body, Text(), steps), title=title, border_style="red"))
+    else:
+        console.print(Group(Text(title), body, steps), soft_wrap=True)
+
+
+def _known_fixes(home: Path | None, intervention_id: str | None) -> list[str]:
+    """How the same failure was resolved before; nothing if the queue cannot be read."""
+    from interventions.queue import queue_at
+    from interventions.view.description import known_fixes
+
+    if intervention_id is None:
+        return []
+    try:
+        return known_fixes(queue_at(home).similar(intervention_id))
+    except QueueError:
+        return []
+
+
+def _next_commands(error: PhaseError) -> list[str]:
+    show_turn = f"unified-flow turns show {error.turn_id}"
+    if error.intervention_id is None:
+        return [show_turn]
+    short = short_id(error.intervention_id)
+    match error.__cause__:
+        case HumanNeededError():
+            resolution = '--note "the answer" --retry'
+        case ToolDeniedError():
+            resolution = '--note "it may run" --retry --grant once'
+        case _:
+            resolution = '--note "what you mended" --retry'
+    return [f"interventions show {short}", show_turn, f"interventions resolve {short} {resolution}"]

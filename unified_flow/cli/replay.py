@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from interventions.cli.terminal import Code, note, say
 from interventions.plaintext import one_line
 from unified_flow.cli import options
-from unified_flow.cli.completing import turn_numbers
+from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
     from unified_flow.engine.services import Services
@@ -23,15 +22,7 @@ if TYPE_CHECKING:
 
 
 def replay(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="TURN_OR_INTERVENTION",
-            help="A turn's number or request id, or an intervention's id.",
-            autocompletion=turn_numbers,
-            show_default=False,
-        ),
-    ],
+    name: options.TurnOrIntervention,
     phase: Annotated[
         str | None, typer.Option(help="Only this phase, from what stood before it.")
     ] = None,
@@ -69,7 +60,7 @@ def replay(
         replayed = play(recording, phase=phase, real=services)
         otherwise = _asked_otherwise(recording, phase, services) if services else []
     if as_json:
-        say(json.dumps(_outcome(turn_id, replayed, otherwise), ensure_ascii=False))
+        say_object(_outcome(turn_id, replayed, otherwise))
     else:
         _show(turn_id, replayed, otherwise)
     raise typer.Exit(Code.DONE if replayed.same else Code.FAILED)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from interventions.cli.terminal import Code, note, say
+from interventions.cli.terminal import Code, note
 from interventions.entry import short_id
 from interventions.plaintext import one_line
 from unified_flow.cli import options
-from unified_flow.cli.completing import phase_names, turn_numbers
+from unified_flow.cli.completion import phase_names
 from unified_flow.cli.exits import refused_as_json
-from unified_flow.cli.screen import on_terminal
+from unified_flow.cli.terminal import on_terminal, say_object
 
 if TYPE_CHECKING:
     from unified_flow.resume.prepared_turn import PreparedTurn
@@ -23,15 +22,7 @@ if TYPE_CHECKING:
 
 
 def resume(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="TURN_OR_INTERVENTION",
-            help="A turn's number or request id, or an intervention's id.",
-            autocompletion=turn_numbers,
-            show_default=False,
-        ),
-    ],
+    name: options.TurnOrIntervention,
     from_phase: Annotated[
         str | None,
         typer.Option(
@@ -81,7 +72,7 @@ def resume(
         from interventions.cli.prompts import asker
         from interventions.cli.prompts import edit_text as in_editor
         from interventions.home import find_home
-        from unified_flow.cli.permission import terminal_asker
+        from unified_flow.cli.live import terminal_asker
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.resume.human_input import ResumeRequest
         from unified_flow.resume.prepared_turn import flow_for, prepare, turn_named
@@ -136,7 +127,7 @@ async def _resume(ready: PreparedTurn, as_json: bool, home: Path | None) -> Code
 
         resumed = await resume_prepared(ready, observer=follow)
     if as_json:
-        say(json.dumps(of_turn(resumed.turn, resumed.error) | _more(resumed), ensure_ascii=False))
+        say_object(of_turn(resumed.turn, resumed.error) | _more(resumed))
     else:
         _show(resumed, home)
     return exit_code(resumed.turn, resumed.error)
@@ -162,7 +153,7 @@ def _more(resumed: Resumed) -> dict[str, object]:
 
 
 def _show(resumed: Resumed, home: Path | None) -> None:
-    from unified_flow.cli.answer import show_outcome
+    from unified_flow.cli.outcome import show_outcome
 
     show_outcome(resumed.turn, resumed.error, home)
     for line in resumed.difference:

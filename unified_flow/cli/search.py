@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Collection
@@ -14,7 +13,8 @@ import typer
 from interventions.cli.terminal import paint, say, say_painted
 from interventions.plaintext import clean, one_line
 from unified_flow.cli import options
-from unified_flow.cli.unasked import note_unasked
+from unified_flow.cli.documents import note_unasked
+from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
     from unified_flow.retrieval.explanation import Explanation, FileStanding, Hit
@@ -47,7 +47,7 @@ def search(
     weighs more. With [vectors] it is that of both rankings joined (1: first in both); --why then
     speaks of the words alone. `ask` answers from the same passages, in the same order.
     """
-    from unified_flow.cli.running import bring_up_to_date
+    from unified_flow.cli.documents import bring_up_to_date
     from unified_flow.errors import InputError
     from unified_flow.retrieval.documents import open_documents
     from unified_flow.turns.input_checks import checked_question
@@ -65,10 +65,10 @@ def search(
         raise InputError(
             "there is nothing in the index to search",
             field="docs",
-            hint="unified-flow index FOLDER; unified-flow index --stats says what was skipped",
+            hint="unified-flow index FOLDER; unified-flow collections show says what was skipped",
         )
     if as_json:
-        say(json.dumps(of_explanation(question, found), ensure_ascii=False))
+        say_object(of_explanation(question, found))
     else:
         _show(found)
 

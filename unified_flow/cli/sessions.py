@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interventions.cli.options import Yes
 from interventions.cli.terminal import Code, note, say
-from interventions.plaintext import clean
+from interventions.errors import NotFoundError
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.cli import options
-from unified_flow.cli.chat import HISTORY
-from unified_flow.cli.completing import session_ids
-from unified_flow.cli.screen import beginning
+from unified_flow.cli.completion import session_ids
+from unified_flow.cli.terminal import beginning, counted, say_object
+from unified_flow.errors import InputError
 
 if TYPE_CHECKING:
     from unified_flow.turns.archive import TurnArchive
     from unified_flow.turns.sessions.book import Exchange, SessionBook
     from unified_flow.turns.turn import Turn
 
-
+HISTORY = "chat_history"  # in the state folder: what was typed, for the editor of every chat
 Session = Annotated[
-    str, typer.Argument(help="The session's id.", autocompletion=session_ids, show_default=False)
+    str,
+    typer.Argument(
+        help="The session's id; `last` is the one used last.",
+        autocompletion=session_ids,
+        show_default=False,
+    ),
 ]
 
 
 def list_sessions(
-    limit: Annotated[int, typer.Option(min=1, help="How many at most, newest first.")] = 20,
-    as_json: options.AsJson = False,
-    home: options.Home = None,
+    limit: options.Limit = 20, as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
     """The latest sessions, newest first.
 
@@ -41,9 +46,9 @@ def list_sessions(
     from dataclasses import asdict
 
     book, _ = _stores(home)
-    found = book.sessions(limit)
+    found = book.sessions(limit or options.ALL)
     if as_json:
-        say(json.dumps({"sessions": redact([asdict(s) for s in found])}, ensure_ascii=False))
+        say_object({"sessions": redact([asdict(s) for s in found])})
     elif not found:
         note("no sessions yet: unified-flow chat, or unified-flow ask '…' --session NAME")
     for each in found if not as_json else []:
@@ -53,54 +58,59 @@ def list_sessions(
 
 
 def show_session(
-    session: Session,
-    as_json: options.AsJson = False,
-    home: options.Home = None,
+    session: Session, as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
     """What was said in a session, and which of its turns have no answer.
 
     \b
     unified-flow sessions show ros
+    unified-flow sessions show last --json
     """
-    exchanges, unanswered = _of(session, home)
-    if as_json:
-        say(json.dumps(redact(_object(session, exchanges, unanswered)), ensure_ascii=False))
-    else:
-        from unified_flow.turns.sessions.book import markdown
+    from unified_flow.turns.sessions.book import markdown
 
-        say(clean(markdown(session, exchanges, unanswered)).rstrip())
+    session, exchanges, unanswered = _known_session(session, home)
+    if as_json:
+        say_object(redact(_object(session, exchanges, unanswered)))
+    else:
+        say(markdown(session, exchanges, unanswered).rstrip())
 
 
 def export_session(
     session: Session,
-    to: Annotated[
-        Path | None, typer.Option("--to", "-o", help="File to write; else standard output.")
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; else standard output.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """A session as Markdown, with its sources; secrets are redacted.
+    """A session as Markdown, or as JSON, with its sources; secrets are redacted.
 
     \b
     unified-flow sessions export ros -o ros.md
+    unified-flow sessions export last --json --output last.json
     """
-    from unified_flow.cli.saving import save_text
     from unified_flow.turns.sessions.book import markdown
 
-    text = markdown(session, *_of(session, home))
-    if to is None:
-        say(clean(text).rstrip())
+    found = _known_session(session, home)
+    if as_json:
+        text = json.dumps(redact(_object(*found)), ensure_ascii=False) + "\n"
+    else:
+        text = markdown(*found)
+    if output is None:
+        say(text.rstrip())
         return
-    save_text(to, text, force=force, hint="--force replaces it")
-    note(f"wrote {to}")
+    save_text(output, text, force=force, hint="--force replaces it")
+    note(f"wrote {output}")
 
 
 def delete_session(
     session: Session,
-    yes: Yes = False,
+    yes: options.Yes = False,
+    as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Forget a session: its messages, the folders of its finished turns, what it let tools do.
+    """Delete a session: its messages, the folders of its finished turns, what it let tools do.
 
     A turn that an open intervention needs stays until that is closed. What was typed in a chat
     also stands in shared_state/chat_history, for all sessions together.
@@ -116,9 +126,9 @@ def delete_session(
     from unified_flow.resume.housekeeping import prunable, prune
     from unified_flow.tools.grants import grants_of
 
-    exchanges, unanswered = _of(session, home)
+    session, exchanges, unanswered = _known_session(session, home)
     count = len(exchanges) + len(unanswered)
-    if not yes and not typer.confirm(f"forget {count} turns of {session}?", err=True):
+    if not yes and not typer.confirm(f"delete {counted(count, 'turn')} of {session}?", err=True):
         raise typer.Exit(Code.FAILED)
     book, archive = _stores(home)
     book.forget(session)
@@ -130,9 +140,12 @@ def delete_session(
         archive.folders,
         [n for n in prunable(archive, keep, datetime.now(UTC), newest=True) if n in own],
     )
-    note(f"forgotten: {len(exchanges)} answers; {gone} turn folders removed")
+    if as_json:
+        kept = len(own) - gone
+        say_object({"session_id": session, "answers": len(exchanges), "turns": gone, "kept": kept})
+    note(f"deleted: {counted(len(exchanges), 'answer')}, {counted(gone, 'turn folder')}")
     if len(own) > gone:
-        note(f"  {len(own) - gone} turns stay: unfinished, or an open intervention needs them")
+        note(f"  kept, as unfinished or needed: {counted(len(own) - gone, 'turn')}")
     history = state_folder(find_home(home)) / HISTORY
     if history.exists():
         note(f"  what was typed in chats is also in {history}; remove it if need be")
@@ -147,27 +160,47 @@ def _stores(home: Path | None) -> tuple[SessionBook, TurnArchive]:
     return SessionBook.of(place), TurnArchive.of(place)
 
 
+def newest_session(home: Path | None) -> tuple[str | None, Turn | None]:
+    """The session used last, with its last turn however that ended."""
+    book, archive = _stores(home)
+    turns, _ = archive.latest(limit=1, session=None)
+    if turns:
+        return turns[0].session_id, turns[0]
+    with closing(book):  # of turns whose folders were pruned since
+        found = book.sessions(limit=1)
+    return (found[0].session_id if found else None), None
+
+
+def session_named(name: str | None, home: Path | None) -> str | None:
+    """`last` is the session used last. Raises NotFoundError if there is none yet."""
+    if name != options.LAST:
+        return name
+    newest, _ = newest_session(home)
+    if newest is None:
+        raise NotFoundError("there is no session yet", hint="unified-flow chat")
+    return newest
+
+
 def of_session(session: str, home: Path | None) -> tuple[list[Exchange], list[Turn]]:
     """What was answered in it, and its other turns; both empty for one that nobody knows."""
     book, archive = _stores(home)
-    exchanges = book.exchanges(session)
-    book.close()
+    with closing(book):
+        exchanges = book.exchanges(session)
     answered = {exchange.turn_id for exchange in exchanges}
     turns, _ = archive.latest(limit=None, session=session)
     return exchanges, [turn for turn in turns if turn.turn_id not in answered]
 
 
-def _of(session: str, home: Path | None) -> tuple[list[Exchange], list[Turn]]:
-    """Ends with exit code 3 for a session of which nothing is known."""
+def _known_session(name: str, home: Path | None) -> tuple[str, list[Exchange], list[Turn]]:
+    """Raises NotFoundError for a session of which nothing is known."""
+    session = session_named(name, home) or name
     exchanges, unanswered = of_session(session, home)
     if not exchanges and not unanswered:
-        note(f"error: there is no session {session}")
-        note("  hint: unified-flow sessions list")
-        raise typer.Exit(Code.NOT_FOUND)
-    return exchanges, unanswered
+        raise NotFoundError(f"there is no session {session}", hint="unified-flow sessions list")
+    return session, exchanges, unanswered
 
 
-def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> dict[str, object]:
+def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> dict[str, Any]:
     return {
         "session_id": session,
         "exchanges": [
@@ -186,3 +219,43 @@ def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> 
             for turn in sorted(unanswered, key=lambda turn: turn.turn_id)
         ],
     }
+
+
+def save_text(named: str | Path, text: str, *, force: bool = False, hint: str) -> None:
+    """Write a private file, whole or not at all.
+
+    Raises InputError for a file that is there, unless `force` replaces it, and for what can be no
+    file; `hint` says what to do about one that is there. OSError for a full disk.
+    """
+    try:
+        path = Path(named).expanduser().resolve()
+        if path.is_dir():
+            raise InputError(f"{named} is a folder", hint="name a file in it")
+        if not path.parent.is_dir():
+            raise InputError(f"{named} cannot be written: {path.parent} is no folder")
+        if not force:
+            path.touch(mode=0o600, exist_ok=False)  # the name is taken, by nobody else meanwhile
+    except FileExistsError as exc:
+        raise InputError(f"{named} is there already", hint=hint) from exc
+    except (RuntimeError, ValueError) as exc:  # no such user's home, or no name of a file
+        raise InputError(f"{str(named)!r} cannot be a file: {exc}") from exc
+    try:
+        _replace(path, text)
+    except BaseException:
+        if not force:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, beside = tempfile.mkstemp(prefix=".unified-flow-", dir=path.parent)  # mode 0600
+    try:
+        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(beside).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(beside).unlink()
+        raise

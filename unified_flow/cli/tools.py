@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import typer
 
 from interventions.cli.terminal import Code, note, say
-from interventions.plaintext import clean, one_line
+from interventions.errors import NotFoundError
+from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.cli import options
-from unified_flow.cli.completing import granted_names, session_ids, tool_names
+from unified_flow.cli.completion import granted_names, session_ids, tool_names
+from unified_flow.cli.sessions import session_named
+from unified_flow.cli.terminal import beginning, counted, say_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +30,8 @@ BY_HAND = "by hand"
 Session = Annotated[
     str | None,
     typer.Option(
-        help="As in this session, for what was allowed in it.", autocompletion=session_ids
+        help="As in this session (`last`: the newest), for what was allowed in it.",
+        autocompletion=session_ids,
     ),
 ]
 
@@ -52,9 +56,9 @@ def list_tools(
     from unified_flow.wiring import wire
 
     services = wire(home, **chosen)
-    rows, broken = asyncio.run(_listed(services, session or ""))
+    rows, broken = asyncio.run(_listed(services, session_named(session, home) or ""))
     if as_json:
-        say(json.dumps({"tools": rows, "errors": broken}, ensure_ascii=False))
+        say_object({"tools": rows, "errors": broken})
     else:
         for row in rows:
             _show(row)
@@ -88,7 +92,7 @@ def call_tool(
     """
     import asyncio
 
-    from unified_flow.cli.permission import terminal_asker
+    from unified_flow.cli.live import terminal_asker
     from unified_flow.wiring import wire
 
     asker = None if as_json else terminal_asker()
@@ -102,11 +106,12 @@ def call_tool(
     )
     if services.documents is not None:
         services.documents.ensure_fresh()
-    output = asyncio.run(_called(services, name, pairs or [], args_json, session or ""))
+    output = asyncio.run(
+        _called(services, name, pairs or [], args_json, session_named(session, home) or "")
+    )
     claims = [claim.model_dump(mode="json") for claim in output.claims]
     if as_json:
-        whole = {"tool": name, "result": redact(output.result), "claims": redact(claims)}
-        say(json.dumps(whole, ensure_ascii=False))
+        say_object({"tool": name, "result": redact(output.result), "claims": redact(claims)})
     else:
         _say_output(output)
 
@@ -115,35 +120,41 @@ def list_grants(as_json: options.AsJson = False, home: options.Home = None) -> N
     """What people have allowed tools to do, for always or for a session.
 
     \b
-    unified-flow tools grants --json
+    unified-flow grants list --json
     """
     rows = [grant.model_dump(mode="json") for grant in _store(home).all()]
     if as_json:
-        say(json.dumps({"grants": rows}, ensure_ascii=False))
+        say_object({"grants": rows})
     elif not rows:
         note("nothing was allowed on a terminal or by a resolution")
     for row in rows if not as_json else []:
         scope = f"session {row['session_id']}" if row["session_id"] else "always"
-        say(clean(f"{row['tool']}  {scope}  by {row['by']}, {row['at'][:10]}"))
+        say(f"{row['tool']}  {scope}  by {row['by']}, {row['at'][:10]}")
 
 
-def revoke(
+def delete_grants(
     name: Annotated[
         str, typer.Argument(help="The tool's whole name.", autocompletion=granted_names)
     ],
-    session: Annotated[str | None, typer.Option(help="Only what holds in this session.")] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(help="Only what holds in this session.", autocompletion=session_ids),
+    ] = None,
+    as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Take back what was allowed; the setting tools.allow is not touched.
+    """Take back what a tool was allowed; the setting tools.allow is not touched.
 
     \b
-    unified-flow tools revoke time.get_current_time
+    unified-flow grants delete time.get_current_time
     """
-    gone = _store(home).revoke(name, session_id=session)
+    gone = _store(home).revoke(name, session_id=session_named(session, home))
     if not gone:
-        note(f"nothing was allowed to {one_line(name)}: unified-flow tools grants")
-        raise typer.Exit(Code.NOT_FOUND)
-    say(f"revoked {gone}")
+        raise NotFoundError(f"nothing was allowed to {name}", hint="unified-flow grants list")
+    if as_json:
+        say_object({"tool": name, "deleted": gone})
+    else:
+        say(f"deleted {counted(gone, 'grant')}")
 
 
 def _store(home: Path | None) -> GrantStore:
@@ -184,14 +195,12 @@ def _row(services: Services, tool: Tool, session: str) -> dict[str, Any]:
 
 
 def _show(row: dict[str, Any]) -> None:
-    from unified_flow.cli.screen import beginning
-
     mark = "✓" if row["allowed"] else "✗"
     takes = ", ".join(row["parameters"].get("properties", {}))
-    say(clean(f"{mark} {row['name']}({takes})  {row['source']}"))
-    say(clean(f"    {beginning(row['description'], 100)}"))
+    say(f"{mark} {row['name']}({takes})  {row['source']}")
+    say(f"    {beginning(row['description'], 100)}")
     if not row["allowed"] or row["access"] not in ([], ["reads"]):
-        say(clean(f"    {'may run' if row['allowed'] else 'may not run'}: {row['why']}"))
+        say(f"    {'may run' if row['allowed'] else 'may not run'}: {row['why']}")
 
 
 def _sessionless(asker: Asker) -> Asker:
@@ -243,6 +252,6 @@ def _say_output(output: ToolOutput) -> None:
     from unified_flow.turns.passage import public_text
 
     if isinstance(output.result, str):
-        say(clean(public_text(output.result)))
+        say(public_text(output.result))
     else:
-        say(clean(json.dumps(redact(output.result), ensure_ascii=False, indent=2)))
+        say(json.dumps(redact(output.result), ensure_ascii=False, indent=2))

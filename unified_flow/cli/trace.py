@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.terminal import Code, note, say
+from interventions.cli.terminal import say
 from interventions.entry import short_id
+from interventions.errors import NotFoundError
 from interventions.plaintext import one_line
 from unified_flow.cli import options
+from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
     from unified_flow.engine.telemetry.tracing import Traced
 
 
 def trace(
-    request_id: Annotated[str, typer.Argument(help="As the client has it: X-Request-ID.")],
+    request_id: Annotated[
+        str,
+        typer.Argument(
+            help="As the client has it (X-Request-ID); `last` is that of the newest turn."
+        ),
+    ],
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
@@ -27,16 +33,19 @@ def trace(
     unified-flow trace 2026-01-04-1f9c0a3e5b7d
     unified-flow trace 2026-01-04-1f9c0a3e5b7d --json
     """
+    from interventions.home import find_home
     from unified_flow.engine.telemetry.tracing import trace as find
+    from unified_flow.turns.archive import LAST, TurnArchive
 
-    found = find(home, request_id)
+    newest = TurnArchive.of(find_home(home)).find(LAST) if request_id == LAST else None
+    found = find(home, newest.request_id if newest is not None else request_id)
     if not found:
-        note(f"error: no request {one_line(request_id)} is known")
-        note("  hint: the newest are in logs/rag_queries.jsonl")
-        raise typer.Exit(Code.NOT_FOUND)
+        raise NotFoundError(
+            f"no request {request_id} is known", hint="the newest are in logs/rag_queries.jsonl"
+        )
     if as_json:
         requests = [each.model_dump(mode="json") for each in found]
-        say(json.dumps({"requests": requests}, ensure_ascii=False))
+        say_object({"requests": requests})
         return
     for number, each in enumerate(found):
         if number:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.terminal import note, say
-from interventions.plaintext import clean
+from interventions.cli.terminal import note, say, width
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.cli import options
-from unified_flow.cli.completing import turn_numbers
-from unified_flow.cli.screen import beginning, on_terminal
+from unified_flow.cli.completion import session_ids
+from unified_flow.cli.sessions import session_named
+from unified_flow.cli.terminal import beginning, on_terminal, say_object
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from unified_flow.turns.archive import TurnArchive
     from unified_flow.turns.turn import Turn
 
 
 def list_turns(
-    session: Annotated[str | None, typer.Option(help="Only this session's.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most, newest first.")] = 20,
+    session: Annotated[
+        str | None,
+        typer.Option(help="Only this session's; `last` is the newest.", autocompletion=session_ids),
+    ] = None,
+    limit: options.Limit = 20,
     interrupted: Annotated[
         bool,
         typer.Option("--interrupted", help="Only those that were stopped: unified-flow resume N."),
@@ -37,15 +42,17 @@ def list_turns(
     from unified_flow.turns.archive import TurnArchive
 
     archive = TurnArchive.of(home)
-    turns, damaged = archive.latest(limit, session, interrupted=interrupted)
+    turns, damaged = archive.latest(
+        limit or None, session_named(session, home), interrupted=interrupted
+    )
     for problem in damaged:
         note(f"skipped: {problem}")
     rows = [_row(turn) for turn in turns]
     if as_json:
-        say(json.dumps({"turns": rows}, ensure_ascii=False))
+        say_object({"turns": rows})
     elif as_jsonl:
         for row in rows:
-            say(json.dumps(row, ensure_ascii=False))
+            say_object(row)
     elif not rows and not damaged:
         none_yet = "no turns yet: unified-flow ask '…' --docs FOLDER"
         note("no turn was interrupted" if interrupted else none_yet)
@@ -54,30 +61,15 @@ def list_turns(
 
 
 def show_turn(
-    turn: Annotated[
-        str,
-        typer.Argument(help="The turn's number, or its request id.", autocompletion=turn_numbers),
-    ],
-    as_json: options.AsJson = False,
-    home: options.Home = None,
+    turn: options.Turn, as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
     """One turn, section by section, as far as it came.
 
     \b
     unified-flow turns show 12
+    unified-flow turns show last
     """
-    from unified_flow.errors.turns import NoSuchTurnError
-    from unified_flow.turns.archive import MAX_DIGITS, TurnArchive
-
-    archive = TurnArchive.of(home)
-    found = archive.find(turn)
-    if found is None:
-        if turn.isdecimal() and len(turn) <= MAX_DIGITS:
-            raise archive.no_such_turn(int(turn))
-        raise NoSuchTurnError(
-            f"there is no turn {turn} in {archive.folders.root}",
-            hint="the turns: unified-flow turns list",
-        )
+    archive, found = _turn_named(turn, home)
     if as_json:
         from unified_flow.turns.sections import written
 
@@ -86,11 +78,27 @@ def show_turn(
             "sections": written(found.sections),
             "phases": found.phases,
         }
-        say(json.dumps(redact(whole), ensure_ascii=False))
+        say_object(redact(whole))
     else:
         from unified_flow.turns.passage import public_text
 
-        say(clean(public_text(archive.page(found.turn_id))))
+        say(public_text(archive.page(found.turn_id)))
+
+
+def _turn_named(name: str, home: Path | None) -> tuple[TurnArchive, Turn]:
+    from unified_flow.errors.turns import NoSuchTurnError
+    from unified_flow.turns.archive import MAX_DIGITS, TurnArchive
+
+    archive = TurnArchive.of(home)
+    found = archive.find(name)
+    if found is not None:
+        return archive, found
+    if name.isdecimal() and len(name) <= MAX_DIGITS:
+        raise archive.no_such_turn(int(name))
+    raise NoSuchTurnError(
+        f"there is no turn {name} in {archive.folders.root}",
+        hint="the turns: unified-flow turns list",
+    )
 
 
 def _row(turn: Turn) -> dict[str, object]:
@@ -112,9 +120,7 @@ def _row(turn: Turn) -> dict[str, object]:
 
 
 def _table(turns: list[Turn]) -> None:
-    import shutil
-
-    width = shutil.get_terminal_size((100, 24)).columns if on_terminal() else 200
+    columns = width() if on_terminal() else 200
     for turn in turns:
         started = f"{turn.started_at:%m-%d %H:%M}" if turn.started_at else ""
         where = f" at {turn.failure.phase}" if turn.failure else ""
@@ -123,4 +129,69 @@ def _table(turns: list[Turn]) -> None:
         if turn.resumed:
             where += ", resumed"
         head = f"{turn.turn_id:>6}  {started}  {turn.status + where:<26} "
-        say(head + beginning(redact_text(turn.question), max(20, width - len(head))))
+        say(head + beginning(redact_text(turn.question), max(20, columns - len(head))))
+
+
+def abandon(
+    turn: options.Turn,
+    reason: Annotated[str, typer.Option("--note", "-m", help="Why.")] = "",
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Give a turn up. Its open interventions say so, and can be closed in bulk.
+
+    \b
+    unified-flow turns abandon 12 --note "asked again as 15"
+    interventions dismiss --query is:superseded --yes
+    """
+    from interventions.queue import queue_at
+    from unified_flow.resume import housekeeping
+
+    archive, found = _turn_named(turn, home)
+    turn_id = found.turn_id
+    marked = housekeeping.abandon(archive.folders, queue_at(home), turn_id, redact_text(reason))
+    if as_json:
+        say_object({"turn_id": turn_id, "status": "abandoned", "superseded": marked})
+    else:
+        say(f"turn {turn_id} is abandoned")
+        if marked:
+            note(f"superseded: {marked}; next: interventions dismiss --query is:superseded")
+
+
+def prune(
+    older_than: Annotated[str, typer.Option("--older-than", help="12h, 30d, …")] = "30d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which.")] = False,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Remove old finished turns: answered, asked back, abandoned.
+
+    Never one that an open intervention is about, that failed or was interrupted, nor the newest.
+
+    \b
+    unified-flow turns prune --older-than 30d --dry-run
+    """
+    from interventions.entry import turns_needed
+    from interventions.queue import queue_at
+    from interventions.times import parse_duration, utc_now
+    from unified_flow.resume import housekeeping
+    from unified_flow.turns.archive import TurnArchive
+
+    age = parse_duration(older_than)
+    if age is None:
+        raise typer.BadParameter(f"{older_than!r} is no duration: 12h, 30d")
+    archive = TurnArchive.of(home)
+    before = utc_now() - age
+
+    def keep() -> set[int]:
+        return turns_needed(queue_at(home).entries())
+
+    chosen = housekeeping.prunable(archive, keep(), before)
+    done = 0
+    if not dry_run:
+        done = housekeeping.prune(archive.folders, chosen, keep=keep, before=before)
+    if as_json:
+        say_object({"turns": chosen, "removed": done})
+    else:
+        names = ", ".join(map(str, chosen)) or "none"
+        say(f"would remove: {names}" if dry_run else f"removed {done}: {names}")

@@ -186,7 +186,7 @@ class Recorder:
 
     def _alert(self, error: type[UnifiedFlowError]) -> UnifiedFlowError:
         within = f"{self._settings.alert_count} or more within {self._settings.alert_window_s:g} s"
-        return error(within, hint="unified-flow guardrails stats; unified-flow decisions list")
+        return error(within, hint="unified-flow guardrails show; unified-flow decisions list")
 
     def _is_spike(self, store: GuardrailStore, outcomes: tuple[Outcome, ...]) -> bool:
         """Once a window; the queue merges the alerts of other processes."""

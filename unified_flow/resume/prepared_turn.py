@@ -22,7 +22,7 @@ from unified_flow.errors.turns import NoSuchTurnError, NotResumableError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.resume.human_input import ResumeRequest, ask_person
 from unified_flow.resume.resumption import Resumed, resume_turn
-from unified_flow.turns.archive import MAX_DIGITS, TurnArchive
+from unified_flow.turns.archive import LAST, MAX_DIGITS, TurnArchive
 from unified_flow.turns.ledger import Observer
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
@@ -94,7 +94,8 @@ async def resume_prepared(
 
 
 def turn_named(home: Path, name: str) -> tuple[int, str | None]:
-    """(turn, the intervention if one was named), by number, request id or intervention id.
+    """(turn, the intervention if one was named), by number, request id or intervention id, or
+    `last` for the newest turn.
 
     A number is a turn's before it is the beginning of an intervention's id. Raises
     NotFoundError, and ConflictError for an intervention without a turn.
@@ -103,6 +104,8 @@ def turn_named(home: Path, name: str) -> tuple[int, str | None]:
     number = name.isdecimal() and len(name) <= MAX_DIGITS
     if number and archive.folders.path(int(name)).is_dir():
         return int(name), None
+    if name == LAST and (newest := archive.find(name)) is not None:
+        return newest.turn_id, None
     try:
         entry = queue_at(home).find(name)
     except AmbiguousIdError:

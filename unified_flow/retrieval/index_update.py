@@ -127,7 +127,7 @@ def _missing(roots: Sequence[Root]) -> RetrievalError:
     return RetrievalError(
         f"what was indexed is not there any more: {', '.join(shown)}",
         hint="Bring it back (was it renamed, is a disk not mounted?), or take it out of the index:"
-        f" unified-flow index --forget {shlex.join(shown)}",
+        f" unified-flow index --delete {shlex.join(shown)}",
     )
 
 

@@ -90,6 +90,7 @@ def damaged(folder: Path, reason: str) -> RetrievalError:
     )
 
 
+LAST = "last"
 MAX_DIGITS = 15
 
 
@@ -145,7 +146,10 @@ class TurnArchive:
         )
 
     def find(self, name: str) -> Turn | None:
-        """A turn by its number or its request id. Raises as `load` does."""
+        """A turn by its number or request id; `last` is the newest. Raises as `load` does."""
+        if name == LAST:
+            turns, _ = self.latest(limit=1, session=None)
+            return turns[0] if turns else None
         if name.isdecimal() and len(name) <= MAX_DIGITS:
             return self.load(int(name))
         return next((self.load(turn_id) for turn_id in self._asked_as(name)), None)

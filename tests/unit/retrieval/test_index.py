@@ -277,7 +277,7 @@ def test_a_remembered_root_that_is_not_there_is_no_deletion(
     with Index.open(index.path.parent) as later:
         with pytest.raises(RetrievalError, match=r"not there any more: .*other") as caught:
             later.update()
-        assert f"index --forget {other}" in str(caught.value.hint)
+        assert f"index --delete {other}" in str(caught.value.hint)
         (tmp_path / "away").rename(other)
         assert later.update().unchanged == 3
         assert len(later.search("ovens")) == 1

@@ -1,3 +1,1 @@
-"""`unified-flow chat`: a conversation, with every failure met and mended inside it."""
-
-HISTORY = "chat_history"  # in the state folder: what was typed, for the editor of every chat
+"""`unified-flow chat`: a conversation, in which every failure is met, mended and retried."""

@@ -1,8 +1,9 @@
-"""`unified-flow chat` itself: the options, the welcome, and the loop over the lines."""
+"""`unified-flow chat`: the options, the welcome, and the loop over the lines, typed or piped."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
@@ -10,13 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from interventions.cli.terminal import Code, note
+from interventions.home import open_private, state_folder
 from interventions.plaintext import one_line
+from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
-from unified_flow.cli.chat import HISTORY
-from unified_flow.cli.completing import session_ids
-from unified_flow.cli.screen import counted, on_terminal
+from unified_flow.cli.completion import session_ids
+from unified_flow.cli.documents import refresh_documents
+from unified_flow.cli.sessions import HISTORY, newest_session
+from unified_flow.cli.terminal import beginning, counted, on_terminal
 
 if TYPE_CHECKING:
+    from prompt_toolkit.completion import Completer
+
     from unified_flow.cli.chat.conversation import Conversation
     from unified_flow.errors import RetrievalError
     from unified_flow.flow import UnifiedFlow
@@ -27,12 +33,14 @@ def chat(
     session: Annotated[
         str | None,
         typer.Option(
-            help="Go on with this session, or name a new one.", autocompletion=session_ids
+            help="Go on with this session (`last`: the newest), or name a new one.",
+            autocompletion=session_ids,
         ),
     ] = None,
     latest: Annotated[
-        bool, typer.Option("--continue", "-c", help="Go on with the session used last.")
+        bool, typer.Option("--continue", "-c", help="The same as --session last.")
     ] = False,
+    user: options.User = "default",
     home: options.Home = None,
     **chosen: Unpack[options.FlowOptions],
 ) -> None:
@@ -50,8 +58,7 @@ def chat(
     import asyncio
 
     from unified_flow.cli.chat.conversation import Conversation
-    from unified_flow.cli.permission import terminal_asker
-    from unified_flow.cli.running import new_session_id
+    from unified_flow.cli.live import new_session_id, terminal_asker
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.flow import UnifiedFlow
 
@@ -59,47 +66,22 @@ def chat(
         raise typer.BadParameter("give --session or --continue")
 
     def open_flow() -> UnifiedFlow:
-        return UnifiedFlow.from_config(
-            home,
-            **chosen,
-            asker=terminal_asker(),
-        )
+        return UnifiedFlow.from_config(home, **chosen, asker=terminal_asker())
 
     flow = open_flow()
     last = None
-    if latest:
-        session, last = _latest(flow.services.home)
+    if latest or session == options.LAST:
+        session, last = newest_session(home)
     conversation = Conversation(
-        open_flow, flow, session or new_session_id(), home, live=on_terminal(), last=last
+        open_flow, flow, session or new_session_id(), user, home, live=on_terminal(), last=last
     )
     with logged(flow.services.home):
         code = asyncio.run(_talk(conversation))
     raise typer.Exit(code)
 
 
-def _latest(home: Path) -> tuple[str | None, Turn | None]:
-    """The session used last, with its last turn however that ended: /retry goes on with it."""
-    from unified_flow.turns.archive import TurnArchive
-    from unified_flow.turns.sessions.book import SessionBook
-
-    turns, _ = TurnArchive.of(home).latest(limit=1, session=None)
-    if turns:
-        return turns[0].session_id, turns[0]
-    book = SessionBook.of(home)  # of turns whose folders were pruned since
-    try:
-        found = book.sessions(limit=1)
-    finally:
-        book.close()
-    return (found[0].session_id if found else None), None
-
-
 async def _talk(chat: Conversation) -> Code:
-    from interventions.home import state_folder
-    from interventions.secrets.redaction import redact_text
-    from unified_flow.cli.chat.commands import LeaveChat
-    from unified_flow.cli.chat.lines import edited, piped
-    from unified_flow.cli.running import refresh_documents
-    from unified_flow.cli.screen import beginning
+    from unified_flow.cli.chat.slash_commands import LeaveChat
 
     typed = sys.stdin.isatty() and on_terminal()
     try:
@@ -110,7 +92,7 @@ async def _talk(chat: Conversation) -> Code:
             note(f"not answered yet: {beginning(redact_text(chat.unfinished.question), 80)}")
             note(_way_on(chat.unfinished))
         history = state_folder(chat.flow.services.home) / HISTORY
-        source = edited(history, lambda: _status(chat)) if typed else piped()
+        source = _edited(history, lambda: _status(chat)) if typed else _piped()
         async with aclosing(source) as lines:
             async for line in lines:
                 await _one(chat, line.strip())
@@ -124,8 +106,8 @@ async def _talk(chat: Conversation) -> Code:
 async def _one(chat: Conversation, line: str) -> None:
     """A question or a command. What is wrong with it is said, and the chat goes on."""
     from interventions.errors import QueueError
-    from unified_flow.cli.answer import show_outcome
-    from unified_flow.cli.chat.commands import run_command
+    from unified_flow.cli.chat.slash_commands import run_command
+    from unified_flow.cli.outcome import show_outcome
     from unified_flow.errors import UnifiedFlowError
 
     if not line:
@@ -189,3 +171,68 @@ def _status(chat: Conversation) -> str:
     failed = f" · the last turn failed: {way_on}" if turn is not None else ""
     news = f" · {counted(waiting, 'open intervention')}" if waiting else ""
     return f" {chat.session}{news}{failed}"
+
+
+async def _piped() -> AsyncGenerator[str, None]:
+    """The lines of standard input, whose text need not be all there yet. A read that nobody ends
+    keeps the process from ending no longer than Ctrl-C."""
+    from unified_flow.lib.threads import in_daemon_thread
+
+    while line := await in_daemon_thread(sys.stdin.readline):
+        yield line
+
+
+async def _edited(history: Path, status: Callable[[], str]) -> AsyncGenerator[str, None]:
+    """Lines with editing, history and completion; `status` stands below them.
+
+    Ctrl-C empties the line. `history` keeps what was typed, for the next chat.
+    """
+    import os
+
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import FileHistory
+
+    os.close(open_private(history, os.O_WRONLY))
+    session: PromptSession[str] = PromptSession(
+        "> ",
+        history=FileHistory(str(history)),
+        completer=_completer(),
+        complete_while_typing=True,
+        bottom_toolbar=status,
+        enable_open_in_editor=True,
+    )
+    while True:
+        try:
+            line = await session.prompt_async()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        yield line
+
+
+def _completer() -> Completer:
+    from collections.abc import Iterable
+
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+    from prompt_toolkit.document import Document
+
+    from unified_flow.cli.chat.slash_commands import COMMANDS
+
+    class SlashCommands(Completer):
+        """After "/" every command, with what it does beside it."""
+
+        def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
+            typed = document.text_before_cursor
+            if not typed.startswith("/") or " " in typed:
+                return
+            for command in COMMANDS.values():
+                if command.name.startswith(typed[1:]):
+                    yield Completion(
+                        f"/{command.name}",
+                        start_position=-len(typed),
+                        display=f"/{command.name} {command.wants}".rstrip(),
+                        display_meta=command.help,
+                    )
+
+    return SlashCommands()

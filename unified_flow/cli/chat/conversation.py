@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 from rich.console import Console
 
-from unified_flow.cli.live import LivePhases
-from unified_flow.cli.running import run_turn
+from unified_flow.cli.live import LivePhases, run_turn
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
@@ -33,6 +32,7 @@ class Conversation:
     open_flow: Callable[[], UnifiedFlow]
     flow: UnifiedFlow
     session: str
+    user: str
     home: Path | None
     live: bool
     last: Turn | None = None
@@ -48,7 +48,15 @@ class Conversation:
         """One turn; `last` and `error` say how it went. Ctrl-C interrupts it, and no more."""
         begun = _Begun()
         ended = await _interruptible(
-            run_turn(self.flow, self.session, question, live=self.live, again=True, observer=begun)
+            run_turn(
+                self.flow,
+                self.session,
+                question,
+                live=self.live,
+                user=self.user,
+                again=True,
+                observer=begun,
+            )
         )
         self.last, self.error = ended or (self._interrupted(begun.turn_id), None)
 

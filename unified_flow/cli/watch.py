@@ -1,22 +1,14 @@
-"""`unified-flow index --watch`: the index kept in step with the files until Ctrl-C."""
+"""What changes among files and folders, as the system tells it or as a look at them does."""
 
 from __future__ import annotations
 
-import json
 import stat
-import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from interventions.cli.terminal import note, say
-from unified_flow.errors import UnifiedFlowError
-
-if TYPE_CHECKING:
-    from unified_flow.retrieval.documents import Documents
-    from unified_flow.retrieval.index_update import IndexReport
+from interventions.cli.terminal import note
 
 QUIET_MS = 300  # without a further change, then it is indexed
 LONGEST_MS = 3_000  # that a stream of changes can put it off
@@ -25,62 +17,7 @@ POLL_MS = 1_000  # where the system watches no more folders
 NOISY = frozenset({".git", "__pycache__", "node_modules"})  # folders of which nothing is indexed
 
 
-def watch_documents(documents: Documents, report: IndexReport, as_json: bool) -> None:
-    """Returns when it is interrupted. What goes wrong with a round is said, and the next one runs.
-
-    `report` is that of the first update; what it skipped is not said again.
-    """
-    roots = [root for root in documents.watched() if isinstance(root, Path)]
-    if not roots:
-        note("there is no folder to watch: web pages are fetched by each unified-flow index")
-        return
-    said = Said(frozenset(report.skipped))
-    sys.stdout.flush()  # of the first update, before what is said from here on
-    note(f"watching {', '.join(str(root) for root in roots)}; Ctrl-C ends it")
-    try:
-        for _ in _changes(roots, documents.private):
-            said = _round(documents, said, as_json)
-    except KeyboardInterrupt:
-        note("stopped watching; the index is up to date as of the last line")
-
-
-@dataclass(frozen=True)
-class Said:
-    """What the last round skipped, or why there was none: said once, until it changes."""
-
-    skipped: frozenset[tuple[str, str]]
-    trouble: str | None = None
-
-
-def _round(documents: Documents, said: Said, as_json: bool) -> Said:
-    """One update."""
-    try:
-        report = documents.refresh()
-    except UnifiedFlowError as exc:
-        trouble = f"{exc}" + (f" ({exc.hint})" if exc.hint else "")
-        if trouble != said.trouble:
-            note(f"{_now()} not indexed: {trouble}")
-        return replace(said, trouble=trouble)
-    skipped = frozenset(report.skipped)
-    new = skipped - said.skipped
-    if not (report.added or report.changed or report.removed or new):
-        return Said(skipped)
-    if as_json:
-        from unified_flow.cli.index import of_report
-
-        say(json.dumps(of_report(report), ensure_ascii=False))
-    else:
-        say(
-            f"{_now()} {report.added} new, {report.changed} changed, {report.removed} removed "
-            f"in {report.duration_ms:.0f} ms; {report.files} files, {report.chunks} chunks"
-        )
-        for path, reason in sorted(new):
-            say(f"  skipped: {path} ({reason})")
-    sys.stdout.flush()
-    return Said(skipped)
-
-
-def _changes(roots: list[Path], private: list[Path]) -> Iterator[None]:
+def changes(roots: list[Path], private: list[Path]) -> Iterator[None]:
     """Once after every burst of changes in a root, and when one has come, gone or been replaced.
 
     Folders are watched. A file is looked at: editors put another file in its place, so that its
@@ -114,7 +51,7 @@ def _changes(roots: list[Path], private: list[Path]) -> Iterator[None]:
             if means.polls:
                 raise
             means = replace(means, polls=True)
-            note(f"{_now()} the system watches no more folders: they are looked at every second")
+            note(f"{clock_time()} the system watches no more folders: each is polled every second")
             note("  hint: raise fs.inotify.max_user_watches and max_user_instances (sysctl)")
 
 
@@ -191,5 +128,5 @@ def is_noise(path: Path, roots: Collection[Path]) -> bool:
     return bool(below) and all(not NOISY.isdisjoint(part.parts[:-1]) for part in below)
 
 
-def _now() -> str:
+def clock_time() -> str:
     return f"{datetime.now():%H:%M:%S}"

@@ -60,7 +60,7 @@ def model_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def session_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    from unified_flow.cli.screen import beginning
+    from unified_flow.cli.terminal import beginning
     from unified_flow.errors import UnifiedFlowError
     from unified_flow.turns.sessions.book import SessionBook
 

@@ -11,10 +11,10 @@ from interventions.cli.terminal import note, say
 from interventions.entry import short_id
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact
-from unified_flow.cli.answer import show_outcome, show_sources
 from unified_flow.cli.chat.conversation import Conversation
-from unified_flow.cli.running import new_session_id
-from unified_flow.cli.screen import beginning, counted
+from unified_flow.cli.live import new_session_id
+from unified_flow.cli.outcome import show_outcome, show_sources
+from unified_flow.cli.terminal import beginning, counted
 from unified_flow.tools.grants import SCOPES
 
 ARGS_SHOWN = 70
@@ -143,8 +143,7 @@ async def _new(chat: Conversation, words: str) -> None:
 
 async def _export(chat: Conversation, words: str) -> None:
     """Raises InputError for a file that is there, or whose name is none."""
-    from unified_flow.cli.saving import save_text
-    from unified_flow.cli.sessions import of_session
+    from unified_flow.cli.sessions import of_session, save_text
     from unified_flow.turns.sessions.book import markdown
 
     text = markdown(chat.session, *of_session(chat.session, chat.flow.services.home))
