@@ -179,9 +179,9 @@ def _guardrails(
 def _servers(settings: Settings, home: Path) -> list[ToolServer]:
     if not settings.mcp:
         return []
-    from unified_flow.tools.mcp_server import mcp_servers
+    from unified_flow.tools.mcp_server import McpServer
 
-    return list(mcp_servers(settings.mcp, home))
+    return [McpServer(name, each, home) for name, each in settings.mcp.items()]
 
 
 def _own_tools(settings: Settings, given: list[str]) -> list[Tool]:

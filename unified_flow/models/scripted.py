@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from pydantic import BaseModel
@@ -80,12 +81,7 @@ class ScriptedModel:
 def _answers(value: Answer | Sequence[Answer]) -> Iterator[Answer]:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return iter(value)
-    return _forever(value)
-
-
-def _forever(answer: Answer) -> Iterator[Answer]:
-    while True:
-        yield answer
+    return repeat(value)
 
 
 def _text(answer: BaseModel | Mapping[str, Any] | str) -> str:

@@ -115,11 +115,13 @@ class McpConnection:
         finally:
             self._running -= 1
 
-    async def answers(self) -> bool:
-        """Asked only if it let a call's time run out: one that hangs would do so with every later
-        call. Not while another call runs, which may be what it is busy with."""
+    async def is_usable(self) -> bool:
+        """Asks the server only if a call has timed out, since one that hangs would do so with every
+        later call; not while another call runs, which may be what it is busy with."""
         from mcp import MCPError
 
+        if not self.is_alive:
+            return False
         if not self._unanswered or self._running or self._client is None:
             return True
         try:

@@ -73,7 +73,7 @@ class McpServer:
     async def _connected(self) -> McpConnection:
         connection_type = _sdk()
         async with self._lock():
-            if self._connection is not None and not await _is_usable(self._connection):
+            if self._connection is not None and not await self._connection.is_usable():
                 await self._connection.aclose()
                 self._connection = None
             if self._connection is None:
@@ -127,10 +127,6 @@ class McpServer:
         return ToolOutput(structured, claims_of(name, claimed))
 
 
-async def _is_usable(connection: McpConnection) -> bool:
-    return connection.is_alive and await connection.answers()
-
-
 def _unambiguous(tools: Sequence[McpTool]) -> tuple[list[McpTool], list[str]]:
     """One tool of each name, and the names of which there are different ones. None of those is
     used: a call goes by the name, and nobody knows which schema and access it would meet."""
@@ -139,10 +135,6 @@ def _unambiguous(tools: Sequence[McpTool]) -> tuple[list[McpTool], list[str]]:
         named.setdefault(tool.name, []).append(tool)
     doubled = [name for name, own in named.items() if any(other != own[0] for other in own)]
     return [own[0] for name, own in named.items() if name not in doubled], doubled
-
-
-def mcp_servers(settings: dict[str, McpSettings], folder: Path) -> list[McpServer]:
-    return [McpServer(name, each, folder) for name, each in settings.items()]
 
 
 def access_of(tool: McpTool, *, trusted: bool) -> frozenset[Access]:

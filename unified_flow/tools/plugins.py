@@ -6,7 +6,8 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -40,25 +41,30 @@ def named_tools(specs: Sequence[str]) -> list[Tool]:
 
 def _of_entry_point(point: EntryPoint) -> list[Tool]:
     origin = f"entry point {point.name} ({point.value})"
-    try:
+    with _loading(origin, "mend or uninstall the package that registers it"):
         loaded = point.load()
-    except (Exception, SystemExit) as exc:  # a foreign module may raise anything on import
-        raise _unloadable(origin, exc, "mend or uninstall the package that registers it") from exc
     return _tools_in(loaded, origin)
 
 
 def _of_spec(spec: str) -> list[Tool]:
     module_name, _, name = spec.partition(":")
     origin = f"module {module_name}"
-    try:
+    with _loading(origin, "mend it, or name another with --tools"):
         module = _module(module_name)
-    except (Exception, SystemExit) as exc:  # a foreign module may raise anything on import
-        raise _unloadable(origin, exc, "mend it, or name another with --tools") from exc
     if not name:
         return _tools_in(module, origin)
     if not hasattr(module, name):
         raise ConfigError(f"{origin} has no {name}", hint="name a function of it, or only it")
     return _tools_in(getattr(module, name), origin)
+
+
+@contextmanager
+def _loading(origin: str, hint: str) -> Iterator[None]:
+    try:
+        yield
+    except (Exception, SystemExit) as exc:  # a foreign module may raise anything on import
+        message = f"{origin} cannot be loaded: {type(exc).__name__}: {exc}"
+        raise ConfigError(message, hint=hint) from exc
 
 
 def object_of(spec: str) -> Any:
@@ -131,7 +137,3 @@ def _as_tool(value: Any, origin: str) -> Tool:
 
 async def _run_in_background(tool: Tool, args: BaseModel) -> ToolOutput:
     return await await_in_background(tool.name, partial(tool.run, args))
-
-
-def _unloadable(origin: str, exc: BaseException, hint: str) -> ConfigError:
-    return ConfigError(f"{origin} cannot be loaded: {type(exc).__name__}: {exc}", hint=hint)
