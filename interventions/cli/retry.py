@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interventions.cli.options import AsJson, By, Grant, Home, Id, the_queue
-from interventions.cli.prompts import asker, edit_text
 from interventions.cli.terminal import Code, UsageError, code_of, exits, note, say, say_json
 from interventions.entry import Entry, short_id
 from interventions.errors import NotFoundError, QueueError, StorageError
@@ -92,12 +91,15 @@ def retry(
             _retry_all(queue, entry, request, jobs=jobs, as_json=as_json)
             return
         if edit:
+            from interventions.cli.prompts import edit_text
+
             request = replace(request, edit=edit_text)
         _retry_one(queue, entry, with_person(request, as_json=as_json), as_json=as_json)
 
 
 def with_person(request: RetryRequest, *, as_json: bool) -> RetryRequest:
     """The request with what a resumer can show and ask a person."""
+    from interventions.cli.prompts import asker
 
     def started(phase: str, changed: Sequence[str]) -> None:
         note(f"turn {request.turn_id} goes on at {phase}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from interventions.entry import Entry, short_id
 from interventions.errors import QueueError
+
+if TYPE_CHECKING:
+    from interventions.entry import Entry
 
 Scope = Literal["once", "session", "always"]
 CallDecision = Literal["again", "done", "leave"]
@@ -168,6 +170,8 @@ class StillOpenError(QueueError):
     """The turn went on, and that did not solve the entry."""
 
     def __init__(self, retried: RetriedEntry) -> None:
+        from interventions.entry import short_id  # late: every command loads this module
+
         name = short_id(retried.entry["id"])
         waits = retried.result.waiting is not None
         super().__init__(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -191,6 +190,11 @@ def retry_all(
     PATIENCE_S to finish; a second Ctrl-C does not wait. Turns may still run then, in threads that
     only the end of the process stops. Raises NoResumerError.
     """
+    from concurrent.futures import (
+        ThreadPoolExecutor,
+        as_completed,
+    )  # late
+
     done: list[RetriedTurn] = []
     rest = list(turns)
 
