@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from interventions.secrets.redaction import redact_text
+from unified_flow.config.tool_names import DOC_SEARCH
 from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import CallSite, TurnRun
 from unified_flow.errors import ToolNotFoundError
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.phases import NAMES
 from unified_flow.tools import Caller, Tool, ToolOutput
-from unified_flow.tools.builtin.doc_search import NAME
 from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.turn import Turn
@@ -53,7 +53,7 @@ class Prefetch:
         searched, or no search is allowed."""
         if not run.bounds.searches_first or turn.completed not in BEFORE_TOOLS:
             return None
-        request = ToolRequest(tool=NAME, args={"query": turn.question})
+        request = ToolRequest(tool=DOC_SEARCH, args={"query": turn.question})
         try:
             tool, args = services.toolbox.check(request)
         except ToolNotFoundError:
@@ -77,7 +77,9 @@ class Prefetch:
         try:
             await asyncio.wait({running, self._task}, return_when=asyncio.FIRST_EXCEPTION)
             if self._failed:
-                set_call_site(CallSite("retriever", tool=NAME, tool_args=self._args.model_dump()))
+                set_call_site(
+                    CallSite("retriever", tool=DOC_SEARCH, tool_args=self._args.model_dump())
+                )
                 self._task.result()
             result = await running
             self._joined = True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -65,13 +66,10 @@ class GrantStore:
 
     def add(self, tool: str, *, session_id: str | None, by: str) -> None:
         """Raises ConfigError if the file cannot be written."""
-
-        def added(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
-            grant = Grant(tool=tool, session_id=session_id, by=by, at=datetime.now(UTC))
-            others = (g for g in grants if (g.tool, g.session_id) != (tool, session_id))
-            return (*others, grant)
-
-        self._change(added)
+        grant = Grant(tool=tool, session_id=session_id, by=by, at=datetime.now(UTC))
+        with self._changing() as grants:
+            others = [g for g in grants if (g.tool, g.session_id) != (tool, session_id)]
+            grants[:] = [*others, grant]
 
     def revoke(self, tool: str, *, session_id: str | None = None) -> int:
         """How many grants of the tool are gone; all of them, or those of one session."""
@@ -86,7 +84,10 @@ class GrantStore:
         return self._remove(lambda g: g.session_id == session_id)
 
     def _remove(self, is_meant: Callable[[Grant], bool]) -> int:
-        return -self._change(lambda grants: tuple(each for each in grants if not is_meant(each)))
+        with self._changing() as grants:
+            before = len(grants)
+            grants[:] = [grant for grant in grants if not is_meant(grant)]
+            return before - len(grants)
 
     def _read(self) -> _File:
         try:
@@ -99,21 +100,20 @@ class GrantStore:
                 hint="mend or remove that file; without it nothing is granted",
             ) from exc
 
-    def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> int:
-        """By how many grants there are more."""
+    @contextmanager
+    def _changing(self) -> Iterator[list[Grant]]:
+        """The grants, to change in place, under the lock; written at the end."""
         lock = FileLock(self.path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)
         try:
             make_private_folder(self.path.parent)
             with lock.acquire(timeout=LOCK_TIMEOUT_S, poll_interval=0.01):
                 file = self._read()
-                grants = change(file.grants)
-                self._write(file.model_copy(update={"grants": grants}))
-                return len(grants) - len(file.grants)
+                grants = list(file.grants)
+                yield grants
+                changed = file.model_copy(update={"grants": tuple(grants)})
+                text = json.dumps(changed.model_dump(mode="json"), indent=1, ensure_ascii=False)
+                replace_private(self.path, text + "\n")
         except Timeout as exc:
             raise ConfigError(f"{lock.lock_file} was held for over {LOCK_TIMEOUT_S:g} s") from exc
         except OSError as exc:
             raise ConfigError(f"{self.path} cannot be written: {exc.strerror}") from exc
-
-    def _write(self, file: _File) -> None:
-        text = json.dumps(file.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
-        replace_private(self.path, text)

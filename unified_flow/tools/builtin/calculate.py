@@ -18,7 +18,6 @@ from unified_flow.tools import Arguments, Tool, ToolOutput, claim
 if TYPE_CHECKING:
     from simpleeval import SimpleEval
 
-NAME = tool_names.CALCULATE
 MAX_CHARS = 500
 MAX_BITS = 4096
 MAX_FACTORIAL = 300
@@ -39,11 +38,11 @@ async def _run(args: CalculateArguments) -> ToolOutput:
     value = await in_daemon_thread(partial(evaluate, args.expression))
     text = f"{args.expression} = {shown(value)}"
     result = {"expression": args.expression, "value": value, "text": text}
-    return ToolOutput(result, [claim(text, NAME)])
+    return ToolOutput(result, [claim(text, tool_names.CALCULATE)])
 
 
 CALCULATE = Tool(
-    name=NAME,
+    name=tool_names.CALCULATE,
     description="Calculate an arithmetic expression: + - * / // % ** and the usual functions.",
     arguments=CalculateArguments,
     access=frozenset(),

@@ -11,7 +11,6 @@ from unified_flow.lib.threads import FewThreads
 from unified_flow.retrieval import Retriever
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
 
-NAME = tool_names.DOC_SEARCH
 THREADS = 4  # an index is read by one at a time; the others wait for it
 
 
@@ -21,7 +20,7 @@ class SearchArguments(Arguments):
 
 
 def doc_search(retriever: Retriever, timeout_s: float = 30.0) -> Tool:
-    threads = FewThreads(THREADS, NAME)
+    threads = FewThreads(THREADS, tool_names.DOC_SEARCH)
 
     async def run(args: SearchArguments) -> ToolOutput:
         # A thread costs 0.07 ms and keeps the time-out true for a store that hangs.
@@ -35,7 +34,7 @@ def doc_search(retriever: Retriever, timeout_s: float = 30.0) -> Tool:
         )
 
     return Tool(
-        name=NAME,
+        name=tool_names.DOC_SEARCH,
         description="Search the user's documents for passages about something.",
         arguments=SearchArguments,
         access=frozenset({Access.READS}),

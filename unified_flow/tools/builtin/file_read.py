@@ -31,7 +31,6 @@ from unified_flow.tools.builtin.roots import Located, Roots
 from unified_flow.turns.passage import source_of
 from unified_flow.turns.results import Claim
 
-NAME = tool_names.FILE_READ
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_CHARS = 64_000
 CLAIM_LINES = 40
@@ -56,7 +55,7 @@ def file_read(roots: Roots) -> Tool:
         return await in_daemon_thread(partial(_read, roots, args))
 
     return Tool(
-        name=NAME,
+        name=tool_names.FILE_READ,
         description="Read a file, or some lines or a page (report.pdf:p3) of it.",
         arguments=ReadArguments,
         access=frozenset({Access.READS}),

@@ -9,8 +9,6 @@ from unified_flow.errors import HumanNeededError
 from unified_flow.tools import Arguments, Tool, ToolOutput, current_caller
 from unified_flow.turns.results import Claim
 
-NAME = tool_names.HUMAN_ASK
-
 
 class AskArguments(Arguments):
     question: str = Field(min_length=1, max_length=2000, description="what the person must answer")
@@ -24,12 +22,14 @@ async def _run(args: AskArguments) -> ToolOutput:
             args.question,
             hint='resolve the intervention with --retry and --note "the answer"',
         )
-    claim = Claim(claim=answer, confidence=1.0, source=NAME)  # whole, however long it is
+    claim = Claim(
+        claim=answer, confidence=1.0, source=tool_names.HUMAN_ASK
+    )  # whole, however long it is
     return ToolOutput({"question": args.question, "answer": answer}, [claim])
 
 
 HUMAN_ASK = Tool(
-    name=NAME,
+    name=tool_names.HUMAN_ASK,
     description="Ask a person. The answer comes later, by whoever sees the question.",
     arguments=AskArguments,
     access=frozenset(),

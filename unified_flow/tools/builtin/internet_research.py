@@ -13,7 +13,6 @@ from unified_flow.retrieval.web import FetchPolicy, Page
 from unified_flow.retrieval.web_pages import best_passages
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
 
-NAME = tool_names.INTERNET_RESEARCH
 MAX_URLS = 5
 PASSAGES = 8
 
@@ -47,7 +46,7 @@ def internet_research(policy: FetchPolicy) -> Tool:
         )
 
     return Tool(
-        name=NAME,
+        name=tool_names.INTERNET_RESEARCH,
         description="Fetch web pages by their addresses and find in them what bears on a question.",
         arguments=ResearchArguments,
         access=frozenset({Access.NETWORK}),

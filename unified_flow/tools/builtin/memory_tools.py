@@ -17,7 +17,6 @@ from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, curre
 from unified_flow.turns.memory import MAX_TEXT, MemoryStore
 
 ALL = "*"
-CREATE, QUERY, UPDATE = MEMORY_CREATE, MEMORY_QUERY, MEMORY_UPDATE
 
 
 class CreateArguments(Arguments):
@@ -49,7 +48,7 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
                 store.create, caller.user_id, args.text, turn_id=caller.turn_id or None
             )
         except InputError as exc:
-            raise ToolArgumentError(f"{CREATE}: {exc}", hint=exc.hint) from exc
+            raise ToolArgumentError(f"{MEMORY_CREATE}: {exc}", hint=exc.hint) from exc
         return _output(made.id, made.text)
 
     async def query(args: QueryArguments) -> ToolOutput:
@@ -68,15 +67,16 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
                 store.update, caller.user_id, args.id, args.text, turn_id=caller.turn_id or None
             )
         except InputError as exc:
-            raise ToolArgumentError(f"{UPDATE}: {exc}", hint=exc.hint) from exc
+            raise ToolArgumentError(f"{MEMORY_UPDATE}: {exc}", hint=exc.hint) from exc
         if changed is None:
             raise ToolArgumentError(
-                f"{UPDATE}: there is no memory {args.id!r}", hint=f"{QUERY} tells the ids."
+                f"{MEMORY_UPDATE}: there is no memory {args.id!r}",
+                hint=f"{MEMORY_QUERY} tells the ids.",
             )
         return _output(changed.id, changed.text)
 
     yield Tool(
-        name=CREATE,
+        name=MEMORY_CREATE,
         description="Remember something about the user for later turns.",
         arguments=CreateArguments,
         access=frozenset({Access.WRITES}),
@@ -84,7 +84,7 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
         personal=True,
     )
     yield Tool(
-        name=QUERY,
+        name=MEMORY_QUERY,
         description="Search what is remembered about the user.",
         arguments=QueryArguments,
         access=frozenset({Access.READS}),
@@ -92,7 +92,7 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
         personal=True,
     )
     yield Tool(
-        name=UPDATE,
+        name=MEMORY_UPDATE,
         description="Change something that is remembered about the user.",
         arguments=UpdateArguments,
         access=frozenset({Access.WRITES}),
@@ -126,7 +126,7 @@ def is_requested_by(tool: str, args: Mapping[str, Any], question: str) -> bool:
     """Whether the question asks for this very call: `memory.create` of the words that follow
     "remember that". Nothing that a document or a page says can be among them, since the question
     counts as it was typed."""
-    if tool != CREATE or (wanted := text_to_remember(question)) is None:
+    if tool != MEMORY_CREATE or (wanted := text_to_remember(question)) is None:
         return False
     text = _plain(str(args.get("text", "")))
     return bool(text) and text in _plain(wanted)
