@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interventions.cli.terminal import Code, note, say
+from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.completion import collection_names
 from unified_flow.cli.documents import note_unasked
@@ -27,7 +28,6 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
     unified-flow collections list
     unified-flow index manuals/ --collection manuals     makes one
     """
-    from interventions.home import find_home
     from unified_flow.errors import RetrievalError
     from unified_flow.retrieval.collection import collection_at, collection_names
     from unified_flow.retrieval.documents import index_folder
@@ -116,7 +116,6 @@ def delete_collection(
     \b
     unified-flow collections delete manuals
     """
-    from interventions.home import find_home
     from unified_flow.retrieval.collection import (
         collection_names,
         delete_collection,

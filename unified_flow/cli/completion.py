@@ -5,74 +5,58 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import typer
+
+from interventions.home import find_home
+from unified_flow.cli.terminal import beginning
+from unified_flow.errors import UnifiedFlowError
 
 MOST = 100
 
 
 def tool_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """The built-in tools, and those that were ever allowed."""
-    from contextlib import suppress
-
     from unified_flow.config.tool_names import BUILT_IN
-    from unified_flow.errors import UnifiedFlowError
-    from unified_flow.tools.grants import grants_of
 
-    collection_names = set(BUILT_IN)
-    with suppress(UnifiedFlowError):
-        collection_names |= {grant.tool for grant in grants_of(_home(ctx)).all()}
-    return _fitting(collection_names, incomplete)
+    return _fitting({*BUILT_IN, *granted_names(ctx, "")}, incomplete)
 
 
 def granted_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    from unified_flow.errors import UnifiedFlowError
     from unified_flow.tools.grants import grants_of
 
-    try:
+    with suppress(UnifiedFlowError):
         return _fitting({grant.tool for grant in grants_of(_home(ctx)).all()}, incomplete)
-    except UnifiedFlowError:
-        return []
+    return []
 
 
 def memory_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    from unified_flow.errors import UnifiedFlowError
     from unified_flow.turns.memory import MemoryStore
 
-    store = MemoryStore.of(_home(ctx))
-    try:
-        records = store.all(ctx.params.get("user") or "default")
-    except UnifiedFlowError:
-        return []
-    return [(r.id, r.text[:60]) for r in records if r.id.startswith(incomplete)]
+    with suppress(UnifiedFlowError):
+        records = MemoryStore.of(_home(ctx)).all(ctx.params.get("user") or "default")
+        return [(r.id, r.text[:60]) for r in records if r.id.startswith(incomplete)]
+    return []
 
 
 def model_names(ctx: typer.Context, incomplete: str) -> list[str]:
     from unified_flow.config.settings import EMBEDDED, LOCAL, load
-    from unified_flow.errors import UnifiedFlowError
 
-    try:
-        named = load(_home(ctx)).models
-    except UnifiedFlowError:
-        return []
-    return _fitting({EMBEDDED, LOCAL, *named}, incomplete)
+    with suppress(UnifiedFlowError):
+        return _fitting({EMBEDDED, LOCAL, *load(_home(ctx)).models}, incomplete)
+    return []
 
 
 def session_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    from unified_flow.cli.terminal import beginning
-    from unified_flow.errors import UnifiedFlowError
     from unified_flow.turns.sessions.book import SessionBook
 
-    try:
+    with suppress(UnifiedFlowError):
         found = SessionBook.of(_home(ctx)).sessions(limit=MOST)
-    except UnifiedFlowError:
-        return []
-    return [
-        (each.session_id, beginning(each.opening, 60))
-        for each in found
-        if each.session_id.startswith(incomplete)
-    ]
+        every = [(each.session_id, beginning(each.opening, 60)) for each in found]
+        return [(name, opening) for name, opening in every if name.startswith(incomplete)]
+    return []
 
 
 def turn_numbers(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -116,10 +100,8 @@ def phase_names(incomplete: str) -> list[str]:
 
 
 def _home(ctx: typer.Context) -> Path:
-    from interventions.home import find_home
-
     return find_home(ctx.params.get("home"))
 
 
-def _fitting(collection_names: Iterable[str], incomplete: str) -> list[str]:
-    return sorted(name for name in collection_names if name.startswith(incomplete))
+def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from interventions.cli.terminal import note, paint, say, say_painted
+from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.terminal import say_object
 
@@ -71,7 +72,6 @@ def show(
     """
     from dataclasses import asdict
 
-    from interventions.home import find_home
     from unified_flow.config.origins import settings_of
 
     rows = [s for s in settings_of(find_home(home)) if not changed or s.source != "default"]

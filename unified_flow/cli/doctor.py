@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,18 +15,11 @@ import typer
 from interventions.cli.terminal import Code, say
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
-from interventions.plaintext import clean
 from interventions.retry.entry_points import describe_lost_turns, find_turn_reader, with_lost_turns
 from interventions.storage.disk import obstacle
 from unified_flow.cli import options
 from unified_flow.cli.terminal import say_object
-from unified_flow.errors import (
-    ConfigError,
-    InputError,
-    RecipeError,
-    RetrievalError,
-    ToolError,
-)
+from unified_flow.errors import ConfigError, InputError, RecipeError, UnifiedFlowError
 from unified_flow.phases import NAMES
 
 if TYPE_CHECKING:
@@ -52,10 +46,7 @@ def doctor(
 
     async def check() -> list[Finding]:
         try:
-            services = wire(
-                home,
-                **chosen,
-            )
+            services = wire(home, **chosen)
         except (ConfigError, InputError) as exc:
             return [Finding("settings", False, str(exc), exc.hint)]
         try:
@@ -69,9 +60,9 @@ def doctor(
         say_object({"ok": well, "checks": [asdict(f) for f in findings]})
     else:
         for finding in findings:
-            say(clean(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.message}"))
+            say(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.message}")
             if finding.hint and not finding.ok:
-                say(clean(f"    {finding.hint}"))
+                say(f"    {finding.hint}")
     if not all(finding.ok for finding in findings):
         raise typer.Exit(Code.FAILED)
 
@@ -87,23 +78,33 @@ class Finding:
 
 
 async def check_all(services: Services) -> list[Finding]:
+    settings = f"policy {services.policy.name}, digest {services.config_digest}"
+    servers = [_server(services, name) for name in services.toolbox.servers]
+    models = [_model(services, name) for name in _models(services)]
     return [
-        Finding(
-            "settings", True, f"policy {services.policy.name}, digest {services.config_digest}"
-        ),
+        Finding("settings", True, settings),
         *_folders(services.home),
         *_recipes(services),
-        _documents(services),
+        _checked("documents", lambda: _documents(services)),
         *_other_collections(services),
-        _tools(services),
-        *[await _server(name, services) for name in services.toolbox.servers],
-        _sessions(services),
-        _memories(services),
-        _queue(services),
+        _checked("tools", lambda: _tools(services)),
+        *[await each for each in servers],
+        _checked("sessions", lambda: _sessions(services)),
+        _checked("memory", lambda: _memories(services)),
+        _checked("queue", lambda: _queue(services)),
         *_lost_turns(services),
-        *[finding async for finding in _guardrails(services)],
-        *[await _model(name, services) for name in sorted(_models(services))],
+        _checked("guardrails", lambda: _rules(services)),
+        *[finding async for finding in _moderation(services)],
+        *[await each for each in models],
     ]
+
+
+def _checked(name: str, check: Callable[[], str]) -> Finding:
+    """What `check` returns is well; what it raises is not."""
+    try:
+        return Finding(name, True, check())
+    except (UnifiedFlowError, QueueError) as exc:
+        return Finding(name, False, str(exc), exc.hint)
 
 
 def _folders(home: Path) -> Iterator[Finding]:
@@ -128,35 +129,30 @@ def _recipes(services: Services) -> Iterator[Finding]:
         except RecipeError as exc:
             broken = True
             yield Finding("recipe", False, str(exc), exc.hint)
-    if broken:
-        return
-    note = f"{own} of them from {services.recipes}" if own else "as packaged"
-    yield Finding("recipes", True, f"read for {len(NAMES)} phases, {note}")
+    if not broken:
+        origin = f"{own} of them from {services.recipes}" if own else "as packaged"
+        yield Finding("recipes", True, f"read for {len(NAMES)} phases, {origin}")
 
 
-def _documents(services: Services) -> Finding:
+def _documents(services: Services) -> str:
+    """Brings the index up to date on the way, unless it is read-only."""
     from unified_flow.retrieval.documents import AS_IT_IS
     from unified_flow.retrieval.formats.document import INSTALL
 
     if services.documents is None:
         hint = "name a folder with --docs, or as docs = [...] in unified_flow.toml"
-        return Finding("documents", False, "none are named and none are indexed", hint)
+        raise ConfigError("none are named and none are indexed", hint=hint)
     index = services.documents.index
-    try:
-        if index.is_read_only:
-            index.check()
-            files, chunks = index.counts()
-            said = f"{files} files, {chunks} chunks; {index.path} is read-only: {AS_IT_IS}"
-            return Finding("documents", True, said)
-        report = services.documents.refresh()
+    if index.is_read_only:
         index.check()
-    except (RetrievalError, InputError) as exc:
-        return Finding("documents", False, str(exc), exc.hint)
+        files, chunks = index.counts()
+        return f"{files} files, {chunks} chunks; {index.path} is read-only: {AS_IT_IS}"
+    report = services.documents.refresh()
+    index.check()
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
     extra = next((reason for _, reason in report.skipped if reason.endswith(INSTALL)), None)
     needs = f"; {extra}" if extra else ""
-    said = f"{report.files} files, {report.chunks} chunks{left_out}{needs}"
-    return Finding("documents", True, said)
+    return f"{report.files} files, {report.chunks} chunks{left_out}{needs}"
 
 
 def _other_collections(services: Services) -> Iterator[Finding]:
@@ -173,31 +169,28 @@ def _other_collections(services: Services) -> Iterator[Finding]:
                 found = collection_at(folder, name)
                 said = f"{found.files} files, {found.chunks} chunks"
                 yield Finding(f"collection {name}", True, said)
-        except (RetrievalError, InputError) as exc:
+        except UnifiedFlowError as exc:
             yield Finding(f"collection {name}", False, str(exc), exc.hint)
 
 
-def _tools(services: Services) -> Finding:
+def _tools(services: Services) -> str:
     """Modules and entry points have been imported when the services were made."""
     from unified_flow.retrieval.web import INSTALL as RESEARCH
 
     tools = list(services.toolbox)
-    try:
-        waiting = [t.name for t in tools if services.gate.decide(t).verdict != "allowed"]
-    except ConfigError as exc:
-        return Finding("tools", False, str(exc), exc.hint)
+    waiting = [t.name for t in tools if services.gate.decide(t).verdict != "allowed"]
     own = sorted({tool.source for tool in tools if tool.source != "built in"})
     where = f", {len(own)} of your own sources: {', '.join(own)}" if own else ""
     gated = f"; nobody has allowed {', '.join(waiting)}" if waiting else ""
     pages = "" if find_spec("markdownify") else f"; web pages need {RESEARCH}"
-    return Finding("tools", True, f"{len(tools)}{where}{gated}{pages}")
+    return f"{len(tools)}{where}{gated}{pages}"
 
 
-async def _server(name: str, services: Services) -> Finding:
+async def _server(services: Services, name: str) -> Finding:
     before = {tool.name for tool in services.toolbox}
     try:
         await services.toolbox.open(f"{name}.")
-    except (ConfigError, ToolError) as exc:
+    except UnifiedFlowError as exc:
         return Finding(f"mcp {name}", False, str(exc), exc.hint)
     found = sorted({tool.name for tool in services.toolbox} - before)
     doubled = [left for left in services.toolbox.ambiguous if left.startswith(f"{name}.")]
@@ -206,100 +199,83 @@ async def _server(name: str, services: Services) -> Finding:
     return Finding(f"mcp {name}", not doubled, f"{len(found)} tools: {shown}{without}")
 
 
-def _sessions(services: Services) -> Finding:
-    try:
-        services.sessions.recent("", before=0, limit=1)
-    except RetrievalError as exc:
-        return Finding("sessions", False, str(exc), exc.hint)
+def _sessions(services: Services) -> str:
+    services.sessions.recent("", before=0, limit=1)
     found = "can be read" if services.sessions.path.exists() else "is not there yet: nothing saved"
-    return Finding("sessions", True, f"{services.sessions.path} {found}")
+    return f"{services.sessions.path} {found}"
 
 
-def _memories(services: Services) -> Finding:
+def _memories(services: Services) -> str:
     """Of every user: one file that cannot be read fails each turn of its user."""
-    try:
-        users, records = services.memory.counted()
-    except RetrievalError as exc:
-        return Finding("memory", False, str(exc), exc.hint)
-    return Finding("memory", True, f"{records} memories of {users} users")
+    users, records = services.memory.counted()
+    return f"{records} memories of {users} users"
 
 
-def _queue(services: Services) -> Finding:
-    try:
-        health = services.queue.health()
-    except QueueError as exc:
-        return Finding("queue", False, str(exc), getattr(exc, "hint", None))
-    state = f"{health['unresolved']} open, {health['queue_health']}"
-    return Finding("queue", True, state)
+def _queue(services: Services) -> str:
+    health = services.queue.health()
+    return f"{health['unresolved']} open, {health['queue_health']}"
 
 
 def _lost_turns(services: Services) -> Iterator[Finding]:
-    """Nothing where all is well: nobody waits for a finding about them."""
+    """Interventions whose turns are gone; nothing where all is well."""
     try:
         lost = with_lost_turns(services.queue.entries(), services.home, find_turn_reader())
     except QueueError:
-        return  # told of the queue
+        return  # a finding of the queue
     if lost:
         what, hint = describe_lost_turns(lost)
         yield Finding("turns", False, what, hint)
 
 
-async def _guardrails(services: Services) -> AsyncIterator[Finding]:
-    """The database and the moderation, each only if there is one to look at."""
-    guardrails = services.guardrails
-    try:
-        counted = guardrails.count()
-    except (RetrievalError, ConfigError) as exc:
-        yield Finding("guardrails", False, str(exc), exc.hint)
-    else:
-        found = (
-            "nobody has rules" if counted is None else f"{counted[0]} rules of {counted[1]} users"
-        )
-        yield Finding("guardrails", True, found)
-    own = services.settings.guardrails
+def _rules(services: Services) -> str:
+    counted = services.guardrails.count()
+    return "nobody has rules" if counted is None else f"{counted[0]} rules of {counted[1]} users"
+
+
+async def _moderation(services: Services) -> AsyncIterator[Finding]:
+    """Only if there is any, or somebody expects it."""
+    guardrails, own = services.guardrails, services.settings.guardrails
     asked_for = os.environ.get("OPENAI_MODERATION_ENABLED", "").strip()
-    if not guardrails.checks_replies and asked_for and own.moderation_url is None:
-        hint = "name the endpoint in guardrails.moderation_url; without one nothing is moderated"
-        said = f"OPENAI_MODERATION_ENABLED is {asked_for}, and no endpoint is named"
-        yield Finding("moderation", asked_for.lower() in ("0", "false", "no", "off"), said, hint)
     if guardrails.checks_replies:
         failed = await guardrails.try_moderation()
         hint = f"{own.moderation_failure}: mend it, or set OPENAI_MODERATION_ENABLED=false"
         well = f"{own.moderation_url or own.moderator} answers"
         yield Finding("moderation", failed is None, failed or well, hint if failed else None)
+    elif asked_for and own.moderation_url is None:
+        hint = "name the endpoint in guardrails.moderation_url; without one nothing is moderated"
+        said = f"OPENAI_MODERATION_ENABLED is {asked_for}, and no endpoint is named"
+        yield Finding("moderation", asked_for.lower() in ("0", "false", "no", "off"), said, hint)
 
 
-def _models(services: Services) -> set[str]:
+def _models(services: Services) -> list[str]:
     """The models that the phases would call."""
-    collection_names = set()
+    found = set()
     for phase in NAMES:
-        try:
-            collection_names.add(services.models.name_of(services.recipe(phase).head))
-        except RecipeError:
-            continue  # reported above
-    return {name for name in collection_names if name is not None}
+        with suppress(RecipeError):  # a finding of the recipes
+            found.add(services.models.name_of(services.recipe(phase).head))
+    return sorted(name for name in found if name is not None)
 
 
-async def _model(name: str, services: Services) -> Finding:
+async def _model(services: Services, name: str) -> Finding:
     from unified_flow.config.settings import EMBEDDED
-
-    if name == EMBEDDED:
-        return Finding("model embedded", True, "rules and quotes; needs no server")
     from unified_flow.models.local_model import LocalModel
     from unified_flow.models.openai.model import OpenAIModel
     from unified_flow.models.openai.probe import probe, probe_local, unwrapped
     from unified_flow.servers.keys import exposure
 
+    if name == EMBEDDED:
+        return Finding("model embedded", True, "rules and quotes; needs no server")
+    title = f"model {name}"
     try:
         model = unwrapped(services.models.named(name))
     except ConfigError as exc:
-        return Finding(f"model {name}", False, str(exc), exc.hint)
+        return Finding(title, False, str(exc), exc.hint)
     if isinstance(model, LocalModel):
         found = await probe_local(model)
-        return Finding(f"model {name}", found.ok, found.message, found.hint)
+        return Finding(title, found.ok, found.message, found.hint)
     assert isinstance(model, OpenAIModel)
     key_file = services.settings.endpoint(name).api_key_file
     if key_file is not None and (exposed := exposure(key_file)):
-        return Finding(f"model {name}", False, f"the key file {key_file} is not private", exposed)
+        return Finding(title, False, f"the key file {key_file} is not private", exposed)
     found = await probe(model)
-    return Finding(f"model {name}", found.ok, found.message, found.hint)
+    return Finding(title, found.ok, found.message, found.hint)

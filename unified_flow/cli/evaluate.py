@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import typer
 
 from interventions.cli.terminal import Code, note, say
+from interventions.home import find_home
 from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.documents import refresh_documents
@@ -100,7 +101,6 @@ def run(
         raise typer.BadParameter("two runs are made: each has the name that it makes itself")
     import asyncio
 
-    from interventions.home import find_home
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.evaluation.datasets import draw, read_dataset
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import typer
 
-from interventions.cli.terminal import Code, note
+from interventions.cli.terminal import Code, code_of, note
 from interventions.cli.terminal import exits as queue_exits
 from interventions.errors import QueueError
 from unified_flow.errors import (
@@ -48,24 +48,28 @@ def exits() -> Iterator[None]:
     with queue_exits():
         try:
             yield
-        except UnifiedFlowError as exc:
-            from interventions.secrets.redaction import (
-                redact_text,  # 8 ms, which --help need not wait for
-            )
-
-            code = next((code for kind, code in CODES if isinstance(exc, kind)), Code.FAILED)
-            note(f"error: {redact_text(str(exc))}")
-            if exc.hint:
-                note(f"  hint: {exc.hint}")
-            raise typer.Exit(code) from exc
         except BrokenPipeError:
             raise
-        except OSError as exc:
-            # Whatever folder or stream it is that cannot be used: a line, not a traceback.
-            from interventions.storage.disk import remedy
+        except (UnifiedFlowError, OSError) as exc:
+            raise typer.Exit(report(exc)) from exc
 
-            where = f"{exc.filename}: " if exc.filename else ""
-            note(f"error: {where}{exc.strerror or exc}")
-            if hint := remedy(exc):
-                note(f"  hint: {hint}")
-            raise typer.Exit(Code.USAGE) from exc
+
+def report(error: UnifiedFlowError | QueueError | OSError) -> Code:
+    """Say what went wrong and what to do about it; the code with which a command ends."""
+    from interventions.secrets.redaction import redact_text  # 8 ms, for which --help need not wait
+
+    message, hint = str(error), getattr(error, "hint", None)
+    if isinstance(error, UnifiedFlowError):  # some are an OSError as well
+        message = redact_text(message)
+        code = next((code for kind, code in CODES if isinstance(error, kind)), Code.FAILED)
+    elif isinstance(error, QueueError):
+        code = code_of(error)
+    else:
+        from interventions.storage.disk import remedy
+
+        where = f"{error.filename}: " if error.filename else ""
+        message, hint, code = f"{where}{error.strerror or error}", remedy(error), Code.USAGE
+    note(f"error: {message}")
+    if hint:
+        note(f"  hint: {hint}")
+    return code

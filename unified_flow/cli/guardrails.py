@@ -10,6 +10,7 @@ import typer
 
 from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
+from interventions.home import find_home
 from unified_flow.cli import options
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ ToPerson = Annotated[
 
 def _store(home: Path | None) -> GuardrailStore:
     """Raises ConfigError, also where the extra is not installed."""
-    from interventions.home import find_home
     from unified_flow.config.settings import load
     from unified_flow.guardrails.inspector import open_store
 

@@ -54,15 +54,8 @@ TEXT_LINES = 8  # of what the model is writing
 ARGS_SHOWN = 600
 LINE_BYTES = 4096
 REPLIES: dict[str, PermissionReply] = {
-    "o": "once",
-    "once": "once",
-    "s": "session",
-    "session": "session",
-    "a": "always",
-    "always": "always",
-    "n": "no",
-    "no": "no",
-    "not": "no",
+    **{"o": "once", "once": "once", "s": "session", "session": "session"},
+    **{"a": "always", "always": "always", "n": "no", "no": "no", "not": "no"},
 }
 
 _shown: list[LivePhases] = []
@@ -168,6 +161,20 @@ def _took(duration_ms: float) -> str:
     return f"{duration_ms / 1000:.1f} s" if duration_ms >= 1000 else f"{duration_ms:.1f} ms"
 
 
+@contextmanager
+def phases_shown(live: bool, observer: Observer | None = None) -> Iterator[Observer]:
+    """An observer that shows the phases, where `live`, and passes every event on to `observer`."""
+    with LivePhases(Console(stderr=True)) if live else nullcontext() as view:
+
+        def follow(event: Observed) -> None:
+            if observer is not None:
+                observer(event)
+            if view is not None:
+                view(event)
+
+        yield follow
+
+
 def new_session_id() -> str:
     return f"session_{secrets.token_hex(6)}"
 
@@ -184,14 +191,7 @@ async def run_turn(
 ) -> tuple[Turn, PhaseError | None]:
     """The turn as it ended, and the error that halted it. `again` as in `refresh_documents`."""
     refresh_documents(flow, show=live, again=again)
-    with LivePhases(Console(stderr=True)) if live else nullcontext() as view:
-
-        def follow(event: Observed) -> None:
-            if observer is not None:
-                observer(event)
-            if view is not None:
-                view(event)
-
+    with phases_shown(live, observer) as follow:
         try:
             turn = await flow.process(
                 session or new_session_id(), question, user_id=user, observer=follow
@@ -218,12 +218,8 @@ async def ask(tool: Tool, args: Mapping[str, Any]) -> PermissionReply:
         while True:
             # What was typed before was typed for something else.
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-            print(
-                "allow it [o]nce, for this [s]ession, [a]lways, or [n]ot? ",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+            sys.stderr.write("allow it [o]nce, for this [s]ession, [a]lways, or [n]ot? ")
+            sys.stderr.flush()
             line = await _line()
             if not line:
                 note("")

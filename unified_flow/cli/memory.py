@@ -8,6 +8,7 @@ import typer
 
 from interventions.cli.terminal import note, say
 from interventions.errors import NotFoundError
+from interventions.home import find_home
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
 from unified_flow.cli.completion import memory_ids
@@ -88,7 +89,6 @@ def delete(
 
 
 def _store(home: Path | None) -> MemoryStore:
-    from interventions.home import find_home
     from unified_flow.turns.memory import MemoryStore
 
     return MemoryStore.of(find_home(home))

@@ -15,6 +15,7 @@ from unified_flow.cli.terminal import beginning, on_terminal, wrapped
 from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import HumanNeededError, ToolDeniedError, UnifiedFlowError, wire_name
 from unified_flow.phases.errors import PhaseError
+from unified_flow.resume.resumption import Resumed
 from unified_flow.turns.passage import public_citation, public_text
 from unified_flow.turns.turn import Turn
 
@@ -125,6 +126,23 @@ def show_sources(turn: Turn, response: str = "") -> None:
     for citation in rest:
         quote = public_text(" ".join(citation.quote.split()))
         say(wrapped(clean(f"  {one_line(citation.source)}  “{quote}”")))
+
+
+def show_resumed(resumed: Resumed, home: Path | None) -> None:
+    show_outcome(resumed.turn, resumed.error, home)
+    for line in resumed.difference:
+        note(f"  {one_line(line)}")
+    if resumed.closed:
+        note(f"resolved, verified: {short_id(resumed.closed)}")
+    if resumed.trouble:
+        retry = resumed.turn.retry
+        again = (
+            f"; interventions retry {short_id(retry.intervention_id)} closes it" if retry else ""
+        )
+        trouble = one_line(resumed.trouble)
+        note(f"warning: the intervention could not be resolved: {trouble}{again}")
+    if resumed.waiting is not None:
+        note(f"its intervention stays open: turn {resumed.waiting} waits for the same fix")
 
 
 def _show_card(turn: Turn, error: PhaseError, home: Path | None) -> None:

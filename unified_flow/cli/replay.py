@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interventions.cli.terminal import Code, note, say
+from interventions.home import find_home
 from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.terminal import say_object
@@ -40,7 +41,6 @@ def replay(
 
     Exit codes: 0 the same result, 1 another one, 2 not that phase, 3 no such turn.
     """
-    from interventions.home import find_home
     from unified_flow.errors.turns import NotResumableError
     from unified_flow.resume.prepared_turn import load_turn, turn_named
     from unified_flow.resume.replay.recording import recorded

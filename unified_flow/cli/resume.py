@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from interventions.cli.terminal import Code, note
-from interventions.entry import short_id
+from interventions.home import find_home
 from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.completion import phase_names
@@ -67,11 +67,9 @@ def resume(
     """
     with refused_as_json(as_json):
         import asyncio
-        from functools import partial
 
         from interventions.cli.prompts import asker
         from interventions.cli.prompts import edit_text as in_editor
-        from interventions.home import find_home
         from unified_flow.cli.live import terminal_asker
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.resume.human_input import ResumeRequest
@@ -79,12 +77,7 @@ def resume(
 
         place = find_home(home)
         turn_id, intervention_id = turn_named(place, name)
-        pick = partial(
-            flow_for,
-            home=place,
-            **chosen,
-            asker=None if as_json else terminal_asker(),
-        )
+        allowing = None if as_json else terminal_asker()
         wanted = ResumeRequest(
             from_phase=from_phase,
             rerun_tools=rerun_tools,
@@ -96,7 +89,14 @@ def resume(
             via="cli",
         )
         editor = in_editor if edit else None
-        ready = prepare(place, turn_id, wanted, pick_flow=pick, ask=asker(), edit=editor)
+        ready = prepare(
+            place,
+            turn_id,
+            wanted,
+            pick_flow=lambda turn: flow_for(turn, place, asker=allowing, **chosen),
+            ask=asker(),
+            edit=editor,
+        )
         try:
             with logged(place):
                 code = asyncio.run(_resume(ready, as_json, home))
@@ -107,29 +107,21 @@ def resume(
 
 
 async def _resume(ready: PreparedTurn, as_json: bool, home: Path | None) -> Code:
-    from contextlib import nullcontext
-
-    from rich.console import Console
-
-    from unified_flow.cli.live import LivePhases
-    from unified_flow.cli.outcome import exit_code, of_turn
+    from unified_flow.cli.live import phases_shown
+    from unified_flow.cli.outcome import exit_code, of_turn, show_resumed
     from unified_flow.resume.prepared_turn import resume_prepared
     from unified_flow.turns.events import TurnResumed
 
-    live = not as_json and on_terminal()
-    with LivePhases(Console(stderr=True)) if live else nullcontext() as view:
+    def announce(event: Observed) -> None:
+        if isinstance(event, TurnResumed) and not as_json:
+            _announce(ready.turn_id, event)
 
-        def follow(event: Observed) -> None:
-            if isinstance(event, TurnResumed) and not as_json:
-                _announce(ready.turn_id, event)
-            if view is not None:
-                view(event)
-
-        resumed = await resume_prepared(ready, observer=follow)
+    with phases_shown(not as_json and on_terminal(), announce) as observer:
+        resumed = await resume_prepared(ready, observer=observer)
     if as_json:
         say_object(of_turn(resumed.turn, resumed.error) | _more(resumed))
     else:
-        _show(resumed, home)
+        show_resumed(resumed, home)
     return exit_code(resumed.turn, resumed.error)
 
 
@@ -150,23 +142,3 @@ def _more(resumed: Resumed) -> dict[str, object]:
         "resolved": resumed.closed,
         "difference": resumed.difference,
     }
-
-
-def _show(resumed: Resumed, home: Path | None) -> None:
-    from unified_flow.cli.outcome import show_outcome
-
-    show_outcome(resumed.turn, resumed.error, home)
-    for line in resumed.difference:
-        note(f"  {one_line(line)}")
-    if resumed.closed:
-        note(f"resolved, verified: {short_id(resumed.closed)}")
-    if resumed.trouble:
-        retry = resumed.turn.retry
-        again = (
-            f"; interventions retry {short_id(retry.intervention_id)} closes it" if retry else ""
-        )
-        trouble = one_line(resumed.trouble)
-        note(f"warning: the intervention could not be resolved: {trouble}{again}")
-    if resumed.waiting is not None:
-        turn = resumed.waiting
-        note(f"its intervention stays open: turn {turn} waits for the same fix")

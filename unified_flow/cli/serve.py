@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from interventions.cli.terminal import Code, note
+from interventions.home import find_home, state_folder
 from unified_flow.cli import options
 from unified_flow.cli.completion import policies
 
@@ -83,7 +84,6 @@ def serve_model(
     unified-flow model serve qwen2.5-1.5b-instruct-q4_k_m.gguf
     unified-flow ask "…" --model local:qwen2.5-1.5b-instruct-q4_k_m.gguf --docs docs/
     """
-    from interventions.home import find_home, state_folder
     from unified_flow.config.paths import LOCAL_PREFIX
     from unified_flow.config.settings import LOCAL, load
     from unified_flow.servers.llama_server import LocalServer, serving

@@ -13,6 +13,7 @@ import typer
 
 from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
+from interventions.home import find_home, state_folder
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.completion import session_ids
@@ -121,7 +122,6 @@ def delete_session(
     from datetime import UTC, datetime
 
     from interventions.entry import turns_needed
-    from interventions.home import find_home, state_folder
     from interventions.queue import queue_at
     from unified_flow.resume.housekeeping import prunable, prune
     from unified_flow.tools.grants import grants_of
@@ -152,7 +152,6 @@ def delete_session(
 
 
 def _stores(home: Path | None) -> tuple[SessionBook, TurnArchive]:
-    from interventions.home import find_home
     from unified_flow.turns.archive import TurnArchive
     from unified_flow.turns.sessions.book import SessionBook
 

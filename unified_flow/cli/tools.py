@@ -9,6 +9,7 @@ import typer
 
 from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
+from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.cli import options
@@ -158,7 +159,6 @@ def delete_grants(
 
 
 def _store(home: Path | None) -> GrantStore:
-    from interventions.home import find_home
     from unified_flow.tools.grants import grants_of
 
     return grants_of(find_home(home))

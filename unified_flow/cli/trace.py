@@ -9,6 +9,7 @@ import typer
 from interventions.cli.terminal import say
 from interventions.entry import short_id
 from interventions.errors import NotFoundError
+from interventions.home import find_home
 from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.terminal import say_object
@@ -33,7 +34,6 @@ def trace(
     unified-flow trace 2026-01-04-1f9c0a3e5b7d
     unified-flow trace 2026-01-04-1f9c0a3e5b7d --json
     """
-    from interventions.home import find_home
     from unified_flow.engine.telemetry.tracing import trace as find
     from unified_flow.turns.archive import LAST, TurnArchive
 

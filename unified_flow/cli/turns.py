@@ -146,10 +146,12 @@ def abandon(
     """
     from interventions.queue import queue_at
     from unified_flow.resume import housekeeping
+    from unified_flow.turns.archive import TurnArchive
 
-    archive, found = _turn_named(turn, home)
-    turn_id = found.turn_id
-    marked = housekeeping.abandon(archive.folders, queue_at(home), turn_id, redact_text(reason))
+    # By its number also one that cannot be read.
+    turn_id = int(turn) if turn.isdecimal() else _turn_named(turn, home)[1].turn_id
+    folders = TurnArchive.of(home).folders
+    marked = housekeeping.abandon(folders, queue_at(home), turn_id, redact_text(reason))
     if as_json:
         say_object({"turn_id": turn_id, "status": "abandoned", "superseded": marked})
     else:

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from interventions.cli.terminal import Code, note
+from interventions.errors import QueueError
 from interventions.home import open_private, state_folder
-from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
 from unified_flow.cli.completion import session_ids
 from unified_flow.cli.documents import refresh_documents
+from unified_flow.cli.exits import report
 from unified_flow.cli.sessions import HISTORY, newest_session
 from unified_flow.cli.terminal import beginning, counted, on_terminal
+from unified_flow.errors import UnifiedFlowError
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
@@ -105,10 +107,8 @@ async def _talk(chat: Conversation) -> Code:
 
 async def _one(chat: Conversation, line: str) -> None:
     """A question or a command. What is wrong with it is said, and the chat goes on."""
-    from interventions.errors import QueueError
     from unified_flow.cli.chat.slash_commands import run_command
     from unified_flow.cli.outcome import show_outcome
-    from unified_flow.errors import UnifiedFlowError
 
     if not line:
         return
@@ -126,13 +126,7 @@ async def _one(chat: Conversation, line: str) -> None:
     except typer.Exit:
         return  # a command that is shared with the shell has said what was wrong
     except (UnifiedFlowError, QueueError, OSError) as exc:
-        _say_error(exc)
-
-
-def _say_error(exc: Exception) -> None:
-    note(f"error: {one_line(str(exc))}")
-    if hint := getattr(exc, "hint", None):
-        note(f"  hint: {one_line(hint)}")
+        report(exc)
 
 
 def _way_on(turn: Turn) -> str:
@@ -150,7 +144,7 @@ def _welcome(chat: Conversation, trouble: RetrievalError | None) -> None:
     services = chat.flow.services
     known = "no documents: name some with --docs"
     if trouble is not None:
-        _say_error(trouble)
+        report(trouble)
         known = "documents that cannot be searched"
     elif services.documents is not None:
         known = f"{services.documents.index.size()} passages"
@@ -160,8 +154,6 @@ def _welcome(chat: Conversation, trouble: RetrievalError | None) -> None:
 
 def _status(chat: Conversation) -> str:
     """Below the line that is being typed."""
-    from interventions.errors import QueueError
-
     try:
         waiting = chat.flow.services.queue.open_count()
     except QueueError:

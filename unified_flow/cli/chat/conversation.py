@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import Console
-
-from unified_flow.cli.live import LivePhases, run_turn
+from unified_flow.cli.live import phases_shown, run_turn
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
@@ -67,7 +64,7 @@ class Conversation:
     async def retry(self, **wanted: Any) -> Resumed | None:
         """Let the unfinished turn go on, with today's settings; None if it was interrupted.
 
-        Raises what `make_ready` and `resume_turn` raise, and ConfigError for settings that are
+        Raises what `prepare` and `resume_prepared` raise, and ConfigError for settings that are
         wrong.
         """
         turn = self.unfinished
@@ -75,9 +72,10 @@ class Conversation:
         await self.reload()
         flow, wish = self.flow, ResumeRequest(via="chat", **wanted)
         ready = prepare(flow.services.home, turn.turn_id, wish, pick_flow=lambda _: flow)
-        view = LivePhases(Console(stderr=True)) if self.live else nullcontext()
-        with view as shown:
-            resumed = await _interruptible(resume_prepared(ready, observer=shown, stays_open=flow))
+        with phases_shown(self.live) as observer:
+            resumed = await _interruptible(
+                resume_prepared(ready, observer=observer, stays_open=flow)
+            )
         if resumed is not None:
             self.last, self.error = resumed.turn, resumed.error
         return resumed

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from interventions.cli.terminal import note, say
-from interventions.entry import short_id
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact
 from unified_flow.cli.chat.conversation import Conversation
 from unified_flow.cli.live import new_session_id
-from unified_flow.cli.outcome import show_outcome, show_sources
+from unified_flow.cli.outcome import show_outcome, show_resumed, show_sources
 from unified_flow.cli.terminal import beginning, counted
 from unified_flow.tools.grants import SCOPES
 
@@ -71,11 +70,7 @@ async def _go_on(chat: Conversation, **wanted: str | None) -> None:
     if resumed is None:
         note("interrupted; /retry goes on with it")
         return
-    show_outcome(resumed.turn, resumed.error, chat.home)
-    if resumed.closed:
-        note(f"resolved, verified: {short_id(resumed.closed)}")
-    if resumed.trouble:
-        note(f"warning: the intervention could not be resolved: {one_line(resumed.trouble)}")
+    show_resumed(resumed, chat.home)
 
 
 async def _reload(chat: Conversation, words: str) -> None:
