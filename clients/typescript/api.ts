@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Error Advice
-         * @description For each code: retry or not, wait, show near the field, and what to say.
+         * @description For each code: retry or not, wait, show near the field, and the text to show.
          */
         get: operations["error_advice_errors_get"];
         put?: never;
@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * List Interventions
-         * @description What waits, the worst and newest first; with `is:any` or `is:resolved` others, too.
+         * @description The open ones, worst and newest first; with `is:any` or `is:resolved` others, too.
          */
         get: operations["list_interventions_interventions_get"];
         put?: never;
@@ -187,7 +187,7 @@ export interface paths {
         };
         /**
          * Journal
-         * @description Who did what when, oldest first.
+         * @description Who did what and when, oldest first.
          */
         get: operations["journal_interventions__intervention_id__journal_get"];
         put?: never;
@@ -338,7 +338,7 @@ export interface paths {
         };
         /**
          * Ready
-         * @description It could answer a question: index, model and queue are well. Open to everybody.
+         * @description It could answer a question: index, model and queue work. Open to everybody.
          */
         get: operations["ready_ready_get"];
         put?: never;
@@ -377,7 +377,7 @@ export interface paths {
         put?: never;
         /**
          * Import Rules
-         * @description Add what `GET /rules` gave to the rules that are there; a switch that is left out stays.
+         * @description Add the rules of a `GET /rules` to the existing ones; a switch that is left out stays.
          */
         post: operations["import_rules_rules_import_post"];
         delete?: never;
@@ -397,13 +397,13 @@ export interface paths {
         get: operations["rules_of_rules__user_id__get"];
         /**
          * Replace Rules
-         * @description In the place of those that there were; they hold from the next message on.
+         * @description Replace all rules of the user, from the next message on.
          */
         put: operations["replace_rules_rules__user_id__put"];
         post?: never;
         /**
          * Forget Rules
-         * @description The user has no rules any more; what was decided stays.
+         * @description Delete the user's rules; the decisions stay.
          */
         delete: operations["forget_rules_rules__user_id__delete"];
         options?: never;
@@ -422,7 +422,7 @@ export interface paths {
         put?: never;
         /**
          * Add Rules
-         * @description Words are keywords, several words a phrase. They hold from the next message on.
+         * @description A word is a keyword, several words are a phrase. They hold from the next message on.
          */
         post: operations["add_rules_rules__user_id__add_post"];
         delete?: never;
@@ -442,7 +442,7 @@ export interface paths {
         put?: never;
         /**
          * Remove Rules
-         * @description However they are written: SPAM is spam. All of them, or none if the user lacks one (404).
+         * @description Remove rules in any spelling: SPAM is spam. All, or none if the user lacks one (404).
          */
         post: operations["remove_rules_rules__user_id__remove_post"];
         delete?: never;
@@ -462,7 +462,7 @@ export interface paths {
         put?: never;
         /**
          * Try Rules
-         * @description What the rules make of a message. Moderation is not asked, nothing is recorded.
+         * @description Apply the rules to a message, without moderation and without a record.
          */
         post: operations["try_rules_rules__user_id__test_post"];
         delete?: never;
@@ -480,7 +480,7 @@ export interface paths {
         };
         /**
          * Show Turn
-         * @description What was asked, what each phase wrote, how it ended. Needs the triage token.
+         * @description A turn as it is on disk, by its number or its request id. Needs the triage token.
          */
         get: operations["show_turn_turns__turn__get"];
         put?: never;
@@ -546,19 +546,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * Action
-         * @description `expected_version` refuses to act on what somebody changed meanwhile.
-         */
-        Action: {
-            /**
-             * By
-             * @description who does it
-             */
-            by?: string | null;
-            /** Expected Version */
-            expected_version?: number | null;
-        };
         /** AddedRules */
         AddedRules: {
             /**
@@ -573,7 +560,10 @@ export interface components {
              */
             rules: string[];
         };
-        /** Advice */
+        /**
+         * Advice
+         * @description What a client does about a code (rag-error-model.md, "Rekommenderat UI-beteende").
+         */
         Advice: {
             /**
              * Admin
@@ -588,16 +578,19 @@ export interface components {
             /**
              * Disable Send
              * @description let nobody send until then; show a countdown
+             * @default false
              */
             disable_send: boolean;
             /**
              * Highlight Field
              * @description mark the input that details.field names
+             * @default false
              */
             highlight_field: boolean;
             /**
              * Hint When Frequent
-             * @description speak of high load when it happens often
+             * @description mention high load when it happens often
+             * @default false
              */
             hint_when_frequent: boolean;
             /**
@@ -610,9 +603,13 @@ export interface components {
             /**
              * Retry
              * @description whether the same request may succeed later
+             * @default false
              */
             retry: boolean;
-            /** Retry Button */
+            /**
+             * Retry Button
+             * @default false
+             */
             retry_button: boolean;
             /**
              * Retry Statuses
@@ -625,7 +622,10 @@ export interface components {
              * @enum {string}
              */
             show: "near_field" | "neutral" | "wait" | "general";
-            /** Show To User */
+            /**
+             * Show To User
+             * @default true
+             */
             show_to_user: boolean;
             /**
              * Statuses
@@ -639,6 +639,7 @@ export interface components {
             /**
              * Wait
              * @description wait first: Retry-After, else a moment
+             * @default false
              */
             wait: boolean;
         };
@@ -671,20 +672,6 @@ export interface components {
             } | null;
             /** Success */
             success: boolean;
-        };
-        /** Alive */
-        Alive: {
-            /**
-             * Status
-             * @default ok
-             * @constant
-             */
-            status: "ok";
-            /**
-             * Version
-             * @default 0.1.0
-             */
-            version: string;
         };
         /**
          * Answer
@@ -727,7 +714,7 @@ export interface components {
             request_id: string;
             /**
              * Should Respond
-             * @description false: say nothing (the policy `silent`, a guardrail)
+             * @description false: show nothing (the policy `silent`, a guardrail)
              * @default true
              */
             should_respond: boolean;
@@ -736,8 +723,8 @@ export interface components {
             /** @description if the request asked for it */
             trace: components["schemas"]["Trace"] | null;
         };
-        /** Assigning */
-        Assigning: {
+        /** AssignRequest */
+        AssignRequest: {
             /**
              * By
              * @description who does it
@@ -754,7 +741,7 @@ export interface components {
         /** ChatMessage */
         ChatMessage: {
             /** Content */
-            content?: string | components["schemas"]["Part"][] | null;
+            content?: string | components["schemas"]["ContentPart"][] | null;
             /**
              * Role
              * @enum {string}
@@ -816,8 +803,18 @@ export interface components {
              */
             section: string;
         };
-        /** Dismissing */
-        Dismissing: {
+        /** ContentPart */
+        ContentPart: {
+            /**
+             * Text
+             * @default
+             */
+            text: string;
+            /** Type */
+            type: string;
+        };
+        /** DismissRequest */
+        DismissRequest: {
             /**
              * By
              * @description who does it
@@ -870,7 +867,7 @@ export interface components {
         };
         /**
          * ErrorDetails
-         * @description For whoever looks into it; each error has those that mean something there.
+         * @description For developers; each error has the fields that mean something there.
          */
         ErrorDetails: {
             /**
@@ -970,9 +967,17 @@ export interface components {
             /** Rules */
             rules: components["schemas"]["RulesOfUser"][];
         };
+        /** InterventionList */
+        InterventionList: {
+            /**
+             * Interventions
+             * @description as `interventions list --json`
+             */
+            interventions: components["schemas"]["InterventionView"][];
+        };
         /**
          * InterventionView
-         * @description As `interventions show --json`: what every entry has, and whatever else it holds.
+         * @description As `interventions show --json`: the fields of every entry, and whatever else this one has.
          */
         InterventionView: {
             /** Context */
@@ -1034,13 +1039,19 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** Listed */
-        Listed: {
+        /** Liveness */
+        Liveness: {
             /**
-             * Interventions
-             * @description as `interventions list --json`
+             * Status
+             * @default ok
+             * @constant
              */
-            interventions: components["schemas"]["InterventionView"][];
+            status: "ok";
+            /**
+             * Version
+             * @default 0.1.0
+             */
+            version: string;
         };
         /**
          * Message
@@ -1093,12 +1104,12 @@ export interface components {
             abstained: boolean;
             /**
              * Confidence Score
-             * @description of the verdict; 0 if nothing was
+             * @description of the verdict; 0 without an answer
              */
             confidence_score: number;
             /**
              * Degraded
-             * @description true if something failed and this is what is left, or what another model says
+             * @description true if something failed: this is what is left, or a second model's answer
              */
             degraded: boolean;
             /** Duration Ms */
@@ -1122,7 +1133,7 @@ export interface components {
             session_id: string | null;
             /**
              * Status
-             * @description clarify: it is a question back; silent: nothing is to be said
+             * @description clarify: a question back; silent: show nothing
              * @enum {string}
              */
             status: "answered" | "clarify" | "silent";
@@ -1138,7 +1149,7 @@ export interface components {
         };
         /**
          * OpenAIProblem
-         * @description The four fields of that API, with our code; the rest of the envelope stands beside them.
+         * @description The four fields of that API, with our code; the rest of the envelope beside them.
          */
         OpenAIProblem: {
             /**
@@ -1179,16 +1190,6 @@ export interface components {
             /** Type */
             type: string;
         };
-        /** Part */
-        Part: {
-            /**
-             * Text
-             * @default
-             */
-            text: string;
-            /** Type */
-            type: string;
-        };
         /**
          * PhaseLine
          * @description One visit of a phase; its time in milliseconds.
@@ -1218,14 +1219,14 @@ export interface components {
             user_safe_message: string;
         };
         /**
-         * Query
-         * @description What may be asked: 1 to 2,000 characters, which the flow itself checks.
+         * QueryRequest
+         * @description A question of 1 to 2,000 characters, which the flow itself checks.
          * @example {
          *       "question": "What is a topic?",
          *       "session_id": "s1"
          *     }
          */
-        Query: {
+        QueryRequest: {
             /** Channel */
             channel?: ("chat" | "comment") | null;
             /**
@@ -1235,7 +1236,7 @@ export interface components {
             question: string;
             /**
              * Session Id
-             * @description go on with this conversation; without one nothing is kept
+             * @description go on with this conversation; without one nothing is stored
              */
             session_id?: string | null;
             /**
@@ -1287,8 +1288,8 @@ export interface components {
             /** Total Results */
             total_results: number;
         };
-        /** Resolving */
-        Resolving: {
+        /** ResolveRequest */
+        ResolveRequest: {
             /**
              * By
              * @description who does it
@@ -1298,15 +1299,15 @@ export interface components {
             expected_version?: number | null;
             /**
              * Note
-             * @description what was the fix
+             * @description what the fix was
              */
             note: string;
         };
         /**
-         * RetriedView
-         * @description How the turn of a retried intervention has ended.
+         * RetriedTurn
+         * @description How the turn of a retried intervention ended.
          */
-        RetriedView: {
+        RetriedTurn: {
             /** Status */
             status: string;
             /** Turn Id */
@@ -1322,8 +1323,8 @@ export interface components {
             /** Text */
             text: string;
         };
-        /** Retrying */
-        Retrying: {
+        /** RetryRequest */
+        RetryRequest: {
             /**
              * By
              * @description who does it
@@ -1333,13 +1334,13 @@ export interface components {
             expected_version?: number | null;
             /**
              * Note
-             * @description what was mended; it closes the intervention if that helps, and is the answer to a question that the turn had stopped at
+             * @description what was fixed; it closes the intervention if the retry succeeds, and answers the question that the turn stopped at
              */
             note?: string | null;
         };
         /**
          * RuleSet
-         * @description All of a user's rules: what is left out is as without any rule.
+         * @description All of a user's rules; what is left out has its default.
          */
         RuleSet: {
             /**
@@ -1422,10 +1423,10 @@ export interface components {
             user_id: string;
         };
         /**
-         * Snoozing
+         * SnoozeRequest
          * @description Exactly one of the two.
          */
-        Snoozing: {
+        SnoozeRequest: {
             /**
              * By
              * @description who does it
@@ -1481,6 +1482,19 @@ export interface components {
             /** Retrievals */
             retrievals: components["schemas"]["QueryResult"][];
         };
+        /**
+         * TransitionRequest
+         * @description `expected_version` refuses to act on an entry that somebody has changed since.
+         */
+        TransitionRequest: {
+            /**
+             * By
+             * @description who does it
+             */
+            by?: string | null;
+            /** Expected Version */
+            expected_version?: number | null;
+        };
         /** TriedMessage */
         TriedMessage: {
             /** Channel */
@@ -1490,7 +1504,7 @@ export interface components {
         };
         /**
          * TurnView
-         * @description What was asked, what each phase wrote, how it ended. Times in milliseconds.
+         * @description The question, what each phase wrote, how it ended. Times in milliseconds.
          */
         TurnView: {
             /** Duration Ms */
@@ -1598,7 +1612,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1648,7 +1662,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1718,7 +1732,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1792,7 +1806,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1842,7 +1856,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1879,7 +1893,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Alive"];
+                    "application/json": components["schemas"]["Liveness"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -1912,7 +1926,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1953,7 +1967,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listed"];
+                    "application/json": components["schemas"]["InterventionList"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -1986,7 +2000,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2006,7 +2020,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2046,7 +2060,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2118,7 +2132,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2138,7 +2152,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2178,7 +2192,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2251,7 +2265,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2271,7 +2285,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2311,7 +2325,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2345,7 +2359,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Assigning"];
+                "application/json": components["schemas"]["AssignRequest"];
             };
         };
         responses: {
@@ -2388,7 +2402,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2408,7 +2422,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2448,7 +2462,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2482,7 +2496,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Dismissing"];
+                "application/json": components["schemas"]["DismissRequest"];
             };
         };
         responses: {
@@ -2525,7 +2539,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2545,7 +2559,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2585,7 +2599,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2660,7 +2674,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2680,7 +2694,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2720,7 +2734,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2754,7 +2768,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Action"];
+                "application/json": components["schemas"]["TransitionRequest"];
             };
         };
         responses: {
@@ -2797,7 +2811,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2817,7 +2831,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2857,7 +2871,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2891,7 +2905,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Resolving"];
+                "application/json": components["schemas"]["ResolveRequest"];
             };
         };
         responses: {
@@ -2934,7 +2948,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2954,7 +2968,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2994,7 +3008,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3028,7 +3042,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Retrying"];
+                "application/json": components["schemas"]["RetryRequest"];
             };
         };
         responses: {
@@ -3038,7 +3052,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RetriedView"];
+                    "application/json": components["schemas"]["RetriedTurn"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -3071,7 +3085,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3091,7 +3105,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3141,7 +3155,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3175,7 +3189,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Snoozing"];
+                "application/json": components["schemas"]["SnoozeRequest"];
             };
         };
         responses: {
@@ -3218,7 +3232,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3238,7 +3252,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3278,7 +3292,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3312,7 +3326,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Action"];
+                "application/json": components["schemas"]["TransitionRequest"];
             };
         };
         responses: {
@@ -3355,7 +3369,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3375,7 +3389,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description It is not in that state, or somebody was first */
+            /** @description It is not in that state, or somebody changed it first */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3415,7 +3429,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3485,7 +3499,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3516,7 +3530,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Query"];
+                "application/json": components["schemas"]["QueryRequest"];
             };
         };
         responses: {
@@ -3613,7 +3627,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3693,7 +3707,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3765,7 +3779,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3815,7 +3829,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3891,7 +3905,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3941,7 +3955,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4015,7 +4029,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4065,7 +4079,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4143,7 +4157,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4193,7 +4207,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4267,7 +4281,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4317,7 +4331,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4395,7 +4409,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4445,7 +4459,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4523,7 +4537,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4573,7 +4587,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4651,7 +4665,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4701,7 +4715,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4773,7 +4787,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4793,7 +4807,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4870,7 +4884,7 @@ export interface operations {
                     "application/json": components["schemas"]["OpenAIError"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4924,7 +4938,7 @@ export interface operations {
                     "application/json": components["schemas"]["OpenAIError"];
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5000,7 +5014,7 @@ export interface operations {
                     "application/json": components["schemas"]["OpenAIError"];
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -5069,7 +5083,7 @@ export interface operations {
                     "application/json": components["schemas"]["OpenAIError"];
                 };
             };
-            /** @description There is no such thing */
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5087,7 +5101,7 @@ export interface operations {
                     "application/json": components["schemas"]["OpenAIError"];
                 };
             };
-            /** @description An internal error; it waits for a person, and `request_id` finds it */
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;

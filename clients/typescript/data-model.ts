@@ -4,7 +4,7 @@ import type { components, paths } from "./api";
 
 type Schemas = components["schemas"];
 
-export type QueryRequest = Schemas["Query"];
+export type QueryRequest = Schemas["QueryRequest"];
 export type Answer = Schemas["Answer"];
 export type Source = Schemas["Source"];
 export type ErrorEnvelope = Schemas["ErrorEnvelope"];

@@ -15,8 +15,7 @@ from fastapi import FastAPI
 
 from tests import forked
 from tests.api.service import Service, serving
-from unified_flow.api.connections import Connections, room_for
-from unified_flow.api.server import config_of
+from unified_flow.api.server import Connections, config_of, max_connections
 from unified_flow.config.tables import ServeSettings
 
 WAIT_S = 20.0
@@ -68,7 +67,7 @@ def test_nor_is_that_of_the_next_request(crowded: Service) -> None:
 
 def test_the_server_keeps_a_connection_longer_than_clients_keep_theirs() -> None:
     settings = ServeSettings()
-    connections = Connections(most=1, head_s=1.0, refused=lambda client, scope: b"")
+    connections = Connections(most=1, head_s=1.0, malformed=lambda client, scope: b"")
     kept_s = config_of(FastAPI(), connections, settings).timeout_keep_alive
     assert kept_s > max(5, 60, 90)  # httpx; nginx and AWS; Go and hyper: see server.KEEP_ALIVE_S
 
@@ -121,13 +120,13 @@ def test_another_path_is_no_redirect_to_a_host_of_the_clients_choice(crowded: Se
 def test_the_descriptors_are_enough_for_the_connections() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     code = (
-        "import resource; from unified_flow.api.connections import room_for;"
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 512)); print(room_for(1000, 50),"
-        "resource.getrlimit(resource.RLIMIT_NOFILE)[0], room_for(20, 50))"
+        "import resource; from unified_flow.api.server import max_connections;"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 512)); print(max_connections(1000, 50),"
+        "resource.getrlimit(resource.RLIMIT_NOFILE)[0], max_connections(20, 50))"
     )
     told = forked.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert told.split() == ["248", "512", "20"]
-    assert room_for(8, 1) == 8
+    assert max_connections(8, 1) == 8
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)

@@ -1,96 +1,97 @@
-"""What every request passes first: its id, its host, its token, its size; and, last, its log line.
+"""What every request passes first: its id, host, token, rate and size; its log line comes last.
 
-Plain ASGI, because what stands around a streamed answer must not hold it back.
+Plain ASGI: Starlette's BaseHTTPMiddleware would hold a streamed answer back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from http import HTTPStatus
+from time import monotonic
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from unified_flow.api.facts import ASKING, PROBES, Facts, facts_of
-from unified_flow.api.problems import problem as problems
-from unified_flow.api.problems.problem import CLIENT_CLOSED, Problem
-from unified_flow.api.problems.rendering import ProblemError, note, response_of
-from unified_flow.api.tokens import Tokens
+from unified_flow.api import problem as problems
+from unified_flow.api.access import LOOPBACK, Buckets, Tokens
+from unified_flow.api.exchange import PROBE_PATHS, QUESTION_PATHS, Exchange, response_of
+from unified_flow.api.metrics import Metrics
+from unified_flow.api.problem import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.config.tables import ServeSettings
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.services import Services
-from unified_flow.errors.safe_messages import Language
 
 logger = logging.getLogger("unified_flow")
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 OPEN_PATHS = ("/health", "/ready")
-_BODIES = ("POST", "PUT", "PATCH")
+_METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 
 
 class Gate:
-    """`done` is told of every request once it is answered; `limited` says whether it is one too
-    many of its client."""
-
     def __init__(
         self,
         app: ASGIApp,
         *,
         services: Services,
         tokens: Tokens,
-        hosts: frozenset[str],
-        done: Callable[[Facts], None],
-        limited: Callable[[Facts], Problem | None],
+        buckets: Buckets,
+        metrics: Metrics,
     ) -> None:
         self._app = app
         self._services = services
         self._settings: ServeSettings = services.settings.serve
+        self._hosts = _allowed_hosts(self._settings)
         self._tokens = tokens
-        self._hosts = hosts
-        self._done = done
-        self._limited = limited
+        self._buckets = buckets
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        facts = facts_in(scope, self._services.settings.language)
-        answer = _Answer(send, facts, lambda: self._finish(scope, facts))
+        exchange = Exchange.of_scope(scope, self._services.settings.language)
+        response = _Response(self, scope, exchange, send)
         try:
             if refusal := self._refusal(scope, headers):
-                await response_of(refusal, facts)(scope, receive, answer)
-                return
-            too_many = self._limited(facts)  # counted before it is read, whatever it holds
+                raise ProblemError(refusal)
+            limited = self._limited(exchange)  # counted before the body is read, whatever it holds
             body = await self._body(scope, headers, receive)
-            facts.asked = body if facts.path in ASKING else None
-            if too_many:
-                raise ProblemError(too_many)
-            await self._app(scope, _again(body, receive), answer)
+            exchange.question_body = body if exchange.path in QUESTION_PATHS else None
+            if limited:
+                raise ProblemError(limited)
+            await self._app(scope, _replayed(body, receive), response)
         except ProblemError as exc:
-            await response_of(exc.problem, facts)(scope, receive, answer)
-        except Exception as exc:  # noqa: BLE001 - the document's sixth kind: whatever else there is
-            await self._unexpected(exc, scope, receive, answer, facts)
+            await response_of(exc.problem, exchange)(scope, receive, response)
+        except Exception as exc:  # noqa: BLE001 - the document's sixth kind: anything else
+            await self._unexpected(exc, scope, receive, response, exchange)
         finally:
-            answer.finish()
+            response.finish()
 
     def _refusal(self, scope: Scope, headers: Headers) -> Problem | None:
-        host = _host(headers.get("host", ""))
-        if self._hosts and host not in self._hosts:
-            return problems.of_status(
-                HTTPStatus.FORBIDDEN
-            )  # a page elsewhere that was rebound here
+        host = _host_name(headers.get("host", ""))
+        if self._hosts and host not in self._hosts:  # DNS rebinding by a page elsewhere
+            return problems.of_status(HTTPStatus.FORBIDDEN)
         authorization = headers.get("authorization", "")
-        if scope["path"] not in OPEN_PATHS and not self._tokens.opens(authorization):
+        if scope["path"] not in OPEN_PATHS and not self._tokens.allows(authorization):
             return problems.of_status(HTTPStatus.UNAUTHORIZED)
         return None
 
+    def _limited(self, exchange: Exchange) -> Problem | None:
+        """Only questions count."""
+        if exchange.method != "POST" or exchange.path not in QUESTION_PATHS:
+            return None
+        rate, wait_s = self._buckets.rate, self._buckets.take(exchange.client, monotonic())
+        return problems.limited(rate.limit_name, rate, wait_s) if rate and wait_s else None
+
     async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body, bounded in size and time. Raises ProblemError."""
-        if scope["method"] not in _BODIES:
+        if scope["method"] not in _METHODS_WITH_BODY:
             return None
         most = self._settings.max_body_bytes
         announced = headers.get("content-length", "0")
@@ -101,55 +102,61 @@ class Gate:
                 body = await _read(receive, most)
         except TimeoutError as exc:
             raise ProblemError(problems.of_status(HTTPStatus.REQUEST_TIMEOUT)) from exc
-        media = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if body and media != "application/json" and not media.endswith("+json"):
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if body and media_type != "application/json" and not media_type.endswith("+json"):
             raise ProblemError(problems.of_status(HTTPStatus.UNSUPPORTED_MEDIA_TYPE))
         return body
 
     async def _unexpected(
-        self, exc: Exception, scope: Scope, receive: Receive, answer: _Answer, facts: Facts
+        self,
+        exc: Exception,
+        scope: Scope,
+        receive: Receive,
+        response: _Response,
+        exchange: Exchange,
     ) -> None:
         admission = await asyncio.to_thread(
-            report_outside_a_phase, exc, "http", facts.request_id, self._services
+            report_outside_a_phase, exc, "http", exchange.request_id, self._services
         )
         problem = problems.unexpected(admission.intervention_id)
-        if answer.started:
-            logger.error("request %s broke off: %s", facts.request_id, type(exc).__name__)
-            note(problem, facts)
+        if response.started:
+            logger.error("request %s broke off: %s", exchange.request_id, type(exc).__name__)
+            exchange.record(problem)
             return
-        await response_of(problem, facts)(scope, receive, answer)
+        await response_of(problem, exchange)(scope, receive, response)
 
-    def _finish(self, scope: Scope, facts: Facts) -> None:
-        route = scope.get("route")
-        named = facts.path if facts.path in (*ASKING, *PROBES) else facts.route
-        facts.route = getattr(route, "path", named)  # what is refused comes to no route
-        facts.status = facts.status or CLIENT_CLOSED
-        self._done(facts)
-        if not (facts.is_probe and facts.status == HTTPStatus.OK):
-            write_line(facts, self._services)  # a probe comes every few seconds
+    def finish(self, scope: Scope, exchange: Exchange) -> None:
+        """Log and count the exchange; a refused one has reached no route."""
+        path = exchange.path
+        fallback = path if path in (*QUESTION_PATHS, *PROBE_PATHS) else exchange.route
+        exchange.route = getattr(scope.get("route"), "path", fallback)
+        exchange.status = exchange.status or CLIENT_CLOSED
+        log_exchange(exchange, self._services, self._metrics)
 
 
-class _Answer:
-    """`send`, which adds to every answer what every answer has. Whoever has an answer finds its
-    line in the log: `finish` comes before the last of it, once, also if nothing is sent."""
+class _Response:
+    """`send`, with the headers of every response. The exchange is logged before the last byte goes
+    out, so that a client that has its answer finds the line."""
 
-    def __init__(self, send: Send, facts: Facts, finish: Callable[[], None]) -> None:
+    def __init__(self, gate: Gate, scope: Scope, exchange: Exchange, send: Send) -> None:
+        self._gate = gate
+        self._scope = scope
+        self._exchange = exchange
         self._send = send
-        self._facts = facts
-        self._finish: Callable[[], None] | None = finish
         self.started = False
+        self._finished = False
 
     def finish(self) -> None:
-        finish, self._finish = self._finish, None
-        if finish is not None:
-            finish()
+        if not self._finished:
+            self._finished = True
+            self._gate.finish(self._scope, self._exchange)
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            self._facts.status = self._facts.status or message["status"]
+            self._exchange.status = self._exchange.status or message["status"]
             headers = MutableHeaders(scope=message)
-            headers["X-Request-ID"] = self._facts.request_id
+            headers["X-Request-ID"] = self._exchange.request_id
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
@@ -157,56 +164,77 @@ class _Answer:
         await self._send(message)
 
 
-def facts_in(scope: Scope, language: Language) -> Facts:
-    """Those of a request, made when they are first asked for."""
-    state = scope.setdefault("state", {})
-    if "facts" not in state:
-        headers = Headers(scope=scope)
-        state["facts"] = facts_of(headers, _client(scope), scope["method"], scope["path"], language)
-    facts: Facts = state["facts"]
-    return facts
+class Cors(CORSMiddleware):
+    """Pages of other sites that may ask (`cors_origins`). A preflight carries no token, so it is
+    answered before the gate; it is logged and counted, and refused with the envelope."""
+
+    def __init__(self, app: ASGIApp, *, services: Services, metrics: Metrics) -> None:
+        super().__init__(
+            app,
+            allow_origins=services.settings.serve.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+            expose_headers=["X-Request-ID", "Retry-After"],
+        )
+        self._services = services
+        self._metrics = metrics
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        language = self._services.settings.language
+        exchange = Exchange.begin(request_headers, "", "OPTIONS", "", language)
+        response = super().preflight_response(request_headers)
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            response = response_of(problems.of_status(HTTPStatus.FORBIDDEN), exchange)
+        response.headers["X-Request-ID"] = exchange.request_id
+        exchange.status = response.status_code
+        log_exchange(exchange, self._services, self._metrics)
+        return response
 
 
-def write_line(facts: Facts, services: Services) -> None:
+def log_exchange(exchange: Exchange, services: Services, metrics: Metrics) -> None:
+    """Count it and write its line; a healthy probe, which comes every few seconds, has none."""
+    metrics.count(exchange)
+    if exchange.is_probe and exchange.status == HTTPStatus.OK:
+        return
     log = services.query_log
     try:
-        log.append(facts.line(services.policy.name))
+        log.append(exchange.line(services.policy.name))
     except OSError as exc:
         logger.critical("%s cannot be written: %s", log.path, exc)
 
 
+def _allowed_hosts(settings: ServeSettings) -> frozenset[str]:
+    """The names that a request may use as Host; empty: any."""
+    if settings.allowed_hosts:
+        return frozenset(name.lower() for name in settings.allowed_hosts)
+    return frozenset(LOOPBACK_NAMES) if settings.host in LOOPBACK else frozenset()
+
+
+def _host_name(header: str) -> str:
+    name = header.strip().lower()
+    return name.partition("]")[0] + "]" if name.startswith("[") else name.partition(":")[0]
+
+
 async def _read(receive: Receive, most: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
+    body = bytearray()
     while True:
         message: dict[str, Any] = dict(await receive())
         if message["type"] == "http.disconnect":
             raise ProblemError(problems.invalid("status_400", CLIENT_CLOSED))
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > most:
+        body += message.get("body", b"")
+        if len(body) > most:
             raise ProblemError(problems.of_status(HTTPStatus.REQUEST_ENTITY_TOO_LARGE))
         if not message.get("more_body", False):
-            return b"".join(parts)
+            return bytes(body)
 
 
-def _again(body: bytes | None, receive: Receive) -> Receive:
-    """The body that was read, and after it whatever comes."""
+def _replayed(body: bytes | None, receive: Receive) -> Receive:
+    """The body that was read, then whatever comes."""
     if body is None:
         return receive
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def received() -> Message:
-        return waiting.pop() if waiting else await receive()
+    async def replay() -> Message:
+        return pending.pop() if pending else await receive()
 
-    return received
-
-
-def _client(scope: Scope) -> str:
-    """Who asks, for limits: the address. Nothing that the client could choose at will."""
-    return str(scope["client"][0]) if scope.get("client") else "unknown"
-
-
-def _host(header: str) -> str:
-    name = header.strip().lower()
-    return name.partition("]")[0] + "]" if name.startswith("[") else name.partition(":")[0]
+    return replay

@@ -1,5 +1,6 @@
-"""Whether a question could be answered now. Says which part is not well, never why or where:
-anybody may ask; `unified-flow doctor` says the rest."""
+"""Whether a question could be answered now: which part fails, never why or where, because anybody
+may ask. `unified-flow doctor` says the rest.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ ROOM_BYTES = 128 * 1024  # about what a turn and its failure write
 
 @dataclass
 class Readiness:
-    """What was found is good for a moment: anybody may ask, and asking costs the model's server."""
+    """Findings hold for a moment: anybody may ask, and each check costs the model's server."""
 
-    _found: dict[str, Finding] = field(default_factory=dict)
+    _findings: dict[str, Finding] = field(default_factory=dict)
     _until: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _threads: FewThreads = field(default_factory=lambda: FewThreads(2, "ready"))
@@ -38,34 +39,30 @@ class Readiness:
     async def checks(self, services: Services) -> dict[str, Finding]:
         async with self._lock:
             if monotonic() >= self._until:
-                self._found = await _checks(services, self._threads)
+                self._findings = await _checks(services, self._threads)
                 self._until = monotonic() + GOOD_FOR_S
-            return self._found
+            return self._findings
 
 
 async def _checks(services: Services, threads: FewThreads) -> dict[str, Finding]:
     index, queue = await asyncio.gather(
-        *(_in_time(threads, partial(look, services)) for look in (_index, _queue))
+        *(_in_time(threads, partial(check, services)) for check in (_index, _queue))
     )
-    model = await _models(services)
-    return {"index": _said(index), "model": _said(model), "queue": _said(queue)}
+    ready = {"index": index, "model": await _models(services), "queue": queue}
+    return {name: "ok" if ok else "failed" for name, ok in ready.items()}
 
 
-async def _in_time(threads: FewThreads, look: Callable[[], bool]) -> bool:
-    """A store that does not answer is not well, and must not keep who asks waiting."""
+async def _in_time(threads: FewThreads, check: Callable[[], bool]) -> bool:
+    """A store that does not answer in time fails."""
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
-            return await threads.run(look)
+            return await threads.run(check)
     except TimeoutError:
         return False
 
 
-def _said(well: bool) -> Finding:
-    return "ok" if well else "failed"
-
-
 def _index(services: Services) -> bool:
-    """Without documents there is none to be broken."""
+    """Without documents there is no index to fail."""
     if services.documents is None:
         return True
     try:
@@ -76,7 +73,7 @@ def _index(services: Services) -> bool:
 
 
 def _queue(services: Services) -> bool:
-    """Whether a failure would find room there, on the disk too."""
+    """Whether a failure would find room, on the disk too."""
     try:
         full = services.queue.is_full() and services.refuse_when_full
         return not full and _has_room(state_folder(services.home))
@@ -95,7 +92,7 @@ def _has_room(folder: Path) -> bool:
 
 
 async def _models(services: Services) -> bool:
-    """A model from a file is not asked: the first question starts it."""
+    """An embedded model is not probed: the first question starts it."""
     from unified_flow.models.openai.model import OpenAIModel
     from unified_flow.models.openai.probe import probe, unwrapped
 
@@ -105,5 +102,5 @@ async def _models(services: Services) -> bool:
         models = [unwrapped(services.models.named(name)) for name in named]
     except UnifiedFlowError:
         return False
-    asked = [probe(m, PROBE_TIMEOUT_S) for m in models if isinstance(m, OpenAIModel)]
-    return all(found.ok for found in await asyncio.gather(*asked))
+    probes = [probe(m, PROBE_TIMEOUT_S) for m in models if isinstance(m, OpenAIModel)]
+    return all(reply.ok for reply in await asyncio.gather(*probes))

@@ -1,7 +1,7 @@
 """How an answer came about, or the error in its place (data-model.md): what `trace` adds to either.
 
-In an error it stands in `details`, which is for whoever looks into it, and only if asked for: the
-envelope is else what rag-error-model.md says. It holds what is public of the ErrorContext.
+An error has it in `details`, so that the envelope stays that of rag-error-model.md, with the public
+half of the ErrorContext.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api.problems.problem import Problem
-from unified_flow.api.sources import retrievals_of
+from unified_flow.api.problem import Problem
 from unified_flow.errors import InputError
 from unified_flow.errors.classification import ERROR_TYPES, classify
 from unified_flow.errors.safe_messages import MESSAGES, Language, safe_message
-from unified_flow.turns.events import Observed, now, stamp
-from unified_flow.turns.folding import apply
-from unified_flow.turns.passage import public_text
+from unified_flow.turns.events import now, stamp
+from unified_flow.turns.passage import public_text, searches
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.agents import AgentResponse, agent_responses
 from unified_flow.turns.wire.failure import ErrorContext, ErrorType, error_context, may_pass
@@ -29,7 +27,7 @@ from unified_flow.turns.wire.message import (
     assistant_message,
     user_message,
 )
-from unified_flow.turns.wire.retrieved import QueryResult
+from unified_flow.turns.wire.retrieved import QueryResult, query_result
 
 
 class Trace(BaseModel):
@@ -42,37 +40,26 @@ class Trace(BaseModel):
     retrievals: list[QueryResult]
 
 
-class Followed:
-    """The turn as far as it has come, for one that raises an error instead of ending; an
-    observer."""
-
-    def __init__(self) -> None:
-        self.turn = Turn()
-
-    def __call__(self, event: Observed) -> None:
-        self.turn = apply(self.turn, event)
-
-
 def trace_of(turn: Turn, answer: str, language: Language) -> Trace:
-    """Of a turn that has come to its end, whose user is told `answer`."""
+    """Of a turn that ended; `answer` is the text that its user gets."""
     return Trace(
         messages=[
             _shown(user_message(turn), turn.question),
             _shown(assistant_message(turn), answer),
         ],
         agents=agent_responses(turn.phases, _error_of(turn, language), turn.duration_ms),
-        retrievals=retrievals_of(turn),
+        retrievals=_retrievals(turn),
     )
 
 
 def with_trace(problem: Problem, turn: Turn, error: Exception, language: Language) -> Problem:
-    """The problem, with how it came about in its details. `turn` is as it stood: an empty one if
-    none was begun."""
+    """The problem with a trace in its details. `turn` is as far as it came: an empty one if none
+    began."""
     context = _error_of(turn, language) or _outside_a_phase(error, turn, language)
     trace = Trace(
         messages=[_shown(user_message(turn), turn.question)] if turn.question else [],
         agents=agent_responses(turn.phases, context),
-        retrievals=retrievals_of(turn),
+        retrievals=_retrievals(turn),
     )
     details: Mapping[str, Any] = problem.details or {}
     return replace(problem, details={**details, "trace": trace.model_dump(mode="json")})
@@ -82,18 +69,29 @@ def _shown(message: Message, text: str) -> Message:
     return message.model_copy(update={"content": public_text(text)[:MAX_CONTENT_CHARS]})
 
 
+def _retrievals(turn: Turn) -> list[QueryResult]:
+    """What each search of the turn found."""
+    results = []
+    for query, passages, took_ms in searches(turn):
+        public = [
+            passage.model_copy(update={"text": public_text(passage.text)}) for passage in passages
+        ]
+        results.append(query_result(public_text(query), public, took_ms))
+    return results
+
+
 def _error_of(turn: Turn, language: Language) -> ErrorContext | None:
-    """What its failed phase has left, in the words of the client's language."""
+    """The failure of its phase, in the client's language."""
     failure = turn.failure
     if failure is None:
         return None
     code = failure.code or "INTERNAL_ERROR"
-    told = failure.intervention_id is not None or failure.admission == "pending"
+    notified = failure.intervention_id is not None or failure.admission == "pending"
     error_type = ErrorType(ERROR_TYPES.get(failure.category, "unknown"))
     return ErrorContext(
         error_type=error_type,
         original_error=f"{failure.error_type}: {failure.error_message}",
-        user_safe_message=safe_message(code, notified=told, language=language),
+        user_safe_message=safe_message(code, notified=notified, language=language),
         retry_able=may_pass(error_type, failure.kind),
         log_details={
             "timestamp": stamp(now()),
@@ -104,7 +102,7 @@ def _error_of(turn: Turn, language: Language) -> ErrorContext | None:
 
 
 def _outside_a_phase(error: Exception, turn: Turn, language: Language) -> ErrorContext:
-    """Of what kept a turn from beginning, or went wrong beside its phases."""
+    """Of an error that kept a turn from beginning, or came up between its phases."""
     if not isinstance(error, InputError):
         text = safe_message("UNEXPECTED", notified=True, language=language)
         meaning = classify(error, "answer_pipeline")

@@ -1,8 +1,8 @@
 """POST /v1/chat/completions and GET /v1/models: the flow as a model, for any OpenAI client.
 
-The question is the last message of the user. What was said before is what the client sends, as
-every chat front end does, or the session that it names (`metadata.session_id`). A stream begins
-when the turn has ended, so that an error has its own status.
+The question is the last message of the user. The history is what the client sends, as every chat
+front end does, or the session that it names (`metadata.session_id`). A stream begins when the turn
+has ended, so that an error has its own status.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ import json
 import secrets
 import time
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api.answers import Answer
-from unified_flow.api.asking import Question, Usage, ask
-from unified_flow.api.context import OfRequest, Served
-from unified_flow.api.problems import problem as problems
-from unified_flow.api.problems.rendering import ProblemError
-from unified_flow.api.problems.schemas import STREAM, openai_errors
-from unified_flow.api.streaming import pieces
+from unified_flow.api import problem as problems
+from unified_flow.api.answer import Answer, pieces
+from unified_flow.api.dependencies import ExchangeDep, StateDep
+from unified_flow.api.problem import ProblemError
+from unified_flow.api.response_schemas import STREAM, openai_errors
+from unified_flow.api.turns import Question, ask
 from unified_flow.phases.query_analyzer import HISTORY_TURNS
+from unified_flow.turns.events import ModelCalled, Observed
 from unified_flow.turns.input_checks import MAX_ID_CHARS
 from unified_flow.turns.results import PriorTurn
 
@@ -33,19 +34,19 @@ MODEL = "unified-flow"
 
 
 class Lenient(BaseModel):
-    """Fields of the protocol that mean nothing to the flow are let through."""
+    """Ignores the fields of the protocol that mean nothing to the flow."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class Part(Lenient):
+class ContentPart(Lenient):
     type: str
     text: str = ""
 
 
 class ChatMessage(Lenient):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
 
     @property
     def text(self) -> str:
@@ -89,15 +90,32 @@ class ChatRequest(Lenient):
     def history(self) -> tuple[PriorTurn, ...]:
         """The exchanges before the question, oldest first: a question with the answer after it."""
         turns: list[PriorTurn] = []
-        asked: str | None = None
+        question: str | None = None
         for message in self.messages:
             if message.role == "user":
-                asked = message.text
-            elif message.role == "assistant" and asked is not None:
+                question = message.text
+            elif message.role == "assistant" and question is not None:
                 number = len(turns) + 1
-                turns.append(PriorTurn(turn_id=number, question=asked, answer=message.text))
-                asked = None
+                turns.append(PriorTurn(turn_id=number, question=question, answer=message.text))
+                question = None
         return tuple(turns[-HISTORY_TURNS:])
+
+
+@dataclass
+class Usage:
+    """Tokens of the turn's model calls; an observer."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __call__(self, event: Observed) -> None:
+        if isinstance(event, ModelCalled):
+            self.prompt_tokens += event.prompt_tokens or 0
+            self.completion_tokens += event.completion_tokens or 0
+
+    def as_json(self) -> dict[str, int]:
+        total = self.prompt_tokens + self.completion_tokens
+        return asdict(self) | {"total_tokens": total}
 
 
 @router.get("/models", response_model=dict[str, Any], responses=openai_errors())
@@ -118,20 +136,20 @@ async def model(model: str) -> Any:
     responses={200: {"content": STREAM}, **openai_errors(404, 408, 413, 415, 422, 429, 502)},
 )
 async def complete(
-    request: Request, serving: Served, facts: OfRequest, asked: Annotated[ChatRequest, Body()]
+    request: Request, state: StateDep, exchange: ExchangeDep, body: Annotated[ChatRequest, Body()]
 ) -> Any:
-    if asked.model != MODEL:
+    if body.model != MODEL:
         raise ProblemError(problems.invalid("model_unknown", 404, "model"))
-    session_id = asked.metadata.session_id if asked.metadata else None
-    user = asked.user or "default"
-    question = Question(asked.question, session_id, user, "chat", history=asked.history)
+    session_id = body.metadata.session_id if body.metadata else None
+    user = body.user or "default"
+    question = Question(body.question, session_id, user, "chat", history=body.history)
     usage = Usage()
-    work = ask(serving.flow, question, facts, serving.metrics, usage)
-    answer = await serving.running.while_connected(work, request.receive)
+    turn = ask(state, question, exchange, usage)
+    answer = await state.running.while_connected(turn, request.receive)
     if not answer.should_respond:
-        usage = Usage()  # what it cost would tell whether a model was asked
-    if asked.stream:
-        with_usage = asked.stream_options is not None and asked.stream_options.include_usage
+        usage = Usage()  # its cost would tell whether a model was called
+    if body.stream:
+        with_usage = body.stream_options is not None and body.stream_options.include_usage
         return StreamingResponse(
             _chunks(answer, usage if with_usage else None), media_type="text/event-stream"
         )
@@ -152,16 +170,8 @@ def _head(kind: str) -> dict[str, Any]:
 
 
 def _extension(answer: Answer) -> dict[str, Any]:
-    """What the protocol has no place for, under one name of our own."""
+    """What the protocol has no field for, under one name of our own."""
     return {"unified_flow": answer.model_dump(mode="json", exclude={"answer", "trace"})}
-
-
-def _tokens(usage: Usage) -> dict[str, int]:
-    return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-    }
 
 
 def _completion(answer: Answer, usage: Usage) -> dict[str, Any]:
@@ -169,7 +179,7 @@ def _completion(answer: Answer, usage: Usage) -> dict[str, Any]:
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return (
         _head("chat.completion")
-        | {"choices": [choice], "usage": _tokens(usage)}
+        | {"choices": [choice], "usage": usage.as_json()}
         | _extension(answer)
     )
 
@@ -186,7 +196,7 @@ def _chunks(answer: Answer, usage: Usage | None) -> Iterator[str]:
         yield _data(chunk({"content": piece}))
     yield _data(chunk({}, "stop") | _extension(answer))
     if usage is not None:
-        yield _data(head | {"choices": [], "usage": _tokens(usage)})
+        yield _data(head | {"choices": [], "usage": usage.as_json()})
     yield "data: [DONE]\n\n"
 
 

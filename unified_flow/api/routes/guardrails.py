@@ -1,4 +1,4 @@
-"""The users' rules and what was decided, over HTTP. Everything here needs the triage token."""
+"""The users' rules and the guardrails' decisions. Everything here needs the triage token."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Body, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api.context import Served, Serving, for_triage
-from unified_flow.api.problems import problem as problems
-from unified_flow.api.problems.rendering import ProblemError
-from unified_flow.api.problems.schemas import errors
+from unified_flow.api import problem as problems
+from unified_flow.api.dependencies import AppState, StateDep, require_triage_token
+from unified_flow.api.problem import ProblemError
+from unified_flow.api.response_schemas import errors
 from unified_flow.guardrails.decisions import Choice, stats_of
 from unified_flow.guardrails.user_rules import UserRules, merged, missing, parsed_rules, without
 from unified_flow.guardrails.verdict import of_rules
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 router = APIRouter(
     tags=["guardrails"],
-    dependencies=[Depends(for_triage)],
+    dependencies=[Depends(require_triage_token)],
     responses=errors(404, 408, 413, 415, 422),
 )
-MOST_RULES = 100_000
+MAX_RULES = 100_000
 
 
-def whose(user_id: Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARS)]) -> str:
-    """The user as the flow knows them."""
+def known_user(user_id: Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARS)]) -> str:
+    """The user id as the flow knows it."""
     return checked_user(user_id)
 
 
-UserId = Annotated[str, Depends(whose)]
-Words = Annotated[list[str], Field(max_length=MOST_RULES)]
+UserId = Annotated[str, Depends(known_user)]
+Words = Annotated[list[str], Field(max_length=MAX_RULES)]
 
 
 class RuleSet(BaseModel):
-    """All of a user's rules: what is left out is as without any rule."""
+    """All of a user's rules; what is left out has its default."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -61,7 +61,7 @@ class RulesOfUser(RuleSet):
 class ImportedRules(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    rules: Annotated[list[RulesOfUser], Field(max_length=MOST_RULES)]
+    rules: Annotated[list[RulesOfUser], Field(max_length=MAX_RULES)]
 
 
 class UnwantedRules(BaseModel):
@@ -82,93 +82,93 @@ class TriedMessage(BaseModel):
 
 
 @router.get("/rules", response_model=dict[str, Any])
-def all_rules(serving: Served) -> Any:
-    return {"rules": [each.as_row() for each in _store(serving).all_rules()]}
+def all_rules(state: StateDep) -> Any:
+    return {"rules": [each.as_row() for each in _store(state).all_rules()]}
 
 
 @router.get("/rules/{user_id}", response_model=dict[str, Any])
-def rules_of(serving: Served, user_id: UserId) -> Any:
-    return _existing(serving, user_id).as_row()
+def rules_of(state: StateDep, user_id: UserId) -> Any:
+    return _existing(state, user_id).as_row()
 
 
 @router.put("/rules/{user_id}", response_model=dict[str, Any])
-def replace_rules(serving: Served, user_id: UserId, given: Annotated[RuleSet, Body()]) -> Any:
-    """In the place of those that there were; they hold from the next message on."""
-    wanted = UserRules(user_id=user_id, **given.model_dump())
-    kept = _store(serving).change(
+def replace_rules(state: StateDep, user_id: UserId, body: Annotated[RuleSet, Body()]) -> Any:
+    """Replace all rules of the user, from the next message on."""
+    wanted = UserRules(user_id=user_id, **body.model_dump())
+    kept = _store(state).change(
         user_id, lambda before: wanted.model_copy(update={"version": before.version})
     )
     return kept.as_row()
 
 
 @router.post("/rules/import", response_model=dict[str, Any])
-def import_rules(serving: Served, given: Annotated[ImportedRules, Body()]) -> Any:
-    """Add what `GET /rules` gave to the rules that are there; a switch that is left out stays."""
-    rows = [each.model_dump(exclude_unset=True) for each in given.rules]
+def import_rules(state: StateDep, body: Annotated[ImportedRules, Body()]) -> Any:
+    """Add the rules of a `GET /rules` to the existing ones; a switch that is left out stays."""
+    rows = [each.model_dump(exclude_unset=True) for each in body.rules]
     wanted = [UserRules(**row | {"user_id": checked_user(row["user_id"])}) for row in rows]
-    store = _store(serving)
+    store = _store(state)
     kept = [store.change(more.user_id, partial(merged, more=more)) for more in wanted]
     return {"rules": [each.as_row() for each in kept]}
 
 
 @router.post("/rules/{user_id}/add", response_model=dict[str, Any])
-def add_rules(serving: Served, user_id: UserId, given: Annotated[AddedRules, Body()]) -> Any:
-    """Words are keywords, several words a phrase. They hold from the next message on."""
-    more = parsed_rules(user_id, given.rules, escalates=given.escalate)
-    return _store(serving).change(user_id, partial(merged, more=more)).as_row()
+def add_rules(state: StateDep, user_id: UserId, body: Annotated[AddedRules, Body()]) -> Any:
+    """A word is a keyword, several words are a phrase. They hold from the next message on."""
+    more = parsed_rules(user_id, body.rules, escalates=body.escalate)
+    return _store(state).change(user_id, partial(merged, more=more)).as_row()
 
 
 @router.post("/rules/{user_id}/remove", response_model=dict[str, Any])
-def remove_rules(serving: Served, user_id: UserId, given: Annotated[UnwantedRules, Body()]) -> Any:
-    """However they are written: SPAM is spam. All of them, or none if the user lacks one (404)."""
-    if missing(_existing(serving, user_id), given.rules):
+def remove_rules(state: StateDep, user_id: UserId, body: Annotated[UnwantedRules, Body()]) -> Any:
+    """Remove rules in any spelling: SPAM is spam. All, or none if the user lacks one (404)."""
+    if missing(_existing(state, user_id), body.rules):
         raise ProblemError(problems.of_status(404))
-    return _store(serving).change(user_id, partial(without, unwanted=given.rules)).as_row()
+    return _store(state).change(user_id, partial(without, unwanted=body.rules)).as_row()
 
 
 @router.delete("/rules/{user_id}", response_model=dict[str, Any])
-def forget_rules(serving: Served, user_id: UserId) -> Any:
-    """The user has no rules any more; what was decided stays."""
-    if not _store(serving).delete(user_id):
+def forget_rules(state: StateDep, user_id: UserId) -> Any:
+    """Delete the user's rules; the decisions stay."""
+    if not _store(state).delete(user_id):
         raise ProblemError(problems.of_status(404))
     return {"user_id": user_id}
 
 
 @router.post("/rules/{user_id}/test", response_model=dict[str, Any])
-def try_rules(serving: Served, user_id: UserId, message: Annotated[TriedMessage, Body()]) -> Any:
-    """What the rules make of a message. Moderation is not asked, nothing is recorded."""
-    active = _store(serving).active_rules(user_id)
+def try_rules(state: StateDep, user_id: UserId, body: Annotated[TriedMessage, Body()]) -> Any:
+    """Apply the rules to a message, without moderation and without a record."""
+    active = _store(state).active_rules(user_id)
     if active is None:
         raise ProblemError(problems.of_status(404))
-    result = of_rules(active.rules, active.matcher, message.channel, message.text)
+    result = of_rules(active.rules, active.matcher, body.channel, body.text)
     return result.as_state() | {"matched_rule": result.matched_rule}
 
 
 @router.get("/decisions", response_model=dict[str, Any])
 def decisions(
-    serving: Served,
+    state: StateDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     user_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARS)] = None,
     decision: Choice | None = None,
 ) -> Any:
     """The latest, newest first; redacted."""
     user_id = checked_user(user_id) if user_id is not None else None
-    found = _store(serving).decisions(limit=limit, user_id=user_id, decision=decision)
+    found = _store(state).decisions(limit=limit, user_id=user_id, decision=decision)
     return {"decisions": [each.as_shown() for each in found]}
 
 
 @router.get("/guardrails/stats", response_model=dict[str, Any])
-def stats(serving: Served, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Any:
+def stats(state: StateDep, days: Annotated[int, Query(ge=1, le=366)] = 7) -> Any:
     """Blocks a day by rule, how often a model was asked again, silent failures."""
-    return asdict(stats_of(_store(serving).by_day(days), days))
+    return asdict(stats_of(_store(state).by_day(days), days))
 
 
-def _store(serving: Serving) -> GuardrailStore:
-    return serving.flow.services.guardrails.store()
+def _store(state: AppState) -> GuardrailStore:
+    return state.services.guardrails.store()
 
 
-def _existing(serving: Serving, user_id: str) -> UserRules:
-    rules = _store(serving).rules(user_id)
+def _existing(state: AppState, user_id: str) -> UserRules:
+    rules = _store(state).rules(user_id)
     if rules is None:
         raise ProblemError(problems.of_status(404))
     return rules

@@ -1,179 +1,270 @@
-"""The interventions over HTTP: looking, and every transition that the commands have."""
+"""Interventions and turns over HTTP: reading them, every transition that the commands have, and
+letting a turn go on. Everything here needs the triage token."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from interventions.entry import Entry, worst_first
+from interventions.entry import Entry, entry_view, worst_first
 from interventions.queue import InterventionQueue
 from interventions.retry.retries import entry_to_retry
+from interventions.secrets.redaction import redact
 from interventions.times import parse_duration, utc_now
 from interventions.view.query import parse
-from unified_flow.api.context import OfRequest, Served, Serving, for_triage
-from unified_flow.api.problems import problem as problems
-from unified_flow.api.problems.rendering import ProblemError
-from unified_flow.api.problems.schemas import errors
-from unified_flow.api.routes.retrying import retried
-from unified_flow.api.views import InterventionView, RetriedView
+from unified_flow.api import problem as problems
+from unified_flow.api.dependencies import AppState, ExchangeDep, StateDep, require_triage_token
+from unified_flow.api.problem import ProblemError
+from unified_flow.api.response_schemas import errors
+from unified_flow.api.turns import retry
+from unified_flow.engine.telemetry.query_log import PhaseLine
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import stamp
+from unified_flow.turns.passage import public_text
+from unified_flow.turns.sections import written
+from unified_flow.turns.turn import Turn
 
-router = APIRouter(
-    prefix="/interventions",
-    tags=["triage"],
-    dependencies=[Depends(for_triage)],
-    responses=errors(404, 408, 409, 413, 415, 422),
-)
+router = APIRouter(tags=["triage"], dependencies=[Depends(require_triage_token)])
+interventions = APIRouter(prefix="/interventions", responses=errors(404, 408, 409, 413, 415, 422))
 VIA = "http"
 Id = Annotated[str, Path(min_length=1, max_length=100, description="the id, or how it begins")]
 
 
-class Action(BaseModel):
-    """`expected_version` refuses to act on what somebody changed meanwhile."""
+class InterventionView(BaseModel):
+    """As `interventions show --json`: the fields of every entry, and whatever else this one has."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: str
+    short_id: str
+    state: str = Field(description="open, snoozed, resolved, dismissed")
+    priority: str = Field(description="P0 is the most urgent")
+    type: str
+    severity: str
+    phase: str
+    tool: str | None
+    error_type: str
+    error_message: str
+    session_id: str
+    turn_id: int = Field(description="0: outside any turn")
+    created_at: str
+    first_seen: str
+    last_seen: str
+    occurrences: int
+    version: int = Field(description="for `expected_version`")
+    resolved_at: str | None
+    resolution: str | None
+    dismissed_at: str | None
+    context: dict[str, Any]
+
+    @classmethod
+    def of(cls, entry: Entry) -> Self:
+        return cls.model_validate(redact(entry_view(entry, utc_now())))
+
+
+class InterventionList(BaseModel):
+    interventions: list[InterventionView] = Field(description="as `interventions list --json`")
+
+
+class TransitionRequest(BaseModel):
+    """`expected_version` refuses to act on an entry that somebody has changed since."""
 
     model_config = ConfigDict(extra="forbid")
 
     by: str | None = Field(default=None, min_length=1, max_length=100, description="who does it")
     expected_version: int | None = Field(default=None, ge=0)
 
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Those of every transition of the queue."""
+        return {"by": self.by, "via": VIA, "expected_version": self.expected_version}
 
-class Resolving(Action):
-    note: str = Field(min_length=1, max_length=2000, description="what was the fix")
+
+class ResolveRequest(TransitionRequest):
+    note: str = Field(min_length=1, max_length=2000, description="what the fix was")
 
 
-class Dismissing(Action):
+class DismissRequest(TransitionRequest):
     note: str = Field(default="", max_length=2000)
 
 
-class Snoozing(Action):
+class SnoozeRequest(TransitionRequest):
     """Exactly one of the two."""
 
     duration: str | None = Field(default=None, description="such as 30m, 4h, 2d")
     until_n_more: int | None = Field(default=None, ge=1, le=10**9)
 
     @model_validator(mode="after")
-    def _one(self) -> Snoozing:
+    def _one(self) -> Self:
         if (self.duration is None) == (self.until_n_more is None):
             raise ValueError("either duration or until_n_more")
         return self
 
 
-class Assigning(Action):
+class AssignRequest(TransitionRequest):
     owner: str | None = Field(max_length=100, description="null: nobody")
 
 
-class Retrying(Action):
+class RetryRequest(TransitionRequest):
     note: str | None = Field(
         default=None,
         max_length=2000,
-        description="what was mended; it closes the intervention if that helps, and is the answer"
-        " to a question that the turn had stopped at",
+        description="what was fixed; it closes the intervention if the retry succeeds, and answers"
+        " the question that the turn stopped at",
     )
 
 
-class Listed(BaseModel):
-    interventions: list[InterventionView] = Field(description="as `interventions list --json`")
+class RetriedTurn(BaseModel):
+    """How the turn of a retried intervention ended."""
+
+    status: str
+    turn_id: int
 
 
-@router.get("", response_model=Listed)
+class TurnView(BaseModel):
+    """The question, what each phase wrote, how it ended. Times in milliseconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    turn_id: int
+    status: str
+    session_id: str
+    request_id: str
+    question: str
+    started_at: str | None
+    duration_ms: float
+    policy: str
+    saved: bool
+    phases: list[PhaseLine]
+    failed_phase: str | None
+    intervention_id: str | None
+    sections: dict[str, Any] = Field(description="by the name of the phase that wrote it")
+    response: str | None
+
+    @classmethod
+    def of(cls, turn: Turn) -> Self:
+        view = {
+            "turn_id": turn.turn_id,
+            "status": turn.status,
+            "session_id": turn.session_id,
+            "request_id": turn.request_id,
+            "question": turn.question,
+            "started_at": stamp(turn.started_at) if turn.started_at else None,
+            "duration_ms": turn.duration_ms,
+            "policy": turn.policy,
+            "saved": turn.saved,
+            "phases": turn.phases,
+            "failed_phase": turn.failure.phase if turn.failure else None,
+            "intervention_id": turn.failure.intervention_id if turn.failure else None,
+            "sections": written(turn.sections),
+        }
+        response = None if turn.response is None else public_text(turn.response)
+        return cls.model_validate(redact(view) | {"response": response})
+
+
+@router.get("/turns/{turn}", responses=errors(404, 422), response_model=TurnView)
+def show_turn(state: StateDep, turn: Annotated[str, Path(min_length=1, max_length=100)]) -> Any:
+    """A turn as it is on disk, by its number or its request id. Needs the triage token."""
+    found = TurnArchive(state.services.folders).find(turn)
+    if found is None:
+        raise ProblemError(problems.of_status(404))
+    return TurnView.of(found)
+
+
+@interventions.get("", response_model=InterventionList)
 def list_interventions(
-    serving: Served,
+    state: StateDep,
     query: Annotated[str, Query(max_length=500, description="such as `sev:critical age:>1h`")] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Any:
-    """What waits, the worst and newest first; with `is:any` or `is:resolved` others, too."""
-
-    now = utc_now()
-    found = parse(query).select(list(serving.flow.services.queue.entries()), now)
+    """The open ones, worst and newest first; with `is:any` or `is:resolved` others, too."""
+    found = parse(query).select(list(state.services.queue.entries()), utc_now())
     shown = worst_first(found)[:limit]
     return {"interventions": [InterventionView.of(entry) for entry in shown]}
 
 
-@router.get("/health", response_model=dict[str, Any])
-def queue_health(serving: Served) -> Any:
+@interventions.get("/health", response_model=dict[str, Any])
+def queue_health(state: StateDep) -> Any:
     """As `interventions health --json`."""
-    return serving.flow.services.queue.health()
+    return state.services.queue.health()
 
 
-@router.get("/{intervention_id}", response_model=InterventionView)
-def show(serving: Served, intervention_id: Id) -> Any:
+@interventions.get("/{intervention_id}", response_model=InterventionView)
+def show(state: StateDep, intervention_id: Id) -> Any:
     """One, with its traceback, context and evidence."""
-    return InterventionView.of(serving.flow.services.queue.find(intervention_id))
+    return InterventionView.of(state.services.queue.find(intervention_id))
 
 
-@router.get("/{intervention_id}/journal", response_model=list[dict[str, Any]])
-def journal(serving: Served, intervention_id: Id) -> Any:
-    """Who did what when, oldest first."""
-    queue = serving.flow.services.queue
+@interventions.get("/{intervention_id}/journal", response_model=list[dict[str, Any]])
+def journal(state: StateDep, intervention_id: Id) -> Any:
+    """Who did what and when, oldest first."""
+    queue = state.services.queue
     return queue.journal(queue.find(intervention_id)["id"])
 
 
-@router.post("/{intervention_id}/resolve", response_model=InterventionView)
-def resolve(serving: Served, intervention_id: Id, action: Annotated[Resolving, Body()]) -> Any:
-    return _changed(serving, lambda q: q.resolve(intervention_id, action.note, **_who(action)))
+@interventions.post("/{intervention_id}/resolve", response_model=InterventionView)
+def resolve(state: StateDep, intervention_id: Id, body: Annotated[ResolveRequest, Body()]) -> Any:
+    return _changed(state, lambda q: q.resolve(intervention_id, body.note, **body.keywords))
 
 
-@router.post("/{intervention_id}/dismiss", response_model=InterventionView)
-def dismiss(serving: Served, intervention_id: Id, action: Annotated[Dismissing, Body()]) -> Any:
-    return _changed(serving, lambda q: q.dismiss(intervention_id, action.note, **_who(action)))
+@interventions.post("/{intervention_id}/dismiss", response_model=InterventionView)
+def dismiss(state: StateDep, intervention_id: Id, body: Annotated[DismissRequest, Body()]) -> Any:
+    return _changed(state, lambda q: q.dismiss(intervention_id, body.note, **body.keywords))
 
 
-@router.post("/{intervention_id}/snooze", response_model=InterventionView)
-def snooze(serving: Served, intervention_id: Id, action: Annotated[Snoozing, Body()]) -> Any:
-    duration = parse_duration(action.duration) if action.duration is not None else None
-    if action.duration is not None and duration is None:
+@interventions.post("/{intervention_id}/snooze", response_model=InterventionView)
+def snooze(state: StateDep, intervention_id: Id, body: Annotated[SnoozeRequest, Body()]) -> Any:
+    duration = parse_duration(body.duration) if body.duration is not None else None
+    if body.duration is not None and duration is None:
         raise ProblemError(problems.invalid("field_wrong", field_name="duration"))
-    return _changed(
-        serving,
-        lambda q: q.snooze(
-            intervention_id, duration=duration, until_n_more=action.until_n_more, **_who(action)
-        ),
-    )
+    keywords = body.keywords | {"duration": duration, "until_n_more": body.until_n_more}
+    return _changed(state, lambda q: q.snooze(intervention_id, **keywords))
 
 
-@router.post("/{intervention_id}/reopen", response_model=InterventionView)
-def reopen(serving: Served, intervention_id: Id, action: Annotated[Action, Body()]) -> Any:
-    return _changed(serving, lambda q: q.reopen(intervention_id, **_who(action)))
+@interventions.post("/{intervention_id}/reopen", response_model=InterventionView)
+def reopen(state: StateDep, intervention_id: Id, body: Annotated[TransitionRequest, Body()]) -> Any:
+    return _changed(state, lambda q: q.reopen(intervention_id, **body.keywords))
 
 
-@router.post("/{intervention_id}/assign", response_model=InterventionView)
-def assign(serving: Served, intervention_id: Id, action: Annotated[Assigning, Body()]) -> Any:
-    return _changed(serving, lambda q: q.assign(intervention_id, action.owner, **_who(action)))
+@interventions.post("/{intervention_id}/assign", response_model=InterventionView)
+def assign(state: StateDep, intervention_id: Id, body: Annotated[AssignRequest, Body()]) -> Any:
+    return _changed(state, lambda q: q.assign(intervention_id, body.owner, **body.keywords))
 
 
-@router.post("/{intervention_id}/undo", response_model=InterventionView)
-def undo(serving: Served, intervention_id: Id, action: Annotated[Action, Body()]) -> Any:
+@interventions.post("/{intervention_id}/undo", response_model=InterventionView)
+def undo(state: StateDep, intervention_id: Id, body: Annotated[TransitionRequest, Body()]) -> Any:
     """Take back the last transition."""
-    return _changed(serving, lambda q: q.undo(intervention_id, **_who(action))[1])
+    return _changed(state, lambda q: q.undo(intervention_id, **body.keywords)[1])
 
 
-@router.post("/{intervention_id}/retry", response_model=RetriedView, responses=errors(429))
+@interventions.post("/{intervention_id}/retry", response_model=RetriedTurn, responses=errors(429))
 async def retry_turn(
     request: Request,
-    serving: Served,
-    facts: OfRequest,
+    state: StateDep,
+    exchange: ExchangeDep,
     intervention_id: Id,
-    action: Annotated[Retrying, Body()],
+    body: Annotated[RetryRequest, Body()],
 ) -> Any:
     """Let its turn go on from the phase that failed. 409 if it fails again, or is closed."""
-    queue = serving.flow.services.queue
-    entry = await asyncio.to_thread(entry_to_retry, queue, intervention_id, action.expected_version)
-    work = retried(serving, facts, entry, note=action.note, by=action.by, via=VIA)
-    return await serving.running.while_connected(work, request.receive)
+    queue = state.services.queue
+    entry = await asyncio.to_thread(entry_to_retry, queue, intervention_id, body.expected_version)
+    turn = retry(state, exchange, entry, note=body.note, by=body.by, via=VIA)
+    resumed = await state.running.while_connected(turn, request.receive)
+    return {"status": resumed.status, "turn_id": resumed.turn.turn_id}
 
 
-def _who(action: Action) -> dict[str, Any]:
-    return {"by": action.by, "via": VIA, "expected_version": action.expected_version}
-
-
-def _changed(serving: Serving, change: Callable[[InterventionQueue], Entry]) -> Any:
-    """How it stands after a transition. Raises ProblemError for one that cannot be meant, such as a
-    snooze beyond the last year."""
+def _changed(state: AppState, change: Callable[[InterventionQueue], Entry]) -> Any:
+    """The entry after a transition. Raises ProblemError for an impossible one, such as a snooze
+    beyond the last year."""
     try:
-        entry = change(serving.flow.services.queue)
+        entry = change(state.services.queue)
     except ValueError as exc:
         raise ProblemError(problems.of_status(400)) from exc
     return InterventionView.of(entry)
+
+
+router.include_router(interventions)

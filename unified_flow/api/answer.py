@@ -1,29 +1,45 @@
-"""The body of an answered question (graceful-degradation-adr.md, "Error Response Format")."""
+"""The body of an answered question, with its sources (graceful-degradation-adr.md, "Error Response
+Format"); everything redacted."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api.sources import Source, number_retrieved, sources_of
 from unified_flow.api.trace import Trace, trace_of
 from unified_flow.errors.safe_messages import MESSAGES, Language
-from unified_flow.turns.passage import public_text
+from unified_flow.turns.passage import Passage, path_of, public_text, searches, section_of
 from unified_flow.turns.turn import Turn
+
+PIECE_CHARS = 40
+_PIECES = re.compile(rf".{{1,{PIECE_CHARS}}}\s|\S{{1,{PIECE_CHARS}}}\s?|\s", re.DOTALL)
+
+
+class Source(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    chapter_id: str = Field(description="the file")
+    section_title: str = Field(description="the headings above the text, joined by ' > '")
+    excerpt: str
+    relevance_score: float = Field(ge=0.0, le=1.0)
 
 
 class Metadata(BaseModel):
     model_config = ConfigDict(frozen=True)
 
-    confidence_score: float = Field(ge=0.0, le=1.0, description="of the verdict; 0 if nothing was")
+    confidence_score: float = Field(
+        ge=0.0, le=1.0, description="of the verdict; 0 without an answer"
+    )
     num_sources_retrieved: int = Field(ge=0, description="passages found, cited or not")
     status: Literal["answered", "clarify", "silent"] = Field(
-        description="clarify: it is a question back; silent: nothing is to be said"
+        description="clarify: a question back; silent: show nothing"
     )
     abstained: bool = Field(description="true if the sources hold no answer")
     degraded: bool = Field(
-        description="true if something failed and this is what is left, or what another model says"
+        description="true if something failed: this is what is left, or a second model's answer"
     )
     saved: bool = Field(description="whether the session remembers it")
     turn_id: int
@@ -72,7 +88,7 @@ class Answer(BaseModel):
     metadata: Metadata
     request_id: str
     should_respond: bool = Field(
-        default=True, description="false: say nothing (the policy `silent`, a guardrail)"
+        default=True, description="false: show nothing (the policy `silent`, a guardrail)"
     )
     trace: Trace | None = Field(default=None, description="if the request asked for it")
 
@@ -80,41 +96,50 @@ class Answer(BaseModel):
 def answer_of(
     turn: Turn, session_id: str | None, language: Language, *, traced: bool = False
 ) -> Answer:
-    """What a client is told of a turn that came to its end; everything redacted.
-
-    Of one that is to be silent nothing, and least of all why.
-    """
-    heard = turn.should_respond
-    sources = sources_of(turn) if heard else []
-    found = number_retrieved(turn) if heard else 0
+    """Of a turn that ended. A silent one tells nothing, least of all why."""
+    if not turn.should_respond:
+        return silent_answer(
+            turn.request_id, session_id, turn.policy, turn_id=turn.turn_id, saved=turn.saved
+        )
+    passages = [passage for _, found, _ in searches(turn) for passage in found]
+    sources = [
+        Source(
+            chapter_id=path_of(citation.source),
+            section_title=section_of(citation, passages),
+            excerpt=public_text(citation.quote),
+            relevance_score=citation.score,
+        )
+        for citation in turn.citations
+    ]
     text = public_text(turn.response or "")
-    if heard and turn.policy == "graceful" and turn.abstained and not sources:
+    if turn.policy == "graceful" and turn.abstained and not sources:
         text = MESSAGES[language]["graceful_nothing"]
     verdict = turn.sections.validation
-    sure = turn.status == "answered" and not turn.abstained and verdict is not None
+    judged = turn.status == "answered" and not turn.abstained
     return Answer(
         answer=text,
         sources=sources,
         metadata=Metadata(
-            confidence_score=verdict.confidence if sure and verdict is not None else 0.0,
-            num_sources_retrieved=found,
-            status=_status(turn),
-            abstained=turn.abstained and heard,
-            degraded=(turn.failure is not None or turn.failed_over) and heard,
+            confidence_score=verdict.confidence if judged and verdict is not None else 0.0,
+            num_sources_retrieved=len({passage.chunk_id for passage in passages}),
+            status="clarify" if turn.status == "clarify" else "answered",
+            abstained=turn.abstained,
+            degraded=turn.failure is not None or turn.failed_over,
             saved=turn.saved,
             turn_id=turn.turn_id,
             session_id=session_id,
             policy=turn.policy,
-            duration_ms=turn.duration_ms if heard else 0.0,
+            duration_ms=turn.duration_ms,
         ),
         request_id=turn.request_id,
-        should_respond=heard,
-        trace=trace_of(turn, text, language) if traced and heard else None,
+        trace=trace_of(turn, text, language) if traced else None,
     )
 
 
-def nothing(request_id: str, session_id: str | None, policy: str) -> Answer:
-    """The same silence where no turn could be begun, or none came to its end."""
+def silent_answer(
+    request_id: str, session_id: str | None, policy: str, *, turn_id: int = 0, saved: bool = False
+) -> Answer:
+    """The answer that says nothing; without a `turn_id` also where no turn began or ended."""
     return Answer(
         answer="",
         sources=[],
@@ -124,8 +149,8 @@ def nothing(request_id: str, session_id: str | None, policy: str) -> Answer:
             status="silent",
             abstained=False,
             degraded=False,
-            saved=False,
-            turn_id=0,
+            saved=saved,
+            turn_id=turn_id,
             session_id=session_id,
             policy=policy,
             duration_ms=0.0,
@@ -135,7 +160,15 @@ def nothing(request_id: str, session_id: str | None, policy: str) -> Answer:
     )
 
 
-def _status(turn: Turn) -> Literal["answered", "clarify", "silent"]:
-    if not turn.should_respond:
-        return "silent"
-    return "clarify" if turn.status == "clarify" else "answered"
+def source_of_passage(passage: Passage) -> Source:
+    return Source(
+        chapter_id=passage.path,
+        section_title=passage.heading,
+        excerpt=public_text(passage.text),
+        relevance_score=passage.score,
+    )
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The text in parts that end between words, for a stream; together they are the text."""
+    return (found[0] for found in _PIECES.finditer(text))

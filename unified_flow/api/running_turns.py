@@ -1,4 +1,4 @@
-"""The turns that this server runs: not too many at once, and none left behind."""
+"""The turns that run in this server: bounded in number, cancelled when their client leaves."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
-from unified_flow.api.problems import problem as problems
-from unified_flow.api.problems.problem import CLIENT_CLOSED
-from unified_flow.api.problems.rendering import ProblemError
+from unified_flow.api import problem as problems
+from unified_flow.api.problem import CLIENT_CLOSED, ProblemError
 from unified_flow.lib.threads import ended
 
 T = TypeVar("T")
 
 
 @dataclass
-class Running:
-    """`limit` turns at once. Once it `stops`, no turn begins, and those that run are cancelled:
-    the flow journals them as interrupted."""
+class RunningTurns:
+    """`limit` turns at once. Once it is `stopping`, none begins; the flow journals those that are
+    cancelled as interrupted."""
 
     limit: int
     stopping: bool = False
@@ -29,33 +28,33 @@ class Running:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def start(self, turn: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Raises ProblemError where there is no room."""
         if self.stopping or len(self._tasks) >= self.limit:
-            work.close()
+            turn.close()
             if self.stopping:
                 raise ProblemError(problems.unavailable())
             raise ProblemError(problems.limited("concurrent_requests"))
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(turn)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def while_connected(self, work: Coroutine[Any, Any, T], receive: Receive) -> T:
-        """The result of `work`, which is cancelled as soon as nobody waits for it any more.
+    async def while_connected(self, turn: Coroutine[Any, Any, T], receive: Receive) -> T:
+        """The turn's result; it is cancelled as soon as the client has left.
 
-        Raises what `work` raises, ProblemError if the client has gone or the service stops.
+        Raises what the turn raises, ProblemError if the client has left or the service stops.
         """
-        task = self.start(work)
-        gone = asyncio.create_task(_disconnected(receive))
+        task = self.start(turn)
+        left = asyncio.create_task(_disconnected(receive))
         try:
-            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            gone.cancel()
-            left = not task.done()
-            if left:
-                await cancelled(task)
-        if left:
+            left.cancel()
+            abandoned = not task.done()
+            if abandoned:
+                await cancel_and_wait(task)
+        if abandoned:
             raise ProblemError(problems.invalid("status_400", CLIENT_CLOSED))
         return self.result(task)
 
@@ -69,23 +68,23 @@ class Running:
         for task in self._tasks:
             task.cancel()
 
-    async def end(self) -> None:
-        """Stop: nothing runs any more when this returns."""
+    async def aclose(self) -> None:
+        """Cancel all; none runs any more when this returns."""
         self.stopping = True
         self.cancel_all()
         await ended(*self._tasks)
 
 
-async def cancelled(task: asyncio.Task[Any]) -> None:
-    """Cancel it and wait until it has ended; how it ended is told where it was begun. Raises
-    CancelledError after that, if who waits was cancelled too."""
+async def cancel_and_wait(task: asyncio.Task[Any]) -> None:
+    """Returns once the task has ended. If the caller is cancelled meanwhile, raises CancelledError
+    after that."""
     task.cancel()
     await ended(task)
 
 
 async def unless_cancelled(work: Awaitable[T]) -> T:
-    """Its result. Where something that it waited for was cancelled, and not who waits here, that is
-    a failure like any other: RuntimeError."""
+    """Its result. A cancellation that comes from within, and not from the caller's side, is a
+    failure like any other: RuntimeError."""
     try:
         return await work
     except asyncio.CancelledError as exc:

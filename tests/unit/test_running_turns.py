@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from unified_flow.api.running import Running, cancelled, unless_cancelled
+from unified_flow.api.running_turns import RunningTurns, cancel_and_wait, unless_cancelled
 
 
 async def _on_a_cancelled_future() -> None:
@@ -42,10 +42,10 @@ async def _slow_to_end(release: asyncio.Event, done: list[str]) -> None:
 @pytest.mark.parametrize("whole", [False, True], ids=["one turn", "the service"])
 def test_who_ends_a_turn_and_is_cancelled_goes_when_it_has_ended(whole: bool) -> None:
     async def run() -> tuple[bool, list[str]]:
-        release, done, running = asyncio.Event(), list[str](), Running(2)
+        release, done, running = asyncio.Event(), list[str](), RunningTurns(2)
         turns = [running.start(_slow_to_end(release, done)) for _ in range(1 + whole)]
         await asyncio.sleep(0)
-        ending = asyncio.create_task(running.end() if whole else cancelled(turns[0]))
+        ending = asyncio.create_task(running.aclose() if whole else cancel_and_wait(turns[0]))
         for _ in range(3):
             await asyncio.sleep(0)
             ending.cancel()

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unified_flow.api.ratelimit import Buckets, Rate
+from unified_flow.api.access import Buckets, Rate
+from unified_flow.config.tables import ServeSettings
 
 
 def test_five_at_once_then_one_every_fifth_of_a_second() -> None:
@@ -38,7 +39,11 @@ def test_whoever_was_silent_longest_is_forgotten() -> None:
 @pytest.mark.parametrize("text", ["", "5", "5/day", "0/second", "-1/second", "x/second"])
 def test_what_is_no_rate(text: str) -> None:
     with pytest.raises(ValueError, match="a rate is like"):
-        Rate.parse(text)
+        ServeSettings(rate_limit=text)
+
+
+def test_a_rate_as_the_settings_write_it() -> None:
+    assert Rate.parse(ServeSettings(rate_limit="60/minute").rate_limit) == Rate(60, "minute")
 
 
 def test_off() -> None:

@@ -1,0 +1,55 @@
+"""What the routes depend on: one state for the life of the app, one exchange for each request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from unified_flow.api import problem as problems
+from unified_flow.api.access import Tokens
+from unified_flow.api.exchange import Exchange
+from unified_flow.api.metrics import Metrics
+from unified_flow.api.problem import ProblemError
+from unified_flow.api.readiness import Readiness
+from unified_flow.api.running_turns import RunningTurns
+from unified_flow.engine.services import Services
+from unified_flow.flow import UnifiedFlow
+
+
+@dataclass(frozen=True)
+class AppState:
+    flow: UnifiedFlow
+    tokens: Tokens
+    running: RunningTurns
+    metrics: Metrics
+    readiness: Readiness
+
+    @property
+    def services(self) -> Services:
+        return self.flow.services
+
+
+# All are coroutines: FastAPI runs a plain function in a thread, which costs more than these do.
+async def app_state(request: Request) -> AppState:
+    state: AppState = request.app.state.shared
+    return state
+
+
+async def current_exchange(request: Request) -> Exchange:
+    exchange: Exchange = request.state.exchange
+    return exchange
+
+
+StateDep = Annotated[AppState, Depends(app_state)]
+ExchangeDep = Annotated[Exchange, Depends(current_exchange)]
+
+
+async def require_triage_token(state: StateDep, request: Request) -> None:
+    """Raises ProblemError: 403 where no token is set, 401 for another one."""
+    if state.tokens.triage is None:
+        raise ProblemError(problems.of_status(HTTPStatus.FORBIDDEN))
+    if not state.tokens.allows_triage(request.headers.get("authorization", "")):
+        raise ProblemError(problems.of_status(HTTPStatus.UNAUTHORIZED))

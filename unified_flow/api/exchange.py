@@ -1,0 +1,179 @@
+"""One HTTP exchange: what is known of the request, its problem as a response, its log line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import Scope
+
+from unified_flow.api.problem import KIND_OF_CODE, Problem
+from unified_flow.engine.telemetry.query_log import HttpLine, RequestLine
+from unified_flow.errors.safe_messages import Language
+from unified_flow.lib.clock import elapsed_ms
+from unified_flow.turns.input_checks import new_request_id
+
+PROBLEM_JSON = "application/problem+json"
+PROBE_PATHS = ("/health", "/ready", "/metrics", "/openapi.json")
+QUESTION_PATHS = ("/query", "/v1/chat/completions")
+_REQUEST_ID = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+_QUALITY = re.compile(r"\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*")
+_LANGUAGES: tuple[Language, ...] = ("en", "sv")
+_OPENAI_TYPES = {
+    "VALIDATION_ERROR": "invalid_request_error",
+    "RATE_LIMITED": "rate_limit_error",
+}
+
+
+@dataclass
+class Exchange:
+    """`client` (the address, for limits) and `question_body` (to recognise a retry) are written
+    nowhere. `turn_line` is the turn's line of the query log; it waits for the response.
+    `problem_status` is that of an error event, too."""
+
+    request_id: str
+    client: str
+    method: str
+    path: str
+    language: Language
+    problem_json: bool
+    started: float
+    route: str = "unmatched"
+    status: int = 0
+    problem_status: int = 0
+    kind: str | None = None
+    code: str | None = None
+    intervention_id: str | None = None
+    degraded: bool = False
+    turn_line: RequestLine | None = None
+    question_body: bytes | None = None
+
+    @classmethod
+    def begin(
+        cls, headers: Headers, client: str, method: str, path: str, default: Language
+    ) -> Exchange:
+        """A request id that is not well formed is replaced."""
+        request_id = headers.get("x-request-id", "")
+        return cls(
+            request_id=request_id if _REQUEST_ID.match(request_id) else new_request_id(),
+            client=client,
+            method=method if method.isalpha() and len(method) < 10 else "OTHER",
+            path=path,
+            language=preferred_language(headers.get("accept-language", ""), default),
+            problem_json=PROBLEM_JSON in headers.get("accept", "").lower(),
+            started=perf_counter(),
+        )
+
+    @classmethod
+    def of_scope(cls, scope: Scope, default: Language) -> Exchange:
+        """That of a request; made the first time, for the gate and for a broken body alike."""
+        state = scope.setdefault("state", {})
+        if "exchange" not in state:
+            # A limit counts by address: the client could choose anything else.
+            client = str(scope["client"][0]) if scope.get("client") else "unknown"
+            headers = Headers(scope=scope)
+            state["exchange"] = cls.begin(headers, client, scope["method"], scope["path"], default)
+        exchange: Exchange = state["exchange"]
+        return exchange
+
+    @property
+    def speaks_openai(self) -> bool:
+        """Whether an OpenAI client reads the response, in that API's shape."""
+        return self.path.startswith("/v1/")
+
+    @property
+    def is_probe(self) -> bool:
+        return self.path in PROBE_PATHS
+
+    def set_turn_line(self, line: RequestLine) -> None:
+        """The turn's line waits for what HTTP adds to it, so that a request is one line."""
+        self.turn_line = line
+
+    def record(self, problem: Problem) -> None:
+        self.kind, self.code = problem.kind, problem.code
+        self.problem_status = problem.status
+        self.intervention_id = problem.intervention_id
+        self.degraded = problem.degraded
+
+    def line(self, policy: str) -> RequestLine:
+        """The log line. It holds no path, no address and no words of the request."""
+        refused = self.code is not None
+        line = self.turn_line or RequestLine.without_turn(self.request_id, policy, refused=refused)
+        return line.over_http(
+            HttpLine(
+                method=self.method,
+                route=self.route,
+                status=self.status,
+                duration_ms=elapsed_ms(self.started),
+            ),
+            request_id=self.request_id,
+            degraded=self.degraded,
+            # An answered turn's line names the class of its error; a client knows kinds.
+            error_type=self.kind or KIND_OF_CODE.get(line.code or ""),
+            code=self.code,
+            intervention_id=self.intervention_id,
+        )
+
+
+def response_of(problem: Problem, exchange: Exchange) -> JSONResponse:
+    """The response; the exchange records the problem."""
+    exchange.record(problem)
+    as_rfc = exchange.problem_json and not exchange.speaks_openai
+    media_type = PROBLEM_JSON if as_rfc else None
+    return JSONResponse(body_of(problem, exchange), problem.status, problem.headers, media_type)
+
+
+def body_of(problem: Problem, exchange: Exchange) -> dict[str, Any]:
+    """The envelope, RFC 9457's form on request, or OpenAI's."""
+    envelope = problem.envelope(exchange.request_id, exchange.language)
+    if exchange.speaks_openai:
+        return {"error": _as_openai(problem, envelope)}
+    return _as_rfc_9457(problem, envelope) if exchange.problem_json else envelope
+
+
+def _as_openai(problem: Problem, envelope: dict[str, Any]) -> dict[str, Any]:
+    """That API's four fields, with our code; the rest of the envelope beside them."""
+    details = dict(problem.details or {})
+    fallback = ("answer", "sources", "metadata")
+    rest: dict[str, Any] = {key: envelope[key] for key in fallback if key in envelope}
+    return {
+        "message": envelope["message"],
+        "type": _OPENAI_TYPES.get(problem.code, "server_error"),
+        "param": details.get("field"),
+        "code": problem.code,
+        "request_id": envelope["request_id"],
+        "details": details,
+        **rest,
+    }
+
+
+def _as_rfc_9457(problem: Problem, envelope: dict[str, Any]) -> dict[str, Any]:
+    """The RFC's members; the rest of the envelope as extensions."""
+    extensions = {key: value for key, value in envelope.items() if key not in ("type", "detail")}
+    return {
+        "type": f"/errors#{problem.code}",
+        "title": problem.kind,
+        "status": problem.status,
+        "detail": envelope["message"],
+        "instance": f"urn:request:{envelope['request_id']}",
+    } | extensions
+
+
+def preferred_language(accept_language: str, default: Language) -> Language:
+    """The header's favourite among ours (RFC 9110, 12.5.4); `default` if it has none."""
+    qualities: dict[Language, float] = {}
+    for part in accept_language[:500].lower().split(","):
+        tag, _, parameter = part.strip().partition(";")
+        found = _QUALITY.fullmatch(parameter)
+        quality = float(found[1]) if found else 1.0
+        for name in _LANGUAGES:
+            if tag == name or tag.startswith(f"{name}-"):
+                qualities[name] = max(qualities.get(name, 0.0), quality)
+    best = max(qualities.values(), default=0.0)
+    if best == 0.0 or qualities.get(default, 0.0) == best:
+        return default
+    return max(qualities, key=lambda name: qualities[name])

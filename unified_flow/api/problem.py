@@ -1,0 +1,294 @@
+"""What a client learns of an error: the one place that knows kinds, codes and statuses
+(rag-error-model.md; graceful-degradation-adr.md under the policy `graceful`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import Any, Literal
+
+from starlette.exceptions import HTTPException
+
+from interventions.errors import (
+    AmbiguousIdError,
+    ConflictError,
+    NotFoundError,
+    QueryError,
+    QueueError,
+)
+from unified_flow.api.access import Rate
+from unified_flow.config.document_roots import DEFAULT_COLLECTION
+from unified_flow.engine.outcome import Outcome
+from unified_flow.errors import (
+    ConfigError,
+    DraftRejectedError,
+    InputError,
+    LimitReachedError,
+    QueueFullError,
+    RetrievalError,
+)
+from unified_flow.errors.safe_messages import MESSAGES, Language
+from unified_flow.errors.turns import NoSuchTurnError, NotResumableError, TurnBusyError
+from unified_flow.phases.errors import PhaseError
+
+Kind = Literal[
+    "ValidationError",
+    "RetrievalError",
+    "LlmError",
+    "RateLimitError",
+    "InternalRagError",
+    "UnexpectedError",
+]
+Code = Literal["VALIDATION_ERROR", "RETRIEVAL_ERROR", "LLM_ERROR", "RATE_LIMITED", "INTERNAL_ERROR"]
+
+CODES: dict[Kind, tuple[Code, int]] = {
+    "ValidationError": ("VALIDATION_ERROR", HTTPStatus.BAD_REQUEST),
+    "RetrievalError": ("RETRIEVAL_ERROR", HTTPStatus.BAD_GATEWAY),
+    "LlmError": ("LLM_ERROR", HTTPStatus.BAD_GATEWAY),
+    "RateLimitError": ("RATE_LIMITED", HTTPStatus.TOO_MANY_REQUESTS),
+    "InternalRagError": ("INTERNAL_ERROR", HTTPStatus.INTERNAL_SERVER_ERROR),
+    "UnexpectedError": ("INTERNAL_ERROR", HTTPStatus.INTERNAL_SERVER_ERROR),
+}
+KIND_OF_CODE: dict[str, Kind] = {
+    "RETRIEVAL_ERROR": "RetrievalError",
+    "LLM_ERROR": "LlmError",
+    "RATE_LIMITED": "RateLimitError",
+    "INTERNAL_ERROR": "InternalRagError",
+}
+CLIENT_CLOSED = 499  # nobody reads it; the log and the metrics count it
+RETRY_AFTER_S = 1.0  # from the ADR's own example
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`message_key` and `answer_key` are keys of MESSAGES; the answer stands in for one that could
+    not be made, with `fallback` beside it. `intervention_id` is for the log alone."""
+
+    kind: Kind
+    message_key: str
+    status: int
+    details: Mapping[str, Any] | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    retry_after_s: float | None = None
+    degraded: bool = False
+    answer_key: str | None = None
+    fallback: Mapping[str, Any] = field(default_factory=dict)
+    intervention_id: str | None = None
+
+    @property
+    def code(self) -> Code:
+        return CODES[self.kind][0]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        headers: dict[str, str] = {}
+        if self.retry_after_s is not None:
+            headers["Retry-After"] = str(max(1, math.ceil(self.retry_after_s)))
+        if self.status == HTTPStatus.UNAUTHORIZED:
+            headers["WWW-Authenticate"] = "Bearer"
+        return headers
+
+    def message(self, language: Language) -> str:
+        texts = MESSAGES[language]
+        values = dict(self.values)
+        if isinstance(rate := values.get("rate"), Rate):
+            values["rate"] = texts[f"per_{rate.per}"].format(n=rate.most)
+        return texts[self.message_key].format(**values)
+
+    def envelope(self, request_id: str, language: Language) -> dict[str, Any]:
+        """The body, in the document's order; a degraded one repeats the message as `detail`."""
+        message = self.message(language)
+        body: dict[str, Any] = {
+            "error": True,
+            "type": self.kind,
+            "code": self.code,
+            "message": message,
+            "request_id": request_id,
+        }
+        if self.details is not None:
+            body["details"] = dict(self.details)
+        if self.degraded:
+            body["detail"] = message
+        if self.answer_key is not None:
+            body["answer"] = MESSAGES[language][self.answer_key]
+        return body | dict(self.fallback)
+
+
+class ProblemError(HTTPException):
+    """A route raises it, and the client gets the problem. FastAPI lets an HTTPException pass."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.status)
+        self.problem = problem
+
+
+def invalid(
+    message_key: str, status: int = HTTPStatus.BAD_REQUEST, field_name: str | None = None
+) -> Problem:
+    """What the client has to correct: 4xx with VALIDATION_ERROR."""
+    details = {"field": field_name} if field_name is not None else None
+    return Problem("ValidationError", message_key, status, details, {"field": field_name})
+
+
+def of_status(status: int) -> Problem:
+    """Any other refusal that HTTP knows."""
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return limited("requests")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return unexpected()
+    key = f"status_{status}"
+    return invalid(key if key in MESSAGES["en"] else "status_400", status)
+
+
+def limited(limit: str, rate: Rate | None = None, retry_after_s: float = RETRY_AFTER_S) -> Problem:
+    """429; `limit` names the limit that was reached (`details.limit`)."""
+    return Problem(
+        "RateLimitError",
+        "RATE_LIMITED",
+        HTTPStatus.TOO_MANY_REQUESTS,
+        {"limit": limit},
+        {"rate": rate},
+        retry_after_s=retry_after_s,
+    )
+
+
+def unexpected(intervention_id: str | None = None) -> Problem:
+    return Problem(
+        "UnexpectedError",
+        "UNEXPECTED",
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        intervention_id=intervention_id,
+    )
+
+
+def unavailable(intervention_id: str | None = None) -> Problem:
+    """503: the queue or the disk is full, or the service stops (system.md, "Client envelope")."""
+    return Problem(
+        "InternalRagError",
+        "unavailable",
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        {"stage": "answer_pipeline"},
+        retry_after_s=RETRY_AFTER_S,
+        intervention_id=intervention_id,
+    )
+
+
+def _storage_unavailable(error: Exception) -> Problem:
+    """Files cannot be read or written just now. No intervention: every retry would add another."""
+    return unavailable()
+
+
+def _retry_impossible(error: Exception) -> Problem:
+    return invalid("retry_impossible", HTTPStatus.CONFLICT)
+
+
+# Exceptions that a route lets rise. Any other is a defect of the service: the gate reports it, and
+# the client gets a 500. Why a question has no answer is `of_turn_error`'s to say.
+PROBLEM_OF: dict[type[Exception], Callable[[Any], Problem]] = {
+    InputError: lambda exc: invalid(exc.reason, field_name=exc.field),
+    ConfigError: _storage_unavailable,
+    RetrievalError: _storage_unavailable,
+    QueueFullError: _storage_unavailable,
+    QueueError: _storage_unavailable,
+    NotFoundError: lambda exc: of_status(HTTPStatus.NOT_FOUND),
+    AmbiguousIdError: lambda exc: of_status(HTTPStatus.CONFLICT),
+    ConflictError: lambda exc: of_status(HTTPStatus.CONFLICT),
+    QueryError: lambda exc: invalid("field_wrong", field_name="query"),
+    NoSuchTurnError: _retry_impossible,
+    NotResumableError: _retry_impossible,
+    TurnBusyError: lambda exc: invalid("retry_busy", HTTPStatus.CONFLICT),
+}
+
+
+def of_exception(error: Exception) -> Problem:
+    """By the nearest class in the table. Raises KeyError if there is none."""
+    known = next((cls for cls in type(error).__mro__ if cls in PROBLEM_OF), type(error))
+    return PROBLEM_OF[known](error)
+
+
+def of_turn_error(
+    error: Exception,
+    outcome: Outcome,
+    intervention_id: str | None,
+    *,
+    collection: str,
+    rate: Rate | None,
+    sources: list[dict[str, Any]],
+) -> Problem:
+    """How HTTP says the outcome of a turn that raised `error`.
+
+    `rate` is the service's own limit, which the ADR's text names; `sources` are what the turn had
+    retrieved, for the ADR's fallback.
+    """
+    if isinstance(error, PhaseError):
+        if outcome.answer == "degraded":
+            return _degraded(error, collection, rate, sources)
+        if error.code == "INTERNAL_ERROR" and not _is_explicit(error):
+            return unexpected(error.intervention_id)
+        return _halted(error, collection)
+    if isinstance(error, InputError) and outcome.answer == "refused":
+        return of_exception(error)
+    if outcome.answer == "unavailable":
+        return unavailable(intervention_id)
+    return unexpected(intervention_id)
+
+
+def _is_explicit(error: PhaseError) -> bool:
+    """Whether the classification knows it, or the flow itself ended the turn."""
+    ended = isinstance(error.__cause__, LimitReachedError | DraftRejectedError)
+    return ended or error.category != "unknown_error"
+
+
+def _halted(error: PhaseError, collection: str) -> Problem:
+    """fail_fast: the table of rag-error-model.md."""
+    kind = KIND_OF_CODE[error.code]
+    code, status = CODES[kind]
+    wait_s = error.retry_after_s
+    if wait_s is None and code == "RATE_LIMITED":
+        wait_s = RETRY_AFTER_S
+    return Problem(
+        kind,
+        code,
+        status,
+        _details(error, collection),
+        retry_after_s=wait_s,
+        intervention_id=error.intervention_id,
+    )
+
+
+def _degraded(
+    error: PhaseError, collection: str, rate: Rate | None, sources: list[dict[str, Any]]
+) -> Problem:
+    """graceful: the ADR's decision table."""
+    problem = replace(_halted(error, collection), degraded=True)
+    if error.code == "RATE_LIMITED":
+        key = "status_429" if rate is not None else "RATE_LIMITED"
+        return replace(problem, message_key=key, values={"rate": rate})
+    problem = replace(
+        problem,
+        kind="InternalRagError" if error.scope == "pipeline" else problem.kind,
+        message_key=f"graceful_{error.scope}" if error.scope != "other" else "unavailable",
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+    )
+    if error.scope != "model" or not sources:
+        return problem
+    metadata = {
+        "confidence_score": 0.0,
+        "num_sources_retrieved": len(sources),
+        "error_type": "llm_service_unavailable",
+        "degraded": True,
+    }
+    fallback = {"sources": sources, "metadata": metadata}
+    return replace(problem, answer_key="graceful_fallback", fallback=fallback)
+
+
+def _details(error: PhaseError, collection: str) -> dict[str, Any]:
+    if error.code == "RATE_LIMITED":
+        return {"limit": "model" if error.stage == "llm" else "upstream"}
+    if error.code == "RETRIEVAL_ERROR":
+        workspace = "default" if collection == DEFAULT_COLLECTION else collection
+        return {"stage": "retriever", "workspace_id": workspace}
+    return {"stage": error.stage}

@@ -1,1 +1,0 @@
-"""What a client is told of an error, and in which form."""

@@ -1,0 +1,172 @@
+"""For those who run the service or write a client of it: is it alive, can it answer, what has it
+done, and what does each error ask of a client."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, Literal
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, ConfigDict, Field
+
+from unified_flow import __version__
+from unified_flow.api import problem as problems
+from unified_flow.api.dependencies import ExchangeDep, StateDep
+from unified_flow.api.problem import CODES, Code, Kind
+from unified_flow.api.response_schemas import errors
+from unified_flow.errors.kinds import kind_of_status
+from unified_flow.errors.safe_messages import MESSAGES
+
+router = APIRouter(tags=["operations"])
+
+
+class Liveness(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    status: Literal["ok"] = "ok"
+    version: str = __version__
+
+
+@router.head("/health", include_in_schema=False)
+@router.get("/health", responses=errors())
+async def health() -> Liveness:
+    """The process lives. Open to everybody."""
+    return Liveness()
+
+
+@router.head("/ready", include_in_schema=False)
+@router.get("/ready", responses=errors(503))
+async def ready(state: StateDep, exchange: ExchangeDep) -> Any:
+    """It could answer a question: index, model and queue work. Open to everybody."""
+    checks = await state.readiness.checks(state.services)
+    body = {"ready": "failed" not in checks.values(), "checks": checks}
+    if body["ready"] and not state.running.stopping:
+        return JSONResponse(body)
+    problem = problems.unavailable()
+    exchange.record(problem)
+    envelope = problem.envelope(exchange.request_id, exchange.language)
+    return JSONResponse(envelope | body | {"ready": False}, problem.status, problem.headers)
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses=errors() | {200: {"content": {CONTENT_TYPE_LATEST: {"schema": {"type": "string"}}}}},
+)
+async def metrics(state: StateDep) -> Response:
+    """Prometheus's text format."""
+    text = await asyncio.to_thread(state.metrics.render)
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+class Advice(BaseModel):
+    """What a client does about a code (rag-error-model.md, "Rekommenderat UI-beteende")."""
+
+    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
+
+    code: Code
+    types: list[Kind]
+    statuses: dict[Literal["fail_fast", "graceful"], list[int]] = Field(
+        description="HTTP statuses by policy"
+    )
+    retry_statuses: list[int] = Field(
+        description="of these, those after which the same request may succeed, after Retry-After"
+    )
+    show_to_user: bool = True
+    show: Literal["near_field", "neutral", "wait", "general"] = Field(
+        description="near the field, as a neutral text, as a wish to wait, general"
+    )
+    highlight_field: bool = Field(
+        default=False, description="mark the input that details.field names"
+    )
+    retry: bool = Field(default=False, description="whether the same request may succeed later")
+    retry_button: bool = False
+    wait: bool = Field(default=False, description="wait first: Retry-After, else a moment")
+    disable_send: bool = Field(
+        default=False, description="let nobody send until then; show a countdown"
+    )
+    hint_when_frequent: bool = Field(
+        default=False, description="mention high load when it happens often"
+    )
+    admin: list[str] = Field(description="what to look at in the logs")
+    message: dict[Literal["en", "sv"], str] = Field(description="what to show")
+
+
+class Advices(BaseModel):
+    errors: list[Advice]
+
+
+# Where the service itself refuses, under either policy.
+REFUSALS: dict[Code, set[int]] = {
+    "VALIDATION_ERROR": {401, 403, 404, 405, 408, 409, 413, 415, 422},
+    "INTERNAL_ERROR": {503},
+}
+
+
+def _advice(code: Code, *, graceful: set[int], **behaviour: Any) -> Advice:
+    types = [kind for kind, (kinds_code, _) in CODES.items() if kinds_code == code]
+    refusals = REFUSALS.get(code, set())
+    halted = {int(CODES[kind][1]) for kind in types} | refusals
+    degraded = graceful | refusals
+    return Advice(
+        code=code,
+        types=types,
+        statuses={"fail_fast": sorted(halted), "graceful": sorted(degraded)},
+        retry_statuses=sorted(filter(_may_pass, halted | degraded)),
+        message={"en": MESSAGES["en"][f"ui_{code}"], "sv": MESSAGES["sv"][f"ui_{code}"]},
+        **behaviour,
+    )
+
+
+def _may_pass(status: int) -> bool:
+    """This service's own 500 is a defect that waits for a person."""
+    return status != HTTPStatus.INTERNAL_SERVER_ERROR and kind_of_status(status) != "permanent"
+
+
+ADVICE = Advices(
+    errors=[
+        _advice(
+            "VALIDATION_ERROR",
+            graceful={400},
+            show="near_field",
+            highlight_field=True,
+            admin=["details.field"],
+        ),
+        _advice(
+            "RETRIEVAL_ERROR",
+            graceful={503},
+            show="neutral",
+            retry=True,
+            retry_button=True,
+            admin=["code", "details"],
+        ),
+        _advice(
+            "LLM_ERROR",
+            graceful={503},
+            show="neutral",
+            retry=True,
+            retry_button=True,
+            hint_when_frequent=True,
+            admin=["code"],
+        ),
+        _advice(
+            "RATE_LIMITED",
+            graceful={429},
+            show="wait",
+            retry=True,
+            wait=True,
+            disable_send=True,
+            admin=["details.limit"],
+        ),
+        _advice("INTERNAL_ERROR", graceful={500, 503}, show="general", admin=["request_id"]),
+    ]
+)
+
+
+@router.get("/errors", responses=errors())
+async def error_advice() -> Advices:
+    """For each code: retry or not, wait, show near the field, and the text to show."""
+    return ADVICE

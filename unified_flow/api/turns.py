@@ -1,0 +1,156 @@
+"""A client's turns: one that a question begins, and one that goes on after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+
+from interventions.entry import Entry
+from interventions.errors import NotFoundError
+from unified_flow.api import problem as problems
+from unified_flow.api.access import Rate
+from unified_flow.api.answer import Answer, answer_of, silent_answer, source_of_passage
+from unified_flow.api.dependencies import AppState
+from unified_flow.api.exchange import Exchange
+from unified_flow.api.problem import Problem, ProblemError
+from unified_flow.api.running_turns import unless_cancelled
+from unified_flow.api.trace import with_trace
+from unified_flow.engine.failure_report import report_unhandled
+from unified_flow.engine.outcome import Outcome, outcome_of
+from unified_flow.engine.services import Services
+from unified_flow.errors import ConfigError, InputError, RetrievalError
+from unified_flow.errors.turns import NotResumableError
+from unified_flow.flow import UnifiedFlow
+from unified_flow.phases.errors import PhaseError
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.prepared_turn import flow_for, prepare, resume_prepared
+from unified_flow.resume.resumption import Resumed
+from unified_flow.turns.events import Observed
+from unified_flow.turns.folding import apply
+from unified_flow.turns.results import PriorTurn
+from unified_flow.turns.turn import Turn
+
+CLIENT_FIELDS = ("query", "session_id", "user_id", "channel", "request_id")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Without a `session_id` nothing of it is stored (NO PERSISTENCE), and `history` is the
+    conversation as the client sent it."""
+
+    text: str
+    session_id: str | None = None
+    user_id: str = "default"
+    channel: str | None = None
+    history: tuple[PriorTurn, ...] = ()
+
+
+async def ask(
+    state: AppState,
+    question: Question,
+    exchange: Exchange,
+    observer: Callable[[Observed], None] | None = None,
+    *,
+    traced: bool = False,
+) -> Answer:
+    """Raises ProblemError for whatever keeps the client from an answer."""
+    progress = Turn()  # for the trace of a turn that raises instead of ending
+
+    def observe(event: Observed) -> None:
+        nonlocal progress
+        state.metrics.observe(event)
+        if traced:
+            progress = apply(progress, event)
+        if observer is not None:
+            observer(event)
+
+    try:
+        processing = state.flow.process(
+            question.session_id or f"http_{secrets.token_hex(6)}",
+            question.text,
+            user_id=question.user_id,
+            channel=question.channel,
+            request_id=exchange.request_id,
+            observer=observe,
+            persist=question.session_id is not None,
+            history=question.history if question.session_id is None else None,
+            log=exchange.set_turn_line,
+        )
+        turn = await unless_cancelled(processing)
+        answer = answer_of(turn, question.session_id, exchange.language, traced=traced)
+    except Exception as exc:
+        services = state.services
+        outcome = outcome_of(exc, services.policy, chosen=CLIENT_FIELDS)
+        session_id = question.session_id or "http"
+        intervention_id = await report_unhandled(
+            exc, outcome, session_id, exchange.request_id, services
+        )
+        problem = _problem_of(exc, outcome, intervention_id, services)
+        if outcome.silenced:
+            exchange.record(problem)
+            return silent_answer(exchange.request_id, question.session_id, services.policy.name)
+        if traced:
+            problem = with_trace(problem, progress, exc, exchange.language)
+        raise ProblemError(problem) from exc
+    exchange.degraded = answer.metadata.degraded
+    return answer
+
+
+def _problem_of(
+    error: Exception, outcome: Outcome, intervention_id: str | None, services: Services
+) -> Problem:
+    retrieved = error.retrieved if isinstance(error, PhaseError) else []
+    return problems.of_turn_error(
+        error,
+        outcome,
+        intervention_id,
+        collection=services.settings.collection,
+        rate=Rate.parse(services.settings.serve.rate_limit),
+        sources=[source_of_passage(passage).model_dump(mode="json") for passage in retrieved],
+    )
+
+
+async def retry(
+    state: AppState, exchange: Exchange, entry: Entry, *, note: str | None, by: str | None, via: str
+) -> Resumed:
+    """How the turn of an intervention went on; past the failed phase the intervention is closed.
+
+    Raises ProblemError if it fails again, and what `problem.PROBLEM_OF` knows if it cannot go on.
+    """
+    if not entry["turn_id"]:
+        raise ProblemError(problems.invalid("retry_impossible", HTTPStatus.CONFLICT))
+    request = ResumeRequest(
+        intervention_id=entry["id"],
+        note=note or f"retried, and it got past {entry['phase']}",
+        by=by,
+        via=via,
+        answer=note,
+    )
+    flow = state.flow
+    try:
+        prepared = await asyncio.to_thread(
+            prepare,
+            flow.services.home,
+            entry["turn_id"],
+            request,
+            pick_flow=partial(_flow_for, flow),
+        )
+        resuming = resume_prepared(
+            prepared, observer=state.metrics.observe, log=exchange.set_turn_line, stays_open=flow
+        )
+        resumed = await unless_cancelled(resuming)
+    except (NotFoundError, ConfigError, InputError, RetrievalError) as exc:
+        raise NotResumableError(str(exc)) from exc  # the fault is the turn's, not the request's
+    if resumed.failed_again:
+        raise ProblemError(problems.invalid("retry_failed", HTTPStatus.CONFLICT))
+    return resumed
+
+
+def _flow_for(flow: UnifiedFlow, turn: Turn) -> UnifiedFlow:
+    """The service's own; another for a turn that was asked with other settings."""
+    suits = turn.asked_with == flow.services.asked_with
+    return flow if suits else flow_for(turn, flow.services.home)
