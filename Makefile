@@ -20,7 +20,7 @@ ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOC
 	@$(RUN)/unified-flow ask "$$Q" --docs "$$DOCS"
 
 test: $(VENV)/dev.stamp $(VENV)/smollm2.gguf ## run the test suite
-	@echo "4,500 tests: about 4 minutes on two quiet cores" >&2
+	@echo "The whole suite takes about four minutes on two quiet cores." >&2
 	@$(RUN)/pytest -n 2 --dist worksteal -q
 
 lint: $(VENV)/dev.stamp ## ruff, mypy and the layers

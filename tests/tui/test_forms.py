@@ -286,7 +286,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Entry points as an installed program registers them."""
     points = [
         EntryPoint("mine", f"{__name__}:Resumer", "interventions.resumers"),
-        EntryPoint("mine", f"{__name__}:Reader", entry_points.GROUP),
+        EntryPoint("mine", f"{__name__}:Reader", entry_points.TURNS_GROUP),
     ]
 
     def found(*, group: str) -> EntryPoints:
