@@ -23,7 +23,7 @@ from textual.screen import Screen
 from interventions.plaintext import clean
 from interventions.secrets.redaction import redact_text
 from interventions.times import utc_now
-from monitor.core.changes import AppState
+from monitor.core.app_state import AppState
 from monitor.core.snapshot import Clock, Snapshot, Source
 from monitor.screens.pages import HelpScreen
 from monitor.screens.triage import TriageScreen

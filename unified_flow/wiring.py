@@ -18,7 +18,7 @@ from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.query_log import QueryLog
-from unified_flow.guardrails.checks import Guardrails
+from unified_flow.guardrails.guardrails import Guardrails
 from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import Recorder
 from unified_flow.models import Model

@@ -1,4 +1,4 @@
-"""resolve"""
+"""`resolve`, `dismiss`, `snooze`, `reopen`, `assign` and `undo`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets inside text"""
+"""Secrets inside text, found by their form: keys, tokens, flags, headers."""
 
 from __future__ import annotations
 

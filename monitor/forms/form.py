@@ -23,7 +23,7 @@ from textual.widgets import Button, Input, Static
 from interventions.entry import Entry, latest_failure, short_id, short_ids, state_of
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
-from monitor.core.changes import (
+from monitor.core.app_state import (
     AppState,
     Change,
     ChangeOutcome,

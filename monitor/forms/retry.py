@@ -28,7 +28,7 @@ from interventions.retry.retries import (
     retry_and_resolve,
     waiting_turns,
 )
-from monitor.core.changes import VIA, Change, ChangeOutcome, InputError, apply
+from monitor.core.app_state import VIA, Change, ChangeOutcome, InputError, apply
 from monitor.forms.form import Form
 from monitor.forms.retry_run import JOBS, ask_about_call, progress, summary, watched_turns
 from monitor.widgets.keys import key

@@ -20,7 +20,7 @@ from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.times import from_text, parse_duration
 from interventions.transitions import Actor
-from monitor.core.changes import VIA, AppState, Change, InputError
+from monitor.core.app_state import VIA, AppState, Change, InputError
 from monitor.forms.form import Form
 from monitor.widgets.keys import key
 

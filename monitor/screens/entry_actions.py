@@ -16,8 +16,8 @@ from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.retry.entry_points import find_resumer, has_resumer
 from interventions.view.description import as_markdown
-from monitor.core import changes, desktop
-from monitor.core.changes import AppState, ChangeOutcome
+from monitor.core import app_state, desktop
+from monitor.core.app_state import AppState, ChangeOutcome
 from monitor.forms.form import Form
 from monitor.forms.retry import RetryForm
 from monitor.forms.transitions import (
@@ -127,7 +127,7 @@ class EntryScreen(Screen[None]):
             return
         if self.state.changes:
             last = self.state.changes.pop()
-            undone, rest = await asyncio.to_thread(changes.undo, queue, last)
+            undone, rest = await asyncio.to_thread(app_state.undo, queue, last)
             if rest is not None:
                 self.state.changes.append(rest)
             self._show_outcome(undone)

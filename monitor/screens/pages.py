@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from interventions.entry import Entry
-from monitor.core.changes import AppState
+from monitor.core.app_state import AppState
 from monitor.screens.entry_actions import EntryScreen
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.key_bar import KeyBar

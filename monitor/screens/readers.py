@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.worker import get_current_worker
 
 from interventions.errors import QueueError
-from monitor.core.changes import AppState
+from monitor.core.app_state import AppState
 from monitor.core.feeds import Feed, feed_reader
 from monitor.core.snapshot import Background, Snapshot
 from monitor.screens.entry_actions import EntryScreen

@@ -16,7 +16,7 @@ from textual.widgets import ContentSwitcher
 
 from interventions.entry import Entry
 from interventions.errors import QueryError
-from monitor.core.changes import AppState
+from monitor.core.app_state import AppState
 from monitor.core.model import Sort, TriageModel
 from monitor.core.snapshot import Snapshot
 from monitor.forms.form import Form

@@ -29,7 +29,7 @@ from unified_flow.guardrails.inspector import open_store
 from unified_flow.guardrails.schema import ai_decisions, ai_rules
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.phases import NAMES
-from unified_flow.policies.silent import MAX_RETRIES, RETRY_DELAY_S
+from unified_flow.policies.silent import MAX_ATTEMPTS, RETRY_DELAY_S
 from unified_flow.turns.sessions.store import SessionStore
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import message_ids
@@ -231,7 +231,7 @@ def test_4_retry_with_an_api_that_really_goes_down(
             return await made.process("s1", ASKED, user_id="user_123")
 
     turn = asyncio.run(run())
-    assert (MAX_RETRIES, RETRY_DELAY_S) == (3, 2)
+    assert (MAX_ATTEMPTS, RETRY_DELAY_S) == (3, 2)
     assert waits == [2.0, 4.0]
     assert (turn.should_respond, turn.retry_count) == (False, 3)
     why = turn.error_message or ""

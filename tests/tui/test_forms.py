@@ -19,7 +19,7 @@ from interventions.home import lock_file
 from interventions.retry import entry_points
 from interventions.times import from_text, utc_now
 from monitor.app import Monitor
-from monitor.core.changes import InputError
+from monitor.core.app_state import InputError
 from monitor.forms.transitions import parse_snooze
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until

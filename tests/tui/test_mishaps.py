@@ -16,7 +16,7 @@ from textual.worker import WorkerFailed
 from interventions import InterventionQueue
 from interventions.home import lock_file, queue_file
 from monitor.app import Monitor
-from monitor.core.changes import Change
+from monitor.core.app_state import Change
 from monitor.forms.form import Form
 from monitor.forms.transitions import ResolveForm
 from tests.tui.other_process import OtherProcess

@@ -1,4 +1,4 @@
-"""The tables of `unified_flow.toml`; `config.py` puts them together."""
+"""The tables of `unified_flow.toml`; `settings.py` puts them together."""
 
 from __future__ import annotations
 

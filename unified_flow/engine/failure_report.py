@@ -16,7 +16,7 @@ from interventions.secrets.redaction import redact_text
 from unified_flow.engine.live_context import LivePhaseContext
 from unified_flow.engine.outcome import Outcome
 from unified_flow.engine.phase_table import BY_NAME
-from unified_flow.engine.resolution import ResolutionRequest, resolve_passed
+from unified_flow.engine.retried_interventions import ResolutionRequest, resolve_passed
 from unified_flow.engine.services import Services
 from unified_flow.errors import LimitReachedError, PageError
 from unified_flow.errors.classification import classify
@@ -174,7 +174,7 @@ def _request(
         home=services.home,
     )
     changes: dict[str, Any] = {"error_type": LoopLimitError.__name__} if limit else {}
-    # What a failure in another phase means for the retried intervention is `settle`'s decision.
+    # `resolve_passed` decides what a failure in another phase means for the retried intervention.
     retry = turn.retry
     if retry is not None and retry.phase == failure.phase:
         changes |= {"retry_of": retry.intervention_id}

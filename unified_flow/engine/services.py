@@ -13,7 +13,7 @@ from interventions import InterventionQueue
 from unified_flow.config.settings import Settings
 from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.errors import RecipeError
-from unified_flow.guardrails.checks import Guardrails
+from unified_flow.guardrails.guardrails import Guardrails
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.phases import recipe
 from unified_flow.phases.recipe import Recipe

@@ -18,7 +18,7 @@ from unified_flow.errors.classification import classify
 from unified_flow.guardrails.decisions import BLOCKS, FAILURES, Outcome, RecordedDecision
 from unified_flow.guardrails.verdict import GuardrailResult, Stage, outcome_of
 from unified_flow.phases.errors import PhaseError
-from unified_flow.policies.silent import MAX_RETRIES
+from unified_flow.policies.silent import MAX_ATTEMPTS
 from unified_flow.turns.folding import GUARDRAILS
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import message_ids
@@ -215,10 +215,10 @@ def log_block(turn: Turn, stage: Stage, result: GuardrailResult) -> None:
 
 
 def log_failure(turn: Turn, error: PhaseError) -> None:
-    if error.scope == "model" and error.attempts >= MAX_RETRIES:
+    if error.scope == "model" and error.attempts >= MAX_ATTEMPTS:
         why = redact_text(str(error.__cause__))
         logger.error(
-            "[LLM ERROR] Max retries (%d) reached for user %s: %s", MAX_RETRIES, turn.user_id, why
+            "[LLM ERROR] Max retries (%d) reached for user %s: %s", MAX_ATTEMPTS, turn.user_id, why
         )
     kind = "LLM error" if (turn.error_message or "").startswith("LLM_ERROR") else "Error"
     logger.error("[SILENT FAILURE] %s for user %s: %s", kind, turn.user_id, turn.error_message)

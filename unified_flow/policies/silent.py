@@ -10,7 +10,7 @@ from __future__ import annotations
 from unified_flow.policies import UNBOUNDED, Failure, Retry, Stop
 from unified_flow.policies.retries import retry_wait_s
 
-MAX_RETRIES = 3
+MAX_ATTEMPTS = 3
 RETRY_DELAY_S = 2.0
 
 
@@ -22,7 +22,7 @@ class Silent:
         if failure.scope != "model":
             return None
         # 2 s, 4 s; 8 s would come next if there were more attempts.
-        wait_s = retry_wait_s(failure, attempts=MAX_RETRIES, first_s=RETRY_DELAY_S)
+        wait_s = retry_wait_s(failure, attempts=MAX_ATTEMPTS, first_s=RETRY_DELAY_S)
         return Retry(wait_s) if wait_s is not None else None
 
     def ends(self, failure: Failure) -> Stop:

@@ -11,7 +11,7 @@ from pathlib import Path
 from interventions import InterventionQueue
 from interventions.entry import is_about, is_open
 from interventions.home import make_private_folder
-from unified_flow.engine.resolution import awaited_by_others
+from unified_flow.engine.retried_interventions import awaited_by_others
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.resume.resumption import begin_run, open_turn

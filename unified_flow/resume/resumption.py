@@ -16,7 +16,7 @@ from unified_flow.engine.environment import (
     environment_then,
     recorded_environment,
 )
-from unified_flow.engine.resolution import (
+from unified_flow.engine.retried_interventions import (
     ResolutionRequest,
     Resolutions,
     awaited_by_others,

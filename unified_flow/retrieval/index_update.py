@@ -1,4 +1,4 @@
-"""One update of an index: which roots it is about, what is under them, what it did."""
+"""One update of an index: its roots, the files under them, its report."""
 
 from __future__ import annotations
 

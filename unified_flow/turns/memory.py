@@ -1,7 +1,7 @@
-"""What is remembered of a user: `memory/<user>.jsonl`, a `Record` a line.
+"""The memories of a user: `memory/<user>.jsonl`, a `MemoryRecord` a line.
 
-Writers replace the whole file under its lock, so that who is killed in the middle leaves the old
-file or the new one, and readers need no lock.
+Writers replace the whole file under its lock, so that a kill leaves the old file or the new one,
+and readers need no lock.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pytest
 from interventions.entry import Entry, complete
 from interventions.errors import ConflictError, StorageError
 from interventions.retry.entry_points import RetryFailedError
-from monitor.core.changes import ChangeOutcome, InputError, apply
+from monitor.core.app_state import ChangeOutcome, InputError, apply
 
 ENTRIES = [
     complete({"id": f"int_1_{name * 6}", "created_at": "2026-01-01T00:00:00Z"}) for name in "abc"

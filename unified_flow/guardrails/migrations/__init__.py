@@ -1,1 +1,1 @@
-"""Alembic's scripts: `database.upgrade` runs them, no command is needed."""
+"""Alembic's scripts: `sql_database.py` runs them, no command is needed."""

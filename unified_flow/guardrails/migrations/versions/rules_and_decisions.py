@@ -1,6 +1,6 @@
 """The tables `ai_rules` and `ai_decisions`.
 
-A step does not follow `tables.py`: it stays as it was when databases were made by it.
+A step does not follow `schema.py`: it stays as it was when it made databases.
 """
 
 from __future__ import annotations

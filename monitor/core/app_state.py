@@ -1,4 +1,4 @@
-"""A change of several entries: what was done, and what was refused and why."""
+"""The state that screens and forms share, and changes of several entries at once."""
 
 from __future__ import annotations
 

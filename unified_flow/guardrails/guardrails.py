@@ -1,8 +1,8 @@
 """The guardrails of a flow: before the model, after it, and the record of their decisions.
 
-The flow asks whether a message may be answered (`admits`) and whether a reply may be said
-(`releases`), and reports that nothing could be said (`failed`). A decision is an event of the turn
-before it counts, so that a turn that is killed goes on where it stood.
+The flow asks whether a message may be answered (`admits`) and whether a reply may be given
+(`releases`), and reports a failure that silences the turn (`failed`). A decision is an event of the
+turn before it counts, so that a killed turn goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder, log_block, log_failure
 from unified_flow.guardrails.verdict import BROKEN, PASS, GuardrailResult, Stage
 from unified_flow.phases.errors import PhaseError
-from unified_flow.policies.silent import MAX_RETRIES
+from unified_flow.policies.silent import MAX_ATTEMPTS
 from unified_flow.turns.events import GuardrailChecked, HistoryRead
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.memory import MemoryRecord, MemoryStore
@@ -117,11 +117,11 @@ class Guardrails:
     def tried(self, attempt: int, message: str) -> None:
         """A model that has failed is asked again."""
         if self._always:
-            logger.warning("[LLM RETRY] Attempt %d/%d failed: %s", attempt, MAX_RETRIES, message)
+            logger.warning("[LLM RETRY] Attempt %d/%d failed: %s", attempt, MAX_ATTEMPTS, message)
 
     def succeeded(self, attempt: int) -> None:
         if self._always and attempt > 1:
-            logger.info("[LLM RETRY] Success on attempt %d/%d", attempt, MAX_RETRIES)
+            logger.info("[LLM RETRY] Success on attempt %d/%d", attempt, MAX_ATTEMPTS)
 
     async def failed(self, turn: Turn, error: PhaseError) -> None:
         """The turn ends in silence because something failed."""
