@@ -96,8 +96,8 @@ def wire(
     given_modules = [located_module(each, Path.cwd()) for each in tool_modules or ()]
     servers = _servers(settings, root) if tools is None else []
     if tools is None:
-        tools = [*_tools(retriever or documents, settings, roots, private), *memory_tools(memory)]
-        tools += [*installed_tools(), *_own_tools(settings, given_modules)]
+        built_in = _built_in_tools(retriever or documents, settings, roots, private, memory)
+        tools = [*built_in, *installed_tools(), *_own_tools(settings, given_modules)]
     return Services(
         home=root,
         settings=settings,
@@ -146,14 +146,19 @@ def _asked_with(
     return given | ({"docs": [str(absolute(each)) for each in docs]} if docs else {})
 
 
-def _tools(
-    retriever: Retriever | None, settings: Settings, docs: list[Root], private: list[Path]
+def _built_in_tools(
+    retriever: Retriever | None,
+    settings: Settings,
+    docs: list[Root],
+    private: list[Path],
+    memory: MemoryStore,
 ) -> list[Tool]:
+    """A new one: a file in `tools/builtin/`, a name in `config/tool_names.py`, a place here."""
     roots = folders_of(resolved(settings.roots) if settings.roots else docs)
     search = [doc_search(retriever)] if retriever is not None else []
     files = list(file_tools(roots, exclude=private)) if roots else []
     research = internet_research(policy_of(settings.research))
-    return [*search, *files, research, CALCULATE, HUMAN_ASK]
+    return [*search, *files, research, CALCULATE, HUMAN_ASK, *memory_tools(memory)]
 
 
 def _guardrails(
