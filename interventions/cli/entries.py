@@ -29,7 +29,6 @@ from interventions.cli.table import table
 from interventions.cli.terminal import (
     Code,
     UsageError,
-    exits,
     note,
     paint,
     say,
@@ -66,20 +65,19 @@ def list_(
     ] = False,
 ) -> None:
     """Open interventions, the worst and newest first."""
-    with exits():
-        wanted = query_of(query, session)
-        now = utc_now()
-        entries = read_entries(home)
-        found = _first(worst_first(wanted.select(entries, now)), limit)
-        if not _as_data(found, now, as_json, as_jsonl):
-            _as_table(found, now, flat=flat)
-            total = sum(1 for entry in entries if is_open(entry))
-            if not found:
-                note(f"nothing matches; {total} open" if wanted.text else "no open interventions")
-            else:
-                note(f"{len(found)} shown, {total} open")
-        if exit_code and found:
-            raise typer.Exit(Code.FAILED)
+    wanted = query_of(query, session)
+    now = utc_now()
+    entries = read_entries(home)
+    found = _first(worst_first(wanted.select(entries, now)), limit)
+    if not _as_data(found, now, as_json, as_jsonl):
+        _as_table(found, now, flat=flat)
+        total = sum(1 for entry in entries if is_open(entry))
+        if not found:
+            note(f"nothing matches; {total} open" if wanted.text else "no open interventions")
+        else:
+            note(f"{len(found)} shown, {total} open")
+    if exit_code and found:
+        raise typer.Exit(Code.FAILED)
 
 
 def history(
@@ -91,14 +89,13 @@ def history(
     limit: Limit = 50,
 ) -> None:
     """Closed interventions, those of the archive included, the latest first."""
-    with exits():
-        wanted = query_of(query, session)
-        now = utc_now()
-        found = [entry for entry in the_queue(home).history() if wanted.matches(entry, now)]
-        shown = _first(found, limit)
-        if not _as_data(shown, now, as_json, as_jsonl):
-            _as_table(shown, now, flat=True)
-            note(f"{len(shown)} of {len(found)} closed" if found else "nothing was closed yet")
+    wanted = query_of(query, session)
+    now = utc_now()
+    found = [entry for entry in the_queue(home).history() if wanted.matches(entry, now)]
+    shown = _first(found, limit)
+    if not _as_data(shown, now, as_json, as_jsonl):
+        _as_table(shown, now, flat=True)
+        note(f"{len(shown)} of {len(found)} closed" if found else "nothing was closed yet")
 
 
 def similar(
@@ -109,16 +106,11 @@ def similar(
     limit: Limit = 0,
 ) -> None:
     """Past resolutions of the same failure."""
-    with exits():
-        found = _first(the_queue(home).similar(intervention_id), limit)
-        now = utc_now()
-        if not _as_data(found, now, as_json, as_jsonl):
-            _as_table(found, now, flat=True)
-            note(
-                f"{len(found)} resolved before"
-                if found
-                else "this failure was never resolved before"
-            )
+    found = _first(the_queue(home).similar(intervention_id), limit)
+    now = utc_now()
+    if not _as_data(found, now, as_json, as_jsonl):
+        _as_table(found, now, flat=True)
+        note(f"{len(found)} resolved before" if found else "this failure was never resolved before")
 
 
 def _first(entries: list[Entry], limit: int) -> list[Entry]:
@@ -157,22 +149,21 @@ def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> Non
     from interventions.retry.entry_points import has_resumer
     from interventions.view.description import describe
 
-    with exits():
-        queue = the_queue(home)
-        now = utc_now()
-        entry = queue.find(intervention_id)
-        past = queue.similar(entry["id"])
-        journal = queue.journal(entry["id"])
-        if as_json:
-            view = entry_view(entry, now)
-            say_json({**view, "similar": [entry_view(e, now) for e in past], "journal": journal})
-            return
-        flag = home_flag(home)
-        for section in describe(entry, past, journal, now, home_flag=flag, resumer=has_resumer()):
-            say_painted(paint(section.title, "bold"))
-            for line in section.texts:
-                say(f"  {line}" if line else "")
-            say("")
+    queue = the_queue(home)
+    now = utc_now()
+    entry = queue.find(intervention_id)
+    past = queue.similar(entry["id"])
+    journal = queue.journal(entry["id"])
+    if as_json:
+        view = entry_view(entry, now)
+        say_json({**view, "similar": [entry_view(e, now) for e in past], "journal": journal})
+        return
+    flag = home_flag(home)
+    for section in describe(entry, past, journal, now, home_flag=flag, resumer=has_resumer()):
+        say_painted(paint(section.title, "bold"))
+        for line in section.texts:
+            say(f"  {line}" if line else "")
+        say("")
 
 
 def export(
@@ -201,28 +192,27 @@ def export(
         raise typer.BadParameter("--json is another form than the one that is asked for")
     from interventions.view import description
 
-    with exits():
-        queue = the_queue(home)
-        entry = queue.find(intervention_id)
-        if form == "pytest":
-            from interventions.retry.entry_points import find_turn_reader
+    queue = the_queue(home)
+    entry = queue.find(intervention_id)
+    if form == "pytest":
+        from interventions.retry.entry_points import find_turn_reader
 
-            text = find_turn_reader().as_pytest(entry, queue.home)
-        else:
-            past, journal = queue.similar(entry["id"]), queue.journal(entry["id"])
-            render = description.as_markdown if markdown else description.as_json
-            text = render(entry, past, journal, utc_now())
-        text = clean(text)
-        if output is None:
-            say(text)
-            return
-        try:
-            fd = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE_MODE)
-            with os.fdopen(fd, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-        except OSError as error:
-            raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
-        note(f"wrote {output}")
+        text = find_turn_reader().as_pytest(entry, queue.home)
+    else:
+        past, journal = queue.similar(entry["id"]), queue.journal(entry["id"])
+        render = description.as_markdown if markdown else description.as_json
+        text = render(entry, past, journal, utc_now())
+    text = clean(text)
+    if output is None:
+        say(text)
+        return
+    try:
+        fd = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE_MODE)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
+    note(f"wrote {output}")
 
 
 def watch(
@@ -238,27 +228,26 @@ def watch(
     ] = 0,
 ) -> None:
     """Print new interventions as they come, until interrupted."""
-    with exits():
-        wanted = query_of(query, session)
-        path = queue_file(find_home(home))
-        known = set() if everything else {entry["id"] for entry in read_entries(home)}
-        printed = 0
-        note(f"watching {path}")
-        for _ in _changes(path):
-            now = utc_now()
-            for entry in wanted.select(read_entries(home), now):
-                if entry["id"] in known:
-                    continue
-                known.add(entry["id"])
-                if as_json:
-                    say_json(entry_view(entry, now), lines=True)
-                else:
-                    for line in table(single([entry]), width(), now)[1:]:
-                        say_painted(line)
-                sys.stdout.flush()
-                printed += 1
-                if limit and printed >= limit:
-                    return
+    wanted = query_of(query, session)
+    path = queue_file(find_home(home))
+    known = set() if everything else {entry["id"] for entry in read_entries(home)}
+    printed = 0
+    note(f"watching {path}")
+    for _ in _changes(path):
+        now = utc_now()
+        for entry in wanted.select(read_entries(home), now):
+            if entry["id"] in known:
+                continue
+            known.add(entry["id"])
+            if as_json:
+                say_json(entry_view(entry, now), lines=True)
+            else:
+                for line in table(single([entry]), width(), now)[1:]:
+                    say_painted(line)
+            sys.stdout.flush()
+            printed += 1
+            if limit and printed >= limit:
+                return
 
 
 def _changes(path: Path) -> Iterator[None]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interventions.cli.options import AsJson, By, Grant, Home, Id, the_queue
-from interventions.cli.terminal import Code, UsageError, code_of, exits, note, say, say_json
+from interventions.cli.terminal import Code, UsageError, code_of, note, say, say_json
 from interventions.entry import Entry, short_id
 from interventions.errors import NotFoundError, QueueError, StorageError
 from interventions.plaintext import one_line
@@ -68,33 +68,32 @@ def retry(
     as_json: AsJson = False,
 ) -> None:
     """Resume the turn from the phase that failed; resolve, verified, what it gets past."""
-    with exits():
-        queue = the_queue(home)
-        entry = queue.find(intervention_id)
-        request = RetryRequest(
-            entry["turn_id"],
-            entry["id"],
-            note_text or f"retried, and it got past {entry['phase']}",
-            answer=note_text or None,
-            grant=grant,
-            from_phase=from_phase,
-            rerun_tools=rerun_tools,
-            tools_done=tools_done,
-            by=by,
-            via="cli",
-        )
-        if everything:
-            if edit:
-                raise UsageError("--edit changes one turn, and --all is about many")
-            # Each turn asked a question of its own.
-            request = replace(request, answer=None)
-            _retry_all(queue, entry, request, jobs=jobs, as_json=as_json)
-            return
+    queue = the_queue(home)
+    entry = queue.find(intervention_id)
+    request = RetryRequest(
+        entry["turn_id"],
+        entry["id"],
+        note_text or f"retried, and it got past {entry['phase']}",
+        answer=note_text or None,
+        grant=grant,
+        from_phase=from_phase,
+        rerun_tools=rerun_tools,
+        tools_done=tools_done,
+        by=by,
+        via="cli",
+    )
+    if everything:
         if edit:
-            from interventions.cli.prompts import edit_text
+            raise UsageError("--edit changes one turn, and --all is about many")
+        # Each turn asked a question of its own.
+        request = replace(request, answer=None)
+        _retry_all(queue, entry, request, jobs=jobs, as_json=as_json)
+        return
+    if edit:
+        from interventions.cli.prompts import edit_text
 
-            request = replace(request, edit=edit_text)
-        _retry_one(queue, entry, with_person(request, as_json=as_json), as_json=as_json)
+        request = replace(request, edit=edit_text)
+    _retry_one(queue, entry, with_person(request, as_json=as_json), as_json=as_json)
 
 
 def with_person(request: RetryRequest, *, as_json: bool) -> RetryRequest:

@@ -12,7 +12,7 @@ import typer
 
 from interventions.cli.options import AsJson, By, Grant, Home, Id, Ids, Yes, the_queue
 from interventions.cli.retry import say_how_it_went, say_retry_failed, with_person
-from interventions.cli.terminal import Code, UsageError, code_of, exits, note, report, say, say_json
+from interventions.cli.terminal import Code, UsageError, code_of, note, report, say, say_json
 from interventions.entry import Entry, entry_view, short_ids, worst_first
 from interventions.errors import QueueError
 from interventions.plaintext import clean, one_line
@@ -50,42 +50,39 @@ def resolve(
     as_json: AsJson = False,
 ) -> None:
     """Close interventions as solved, with a note for whoever meets the failure again."""
-    with exits():
-        _need_text(note_text)
-        queue = the_queue(home)
+    _need_text(note_text)
+    queue = the_queue(home)
+    if retry:
+        find_resumer()
+    elif grant is not None:
+        raise UsageError("--grant lets a turn go on: it needs --retry")
+    results: dict[str, RetryResult] = {}
+
+    def one(wanted: str) -> Entry:
         if retry:
-            find_resumer()
-        elif grant is not None:
-            raise UsageError("--grant lets a turn go on: it needs --retry")
-        results: dict[str, RetryResult] = {}
-
-        def one(wanted: str) -> Entry:
-            if retry:
-                entry = queue.find(wanted)
-                request = RetryRequest(
-                    entry["turn_id"],
-                    entry["id"],
-                    note_text,
-                    answer=note_text,
-                    grant=grant,
-                    by=by,
-                    via="cli",
-                )
-                retried = retry_and_resolve(
-                    queue,
-                    with_person(request, as_json=as_json),
-                    expected_version=expected_version,
-                )
-                say_how_it_went(entry, retried.result)
-                results[entry["id"]] = retried.result
-                return retried.entry
-            return queue.resolve(
-                wanted, note_text, expected_version=expected_version, by=by, via="cli"
+            entry = queue.find(wanted)
+            request = RetryRequest(
+                entry["turn_id"],
+                entry["id"],
+                note_text,
+                answer=note_text,
+                grant=grant,
+                by=by,
+                via="cli",
             )
+            retried = retry_and_resolve(
+                queue,
+                with_person(request, as_json=as_json),
+                expected_version=expected_version,
+            )
+            say_how_it_went(entry, retried.result)
+            results[entry["id"]] = retried.result
+            return retried.entry
+        return queue.resolve(wanted, note_text, expected_version=expected_version, by=by, via="cli")
 
-        each(queue, "resolve", "resolved", ids, query, one, yes=yes, as_json=as_json, how=results)
-        if any(result.failed for result in results.values()):
-            raise typer.Exit(Code.FAILED)  # as `retry` does: the turn has failed again, later
+    each(queue, "resolve", "resolved", ids, query, one, yes=yes, as_json=as_json, how=results)
+    if any(result.failed for result in results.values()):
+        raise typer.Exit(Code.FAILED)  # as `retry` does: the turn has failed again, later
 
 
 def dismiss(
@@ -99,13 +96,12 @@ def dismiss(
     as_json: AsJson = False,
 ) -> None:
     """Close interventions as not worth a fix; they never count as solved."""
-    with exits():
-        queue = the_queue(home)
+    queue = the_queue(home)
 
-        one = partial(
-            queue.dismiss, note=note_text, expected_version=expected_version, by=by, via="cli"
-        )
-        each(queue, "dismiss", "dismissed", ids, query, one, yes=yes, as_json=as_json)
+    one = partial(
+        queue.dismiss, note=note_text, expected_version=expected_version, by=by, via="cli"
+    )
+    each(queue, "dismiss", "dismissed", ids, query, one, yes=yes, as_json=as_json)
 
 
 def snooze(
@@ -124,23 +120,22 @@ def snooze(
     as_json: AsJson = False,
 ) -> None:
     """Hear nothing of a failure for a while; it stays open and goes on counting."""
-    with exits():
-        if sum(value is not None for value in (for_, until, until_n_more)) != 1:
-            raise UsageError(
-                "say for how long, in one way", hint="--for 4h, --until TIME or --until-n-more 10"
-            )
-        duration, moment = _duration(for_), _moment(until)
-        queue = the_queue(home)
-        one = partial(
-            queue.snooze,
-            duration=duration,
-            until=moment,
-            until_n_more=until_n_more,
-            expected_version=expected_version,
-            by=by,
-            via="cli",
+    if sum(value is not None for value in (for_, until, until_n_more)) != 1:
+        raise UsageError(
+            "say for how long, in one way", hint="--for 4h, --until TIME or --until-n-more 10"
         )
-        each(queue, "snooze", "snoozed", ids, query, one, yes=yes, as_json=as_json)
+    duration, moment = _duration(for_), _moment(until)
+    queue = the_queue(home)
+    one = partial(
+        queue.snooze,
+        duration=duration,
+        until=moment,
+        until_n_more=until_n_more,
+        expected_version=expected_version,
+        by=by,
+        via="cli",
+    )
+    each(queue, "snooze", "snoozed", ids, query, one, yes=yes, as_json=as_json)
 
 
 def reopen(
@@ -151,10 +146,9 @@ def reopen(
     as_json: AsJson = False,
 ) -> None:
     """Open closed interventions again, from the archive too."""
-    with exits():
-        queue = the_queue(home)
-        one = partial(queue.reopen, expected_version=expected_version, by=by, via="cli")
-        each(queue, "reopen", "reopened", ids, None, one, yes=True, as_json=as_json)
+    queue = the_queue(home)
+    one = partial(queue.reopen, expected_version=expected_version, by=by, via="cli")
+    each(queue, "reopen", "reopened", ids, None, one, yes=True, as_json=as_json)
 
 
 def assign(
@@ -166,14 +160,13 @@ def assign(
     as_json: AsJson = False,
 ) -> None:
     """Say who looks into it."""
-    with exits():
-        entry = the_queue(home).assign(
-            intervention_id, owner, expected_version=expected_version, by=by, via="cli"
-        )
-        if as_json:
-            say_json(entry_view(entry, utc_now()))
-        else:
-            say(f"{entry['id']} is assigned to {one_line(entry['owner'] or 'nobody')}")
+    entry = the_queue(home).assign(
+        intervention_id, owner, expected_version=expected_version, by=by, via="cli"
+    )
+    if as_json:
+        say_json(entry_view(entry, utc_now()))
+    else:
+        say(f"{entry['id']} is assigned to {one_line(entry['owner'] or 'nobody')}")
 
 
 def undo(
@@ -187,18 +180,15 @@ def undo(
     as_json: AsJson = False,
 ) -> None:
     """Take back the last resolve, dismiss, snooze, reopen or assign."""
-    with exits():
-        if expected_version is not None and intervention_id is None:
-            raise UsageError("--expected-version needs the ID whose version it is")
-        line, entry = the_queue(home).undo(
-            intervention_id, expected_version=expected_version, by=by, via="cli"
-        )
-        if as_json:
-            say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
-        else:
-            say(
-                f"undone: {line['action']} of {entry['id']} by {one_line(line['by'])}, {line['at']}"
-            )
+    if expected_version is not None and intervention_id is None:
+        raise UsageError("--expected-version needs the ID whose version it is")
+    line, entry = the_queue(home).undo(
+        intervention_id, expected_version=expected_version, by=by, via="cli"
+    )
+    if as_json:
+        say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
+    else:
+        say(f"undone: {line['action']} of {entry['id']} by {one_line(line['by'])}, {line['at']}")
 
 
 def _need_text(text: str) -> None:

@@ -12,7 +12,6 @@ from interventions.cli.options import AsJson, By, Home, the_queue
 from interventions.cli.terminal import (
     Code,
     coloured,
-    exits,
     note,
     paint,
     say,
@@ -32,24 +31,23 @@ def health(
     as_json: AsJson = False,
 ) -> None:
     """How many wait, how old, how fast they are resolved, what was dropped and why."""
-    with exits():
-        queue = the_queue(home)
-        while True:
-            figures = queue.health()
-            if as_json:
-                say_json(figures, lines=watch)
-            else:
-                if watch and coloured():
-                    say_painted("\x1b[H\x1b[2J")
-                first, *more = health_lines(figures)
-                grade, rest = first.split(":", 1)
-                say_painted(f"{paint(grade, _COLOUR[grade])}:{clean(rest)}")
-                for line in more:
-                    say(line)
-            sys.stdout.flush()
-            if not watch:
-                return
-            time.sleep(2)
+    queue = the_queue(home)
+    while True:
+        figures = queue.health()
+        if as_json:
+            say_json(figures, lines=watch)
+        else:
+            if watch and coloured():
+                say_painted("\x1b[H\x1b[2J")
+            first, *more = health_lines(figures)
+            grade, rest = first.split(":", 1)
+            say_painted(f"{paint(grade, _COLOUR[grade])}:{clean(rest)}")
+            for line in more:
+                say(line)
+        sys.stdout.flush()
+        if not watch:
+            return
+        time.sleep(2)
 
 
 def health_lines(figures: Health) -> list[str]:
@@ -81,16 +79,15 @@ def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:
     """Put emergency entries back while there is room, the oldest critical first."""
     from interventions.recovery import drain as drain_queue
 
-    with exits():
-        result = drain_queue(the_queue(home), by=by, via="cli")
-        if as_json:
-            say_json({"put": result.put, "left": result.left, "unusable": result.unusable})
-        else:
-            say(f"put back {len(result.put)}, left {result.left}")
-            if result.left:
-                note("the queue is full: resolve some, then drain again")
-            if result.unusable:
-                note(f"{result.unusable} lines of the emergency log are no failures")
+    result = drain_queue(the_queue(home), by=by, via="cli")
+    if as_json:
+        say_json({"put": result.put, "left": result.left, "unusable": result.unusable})
+    else:
+        say(f"put back {len(result.put)}, left {result.left}")
+        if result.left:
+            note("the queue is full: resolve some, then drain again")
+        if result.unusable:
+            note(f"{result.unusable} lines of the emergency log are no failures")
 
 
 def doctor(
@@ -101,18 +98,17 @@ def doctor(
     """Find what is wrong with the queue's files, and mend it; rebuild a queue that was damaged."""
     from interventions.doctor import examine
 
-    with exits():
-        place = find_home(home)
-        findings = examine(the_queue(home), mend=not check)
-        wrong = [finding for finding in findings if not finding.fine]
-        if as_json:
-            say_json({"home": str(place), "findings": [finding.as_dict() for finding in findings]})
-        else:
-            for finding in findings:
-                mark = "ok  " if finding.fine else "did " if finding.mended else "bad "
-                painted = paint(mark, "bold" if finding.fine else "high")
-                say_painted(painted + clean(finding.what))
-                if finding.todo:
-                    say(f"      {finding.todo}")
-        if any(not finding.mended for finding in wrong):
-            raise typer.Exit(Code.QUEUE)
+    place = find_home(home)
+    findings = examine(the_queue(home), mend=not check)
+    wrong = [finding for finding in findings if not finding.fine]
+    if as_json:
+        say_json({"home": str(place), "findings": [finding.as_dict() for finding in findings]})
+    else:
+        for finding in findings:
+            mark = "ok  " if finding.fine else "did " if finding.mended else "bad "
+            painted = paint(mark, "bold" if finding.fine else "high")
+            say_painted(painted + clean(finding.what))
+            if finding.todo:
+                say(f"      {finding.todo}")
+    if any(not finding.mended for finding in wrong):
+        raise typer.Exit(Code.QUEUE)

@@ -1,159 +1,29 @@
-"""The commands of `unified-flow`: their table, and what all of them have in common."""
+"""The commands of `unified-flow`, and where each of them is."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from functools import wraps
-from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import click
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
+from interventions.cli.command_group import CommandGroup
 from interventions.cli.main import app as interventions
 from unified_flow.cli.exits import exits
 
-HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
-LAST_OPTIONS = ("as_json", "as_jsonl", "home")
-
 
 class Command(TyperCommand):
-    """One command; what goes wrong in it becomes a line and an exit code."""
-
     def invoke(self, ctx: click.Context) -> Any:
         with exits():
             return super().invoke(ctx)
 
 
-class CommandGroup(TyperGroup):
-    """Loads a command's module when the command is called. `--home` and `--json` before a command
-    mean the same as after it.
-
-    `table` has, by name, where a command's function is, or the command itself. `default` is the
-    command that is meant where none is named.
-    """
-
-    def __init__(
-        self,
-        *,
-        table: Mapping[str, str | click.Command] | None = None,
-        default: str | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(**settings | {"callback": None})
-        self._table = COMMANDS if table is None else table
-        self._default = default
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._table)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = self._table.get(cmd_name)
-        if not isinstance(found, str):
-            return found
-        module, _, function = found.partition(":")
-        loaded = getattr(import_module(f"unified_flow.cli.{module}"), function)
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(cmd_name, cls=Command)(_with_shared_options(loaded))
-        command = typer.main.get_command(alone)
-        command.params.append(_version_option(hidden=True))
-        return command
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        place = "Folder that holds shared_state/ and logs/; also after the command."
-        home = click.Option(["--home"], type=click.Path(path_type=Path), help=place)
-        as_json = click.Option(
-            ["--json", "as_json"], is_flag=True, help="Print JSON; also after the command."
-        )
-        return [home, as_json, _version_option(), *super().get_params(ctx)]
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if self._default is not None:
-            args = self._with_default(args)
-        rest = super().parse_args(ctx, args)
-        given = {name: ctx.params[name] for name in ("home", "as_json") if ctx.params.get(name)}
-        if given:
-            ctx.default_map = dict.fromkeys(self._table, given)
-        return rest
-
-    def _with_default(self, args: list[str]) -> list[str]:
-        at = 0
-        while at < len(args) and args[at].partition("=")[0] in ("--home", "--json"):
-            at += 2 if args[at] == "--home" else 1
-        is_named = not args[at:] or args[at] in {*self._table, "-h", "--help", "-V", "--version"}
-        return args if is_named else [*args[:at], str(self._default), *args[at:]]
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name, command, rest = super().resolve_command(ctx, args)
-        wants_json = bool(ctx.params.get("as_json")) and not ctx.resilient_parsing
-        taken = {each.name for each in command.get_params(ctx)} if command is not None else set()
-        if wants_json and command is not None and "as_json" not in taken:
-            ctx.fail(f"{name} prints no JSON: leave out --json")
-        return name, command, rest
-
-
-def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Typer knows no `**chosen: Unpack[FlowOptions]`: each key becomes an option of its own."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())
-    if not own or own[-1].kind is not inspect.Parameter.VAR_KEYWORD:
-        return command
-    keys = get_type_hints(get_args(own.pop().annotation)[0], include_extras=True)
-    shared = [
-        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for key, kind in keys.items()
-    ]
-    first = [each for each in own if each.name not in LAST_OPTIONS]
-    last = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for each in own
-        if each.name in LAST_OPTIONS
-    ]
-
-    @wraps(command)
-    def called(**given: Any) -> None:
-        command(**given)
-
-    called.__signature__ = inspect.Signature([*first, *shared, *last])  # type: ignore[attr-defined]
-    return called
-
-
-def _version_option(*, hidden: bool = False) -> click.Option:
-    return click.Option(
-        ["-V", "--version"],
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        hidden=hidden,
-        callback=_print_version,
-        help="Print the version.",
-    )
-
-
-def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
-        from unified_flow import __version__
-
-        typer.echo(f"unified-flow {__version__}")
-        ctx.exit()
-
-
-def _group(
-    name: str, help_text: str, table: Mapping[str, str], *, default: str | None = None
-) -> CommandGroup:
-    return CommandGroup(
-        name=name,
-        help=help_text,
-        table=table,
-        default=default,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings=HELP_OPTIONS,
-    )
+class Commands(CommandGroup):
+    package = "unified_flow.cli"
+    program = "unified-flow"
+    leaf_class = Command
 
 
 def _monitor(home: Path | None, arguments: list[str]) -> None:
@@ -174,7 +44,7 @@ MONITOR = click.Command(
     ],
 )
 
-COMMANDS: Mapping[str, str | click.Command] = {
+Commands.table = {
     "ask": "ask:ask",
     "chat": "chat.command:chat",
     "resume": "resume:resume",
@@ -182,7 +52,7 @@ COMMANDS: Mapping[str, str | click.Command] = {
     "index": "index:index",
     "search": "search:search",
     "serve": "serve:serve",
-    "collections": _group(
+    "collections": Commands.of(
         "collections",
         "The named indexes of this project.\n\n"
         "Try:  unified-flow index manuals/ --collection manuals",
@@ -192,7 +62,7 @@ COMMANDS: Mapping[str, str | click.Command] = {
             "delete": "collections:delete_collection",
         },
     ),
-    "turns": _group(
+    "turns": Commands.of(
         "turns",
         "What was asked, and how far each turn came.\n\nTry:  unified-flow turns show 12",
         {
@@ -203,7 +73,7 @@ COMMANDS: Mapping[str, str | click.Command] = {
         },
     ),
     "trace": "trace:trace",
-    "tools": _group(
+    "tools": Commands.of(
         "tools",
         "The tools of a turn: built in, your own, and those of MCP servers.\n\n"
         "Try:  unified-flow tools call calculate expression='17 * 3'",
@@ -212,12 +82,12 @@ COMMANDS: Mapping[str, str | click.Command] = {
             "call": "tools:call_tool",
         },
     ),
-    "grants": _group(
+    "grants": Commands.of(
         "grants",
         "What people have allowed tools to do.\n\nTry:  unified-flow grants list",
         {"list": "tools:list_grants", "delete": "tools:delete_grants"},
     ),
-    "sessions": _group(
+    "sessions": Commands.of(
         "sessions",
         "Conversations that were kept: what was asked and answered, session by session.\n\n"
         "Try:  unified-flow sessions show ros",
@@ -228,7 +98,7 @@ COMMANDS: Mapping[str, str | click.Command] = {
             "delete": "sessions:delete_session",
         },
     ),
-    "rules": _group(
+    "rules": Commands.of(
         "rules",
         "Flagged words and phrases, and where anything is answered, for each user.",
         {
@@ -240,27 +110,29 @@ COMMANDS: Mapping[str, str | click.Command] = {
             "test": "guardrails:try_rules",
         },
     ),
-    "decisions": _group(
+    "decisions": Commands.of(
         "decisions",
         "What was decided about each message: answered, ignored, or left to a person.",
         {"list": "guardrails:list_decisions"},
     ),
-    "guardrails": _group(
+    "guardrails": Commands.of(
         "guardrails", "What the guardrails did.", {"show": "guardrails:show_counts"}
     ),
-    "memory": _group(
+    "memory": Commands.of(
         "memory",
         "What is remembered of a user from turn to turn.\n\nTry:  unified-flow memory list",
         {"list": "memory:list_memories", "add": "memory:add", "delete": "memory:delete"},
     ),
     "init": "config:init",
-    "config": _group(
+    "config": Commands.of(
         "config",
         "What the settings are, and who said so.\n\nTry:  unified-flow config show",
         {"show": "config:show", "schema": "config:schema"},
     ),
-    "model": _group("model", "The local model (extra: local).", {"serve": "serve:serve_model"}),
-    "eval": _group(
+    "model": Commands.of(
+        "model", "The local model (extra: local).", {"serve": "serve:serve_model"}
+    ),
+    "eval": Commands.of(
         "eval",
         "How good the answers are: a set of questions through the same flow as `ask`.\n\n"
         "unified-flow eval questions.jsonl --docs docs/     (the same as eval run)",
@@ -277,18 +149,7 @@ COMMANDS: Mapping[str, str | click.Command] = {
     "monitor": MONITOR,
 }
 
-app = typer.Typer(
-    name="unified-flow",
-    cls=CommandGroup,
-    help="Ask your documents a question; when a phase fails the turn stops and a person is told."
-    "\n\nTry:  unified-flow ask 'How do topics differ from services?' --docs docs/",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings=HELP_OPTIONS,
+app = Commands.app(
+    "Ask your documents a question; when a phase fails the turn stops and a person is told.\n\n"
+    "Try:  unified-flow ask 'How do topics differ from services?' --docs docs/"
 )
-
-
-@app.callback()
-def _main() -> None:
-    """Typer makes a group only of an application that has this."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.cli.main import _COMMANDS
+from interventions.cli.main import COMMANDS
 from interventions.entry import short_id
 from interventions.plaintext import _NAMES
 
@@ -58,4 +58,4 @@ def _run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_command_is_known() -> None:
-    assert set(_NAMES.split("|")) == set(_COMMANDS)
+    assert set(_NAMES.split("|")) == set(COMMANDS)
