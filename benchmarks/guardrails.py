@@ -51,6 +51,12 @@ TEXTS = {
     "masked letters": "f*ck ",
     "capitals within words": "BuyNow ",
     "marks": "Tôi không thể tin được điều này, thật là tuyệt vời. ",
+    "blanks": "a  b ",
+    "a stroke through": "s\u0338",
+    "zero width": "\u200b",
+    "right to left": "\u202e",
+    "regional letters": "\U0001f1f8",
+    "bars": "| ",
     "letters of chance": "".join(random.Random(2).choices(LETTERS, k=10_000)),
 }
 FORMS = Path(__file__).parents[1] / "tests/unit/guardrails/disguised_forms.json"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -392,25 +391,3 @@ def test_what_a_rule_cannot_mean_is_refused(rule: str) -> None:
 
 def test_nothing_is_found_without_rules() -> None:
     assert Matcher([]).matches("s p a m") == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("@", "a@", "a ", "a  b ", "$", "s\u0338", "1a", "ѕ", "a*", "-", "\u200b", "🇸"),
-        *("\ufdfa", "s.p.am ", "aB", "é", "!", "| ", "f*ck ", "\u202e"),
-    ],
-)
-def test_no_text_takes_long(matcher: Matcher, text: str) -> None:
-    """Ten times the text must not take a hundred times the processor; the rest is for noise."""
-
-    def took(size: int) -> float:
-        whole = (text * size)[:size]
-        best = float("inf")
-        for _ in range(3):
-            started = thread_time()
-            matcher.matches(whole)
-            best = min(best, thread_time() - started)
-        return best
-
-    assert took(40_000) < took(4_000) * 40 + 0.01

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from pathlib import Path
@@ -20,6 +21,17 @@ from interventions.storage.lock import FairLock
 from interventions.storage.store import Limits
 
 LIMITS = Limits(50, 5, 10)
+
+
+def _is_locked(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with path.open() as turnstile:
+        try:
+            fcntl.flock(turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def folder(home: Path) -> Path:
@@ -103,9 +115,8 @@ def test_a_writer_whose_time_is_up_while_its_letter_is_committed_hears_of_it(
         # The holder of the turnstile waits for a foreign program until the letter is there.
         patch.setattr(FairLock, "_let_others_by", lambda self: None)
         holder.start()
-        while not queue_file(home).with_suffix(".json.turnstile").exists():
+        while not _is_locked(queue_file(home).with_suffix(".json.turnstile")):
             time.sleep(0.001)
-        time.sleep(0.02)
         waiter.start()
         while not (folder(home).is_dir() and any(folder(home).iterdir())):
             time.sleep(0.001)
