@@ -3,13 +3,13 @@
     python benchmarks/serving.py [--clients N] [--seconds S] [--rounds N] [--mix measured]
 
 A stub model on loopback takes 100 ms a call. The bare endpoint sends it, one after another, the
-very requests that a turn sends, and answers; once with httpx as it comes, once over the pools that
-the flow has (`spread`, architecture/decisions, 8), which is the stricter measure. A service of each
-policy and the bare ones are asked by turns, by clients that ask again as soon as they are answered.
-All processes share the machine, so only the ratios mean anything.
+same requests as a turn, and answers; once with httpx as it comes (`bare`), once over the flow's
+pools (`spread`, architecture/decisions, 8), which is the stricter measure. A service of each policy
+and the bare ones take rounds; each client sends its next question as soon as it has an answer. All
+processes share the machine, so only the ratios mean anything.
 
-Every phase asks the model, six calls in all. With `--mix measured`, the default of the flow, rules
-decide for five of them, and one call is left to hide behind.
+Every phase calls the model, six calls in all. With `--mix measured`, the default of the flow, rules
+decide for five phases and one call remains.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import httpx
 from pydantic import BaseModel
 
 CALL_S = 0.1
-MOST = 1.3
+MAX_RATIO = 1.3
 POLICIES = ("fail_fast", "graceful")
 BARE = ("bare", "spread")
 QUESTION = "What is a topic?"
@@ -114,7 +114,7 @@ async def _head(reader: asyncio.StreamReader) -> dict[str, str]:
 def _reply(body: bytes) -> bytes:
     phase = body[body.rindex(b'"json_schema"') :].split(b'"name": "', 1)[1].split(b'"', 1)[0]
     replies = REPLIES[phase.decode()]
-    # The planner is asked twice; the second time it is told what the search has found.
+    # The planner runs twice; the second prompt has what the search found.
     content = replies[-1 if b"A topic is a named bus over" in body else 0]
     message = {"role": "assistant", "content": json.dumps(content)}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -126,7 +126,7 @@ def _reply(body: bytes) -> bytes:
 # The bare endpoint
 
 
-class Asked(BaseModel):
+class BareRequest(BaseModel):
     question: str
 
 
@@ -141,7 +141,7 @@ def bare(upstream: str, record: Path, *, spread: bool) -> None:
     app = FastAPI()
 
     @app.post("/query")
-    async def query(asked: Asked) -> dict[str, Any]:
+    async def query(request: BareRequest) -> dict[str, Any]:
         answer: Any = None
         for content in requests:
             response = await client.post(
@@ -150,7 +150,7 @@ def bare(upstream: str, record: Path, *, spread: bool) -> None:
                 headers={"content-type": "application/json"},
             )
             answer = json.loads(response.json()["choices"][0]["message"]["content"])
-        return {"answer": answer, "question": asked.question}
+        return {"answer": answer, "question": request.question}
 
     config = uvicorn.Config(app, port=0, log_level="warning", access_log=False, backlog=1024)
     server = uvicorn.Server(config)
@@ -166,11 +166,11 @@ def bare(upstream: str, record: Path, *, spread: bool) -> None:
     asyncio.run(run())
 
 
-# Asking
+# Load
 
 
 @dataclass
-class Seen:
+class Measured:
     took_ms: list[float] = field(default_factory=list)
     wrong: int = 0
     cpu_s: float = 0.0
@@ -188,7 +188,7 @@ class Seen:
         return 1000 * self.cpu_s / len(self.took_ms)
 
 
-async def load(port: int, clients: int, seconds: float, seen: Seen) -> None:
+async def load(port: int, clients: int, seconds: float, measured: Measured) -> None:
     """Each client on its own connection, which it keeps."""
     body = json.dumps({"question": QUESTION}).encode()
     head = f"POST /query HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json"
@@ -204,8 +204,8 @@ async def load(port: int, clients: int, seconds: float, seen: Seen) -> None:
             answered = await reader.readuntil(b"\r\n\r\n")
             size = int(answered.lower().split(b"content-length:")[1].split(b"\r\n")[0])
             await reader.readexactly(size)
-            seen.took_ms.append(1000 * (perf_counter() - started))
-            seen.wrong += not answered.startswith(b"HTTP/1.1 200")
+            measured.took_ms.append(1000 * (perf_counter() - started))
+            measured.wrong += not answered.startswith(b"HTTP/1.1 200")
         writer.close()
 
     await asyncio.gather(*map(client, range(clients)))
@@ -230,7 +230,7 @@ def process(*command: str, **env: str) -> Iterator[tuple[int, int]]:
             started.terminate()
 
 
-def measure(folder: Path, options: argparse.Namespace) -> dict[str, Seen]:
+def measure(folder: Path, options: argparse.Namespace) -> dict[str, Measured]:
     docs, record = folder / "docs", folder / "requests.jsonl"
     docs.mkdir()
     (docs / "robots.md").write_text(DOCUMENT)
@@ -249,13 +249,13 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Seen]:
             command = [sys.executable, me, f"--{name}", url, str(record)]
             servers[name] = stack.enter_context(process(*command))
             _warm(servers[name][1])
-        seen = {name: Seen() for name in servers}
+        measured = {name: Measured() for name in servers}
         for _ in range(options.rounds):
             for name, (pid, port) in servers.items():
                 before = cpu_s(pid)
-                asyncio.run(load(port, options.clients, options.seconds, seen[name]))
-                seen[name].cpu_s += cpu_s(pid) - before
-    return seen
+                asyncio.run(load(port, options.clients, options.seconds, measured[name]))
+                measured[name].cpu_s += cpu_s(pid) - before
+    return measured
 
 
 def _home(folder: Path, policy: str, mix: str) -> str:
@@ -291,16 +291,16 @@ def main() -> None:
         bare(upstream, Path(record), spread=options.spread is not None)
     else:
         with tempfile.TemporaryDirectory(prefix="serving-") as folder:
-            seen = measure(Path(folder), options)
-        for name, each in seen.items():
+            measured = measure(Path(folder), options)
+        for name, each in measured.items():
             print(
                 f"{name:<9} {len(each.took_ms):>6} answers, {each.wrong} not 200   "
                 f"p50 {each.p50:7.1f} ms   p99 {each.p99:7.1f} ms   {each.cpu_ms:5.2f} ms of CPU"
             )
         for policy in POLICIES:
-            ratios = (f"{seen[policy].p99 / seen[name].p99:.2f} x {name}" for name in BARE)
-            print(f"p99 of /query, {policy}: {', '.join(ratios)} (at most {MOST} x bare)")
-        if any(seen[policy].p99 > MOST * seen["bare"].p99 for policy in POLICIES):
+            ratios = (f"{measured[policy].p99 / measured[name].p99:.2f} x {name}" for name in BARE)
+            print(f"p99 of /query, {policy}: {', '.join(ratios)} (at most {MAX_RATIO} x bare)")
+        if any(measured[policy].p99 > MAX_RATIO * measured["bare"].p99 for policy in POLICIES):
             sys.exit(1)
 
 

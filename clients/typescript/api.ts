@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Stats
-         * @description Blocks a day by rule, how often a model was asked again, silent failures.
+         * @description Blocks a day by rule, how often a model was called again, silent failures.
          */
         get: operations["stats_guardrails_stats_get"];
         put?: never;
@@ -720,7 +720,7 @@ export interface components {
             should_respond: boolean;
             /** Sources */
             sources: components["schemas"]["Source"][];
-            /** @description if the request asked for it */
+            /** @description if requested */
             trace: components["schemas"]["Trace"] | null;
         };
         /** AssignRequest */
@@ -885,7 +885,7 @@ export interface components {
              * @description llm, retriever or answer_pipeline
              */
             stage?: string | null;
-            /** @description if the request asked for it */
+            /** @description if requested */
             trace?: components["schemas"]["Trace"] | null;
             /**
              * Workspace Id
@@ -1474,7 +1474,7 @@ export interface components {
         Trace: {
             /**
              * Agents
-             * @description with the phases that each one stands for
+             * @description with the phases of each
              */
             agents: components["schemas"]["AgentResponse"][];
             /** Messages */
@@ -1622,7 +1622,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -1816,7 +1816,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2010,7 +2010,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2142,7 +2142,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2275,7 +2275,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2412,7 +2412,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2549,7 +2549,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2684,7 +2684,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2821,7 +2821,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2958,7 +2958,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3095,7 +3095,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3242,7 +3242,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3379,7 +3379,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3577,7 +3577,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3789,7 +3789,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3915,7 +3915,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4039,7 +4039,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4167,7 +4167,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4291,7 +4291,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4419,7 +4419,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4547,7 +4547,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4675,7 +4675,7 @@ export interface operations {
                     "application/problem+json": Record<string, never>;
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4893,7 +4893,7 @@ export interface operations {
                     "application/json": components["schemas"]["OpenAIError"];
                 };
             };
-            /** @description The request came too slowly */
+            /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;

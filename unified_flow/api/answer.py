@@ -1,5 +1,4 @@
-"""The body of an answered question, with its sources (graceful-degradation-adr.md, "Error Response
-Format"); everything redacted."""
+"""The body of an answered question, redacted (the ADR's "Error Response Format")."""
 
 from __future__ import annotations
 
@@ -77,7 +76,7 @@ class Answer(BaseModel):
                 },
                 "request_id": "2025-11-16-abc123",
                 "should_respond": True,
-                # null unless asked for; FastAPI leaves nulls out of the description
+                # null unless requested; FastAPI leaves nulls out of the description
                 "trace": {"messages": [], "agents": [], "retrievals": []},
             }
         },
@@ -90,13 +89,13 @@ class Answer(BaseModel):
     should_respond: bool = Field(
         default=True, description="false: show nothing (the policy `silent`, a guardrail)"
     )
-    trace: Trace | None = Field(default=None, description="if the request asked for it")
+    trace: Trace | None = Field(default=None, description="if requested")
 
 
 def answer_of(
     turn: Turn, session_id: str | None, language: Language, *, traced: bool = False
 ) -> Answer:
-    """Of a turn that ended. A silent one tells nothing, least of all why."""
+    """Of a turn that ended. A silent one shows nothing, least of all why."""
     if not turn.should_respond:
         return silent_answer(
             turn.request_id, session_id, turn.policy, turn_id=turn.turn_id, saved=turn.saved

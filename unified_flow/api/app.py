@@ -14,14 +14,14 @@ from starlette.responses import Response
 
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
-from unified_flow.api import problem as problems
+from unified_flow.api import problems
 from unified_flow.api.access import Buckets, Rate, Tokens
 from unified_flow.api.dependencies import AppState
 from unified_flow.api.description import routes
-from unified_flow.api.exchange import response_of
 from unified_flow.api.gate import Cors, Gate
+from unified_flow.api.http_exchange import response_of
 from unified_flow.api.metrics import Metrics
-from unified_flow.api.problem import PROBLEM_OF, Problem, ProblemError
+from unified_flow.api.problems import PROBLEM_OF, Problem, ProblemError
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.running_turns import RunningTurns
 from unified_flow.engine.services import Services
@@ -53,7 +53,7 @@ def make_app(services: Services) -> FastAPI:
     app.state.shared = AppState(flow, tokens, running, metrics, Readiness())
     for error in (HTTPException, RequestValidationError, *PROBLEM_OF):
         app.add_exception_handler(error, _respond)
-    # The last one added stands outermost.
+    # The last one added is the outermost.
     app.add_middleware(
         Gate,
         services=services,

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, HTTPException, Request
 
-from unified_flow.api import problem as problems
 from unified_flow.api.access import Tokens
-from unified_flow.api.exchange import Exchange
+from unified_flow.api.http_exchange import HttpExchange
 from unified_flow.api.metrics import Metrics
-from unified_flow.api.problem import ProblemError
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.running_turns import RunningTurns
 from unified_flow.engine.services import Services
@@ -38,18 +36,18 @@ async def app_state(request: Request) -> AppState:
     return state
 
 
-async def current_exchange(request: Request) -> Exchange:
-    exchange: Exchange = request.state.exchange
+async def current_exchange(request: Request) -> HttpExchange:
+    exchange: HttpExchange = request.state.exchange
     return exchange
 
 
 StateDep = Annotated[AppState, Depends(app_state)]
-ExchangeDep = Annotated[Exchange, Depends(current_exchange)]
+ExchangeDep = Annotated[HttpExchange, Depends(current_exchange)]
 
 
 async def require_triage_token(state: StateDep, request: Request) -> None:
-    """Raises ProblemError: 403 where no token is set, 401 for another one."""
+    """Raises HTTPException: 403 where no token is set, 401 for another one."""
     if state.tokens.triage is None:
-        raise ProblemError(problems.of_status(HTTPStatus.FORBIDDEN))
+        raise HTTPException(HTTPStatus.FORBIDDEN)
     if not state.tokens.allows_triage(request.headers.get("authorization", "")):
-        raise ProblemError(problems.of_status(HTTPStatus.UNAUTHORIZED))
+        raise HTTPException(HTTPStatus.UNAUTHORIZED)

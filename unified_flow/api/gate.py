@@ -16,11 +16,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from unified_flow.api import problem as problems
+from unified_flow.api import problems
 from unified_flow.api.access import LOOPBACK, Buckets, Tokens
-from unified_flow.api.exchange import PROBE_PATHS, QUESTION_PATHS, Exchange, response_of
+from unified_flow.api.http_exchange import PROBE_PATHS, QUESTION_PATHS, HttpExchange, response_of
 from unified_flow.api.metrics import Metrics
-from unified_flow.api.problem import CLIENT_CLOSED, Problem, ProblemError
+from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.config.tables import ServeSettings
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.services import Services
@@ -55,7 +55,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        exchange = Exchange.of_scope(scope, self._services.settings.language)
+        exchange = HttpExchange.of_scope(scope, self._services.settings.language)
         response = _Response(self, scope, exchange, send)
         try:
             if refusal := self._refusal(scope, headers):
@@ -82,7 +82,7 @@ class Gate:
             return problems.of_status(HTTPStatus.UNAUTHORIZED)
         return None
 
-    def _limited(self, exchange: Exchange) -> Problem | None:
+    def _limited(self, exchange: HttpExchange) -> Problem | None:
         """Only questions count."""
         if exchange.method != "POST" or exchange.path not in QUESTION_PATHS:
             return None
@@ -113,7 +113,7 @@ class Gate:
         scope: Scope,
         receive: Receive,
         response: _Response,
-        exchange: Exchange,
+        exchange: HttpExchange,
     ) -> None:
         admission = await asyncio.to_thread(
             report_outside_a_phase, exc, "http", exchange.request_id, self._services
@@ -125,7 +125,7 @@ class Gate:
             return
         await response_of(problem, exchange)(scope, receive, response)
 
-    def finish(self, scope: Scope, exchange: Exchange) -> None:
+    def finish(self, scope: Scope, exchange: HttpExchange) -> None:
         """Log and count the exchange; a refused one has reached no route."""
         path = exchange.path
         fallback = path if path in (*QUESTION_PATHS, *PROBE_PATHS) else exchange.route
@@ -138,7 +138,7 @@ class _Response:
     """`send`, with the headers of every response. The exchange is logged before the last byte goes
     out, so that a client that has its answer finds the line."""
 
-    def __init__(self, gate: Gate, scope: Scope, exchange: Exchange, send: Send) -> None:
+    def __init__(self, gate: Gate, scope: Scope, exchange: HttpExchange, send: Send) -> None:
         self._gate = gate
         self._scope = scope
         self._exchange = exchange
@@ -181,7 +181,7 @@ class Cors(CORSMiddleware):
 
     def preflight_response(self, request_headers: Headers) -> Response:
         language = self._services.settings.language
-        exchange = Exchange.begin(request_headers, "", "OPTIONS", "", language)
+        exchange = HttpExchange.begin(request_headers, "", "OPTIONS", "", language)
         response = super().preflight_response(request_headers)
         if response.status_code >= HTTPStatus.BAD_REQUEST:
             response = response_of(problems.of_status(HTTPStatus.FORBIDDEN), exchange)
@@ -191,7 +191,7 @@ class Cors(CORSMiddleware):
         return response
 
 
-def log_exchange(exchange: Exchange, services: Services, metrics: Metrics) -> None:
+def log_exchange(exchange: HttpExchange, services: Services, metrics: Metrics) -> None:
     """Count it and write its line; a healthy probe, which comes every few seconds, has none."""
     metrics.count(exchange)
     if exchange.is_probe and exchange.status == HTTPStatus.OK:

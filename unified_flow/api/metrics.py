@@ -1,4 +1,4 @@
-"""What Prometheus reads: counted where it happens, but for what is read on a scrape."""
+"""What Prometheus reads: turns and requests as they happen, queue and guardrails on a scrape."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 from interventions.errors import QueueError
 from interventions.health import Health
 from interventions.secrets.redaction import redact_text
-from unified_flow.api.exchange import Exchange
-from unified_flow.api.problem import CLIENT_CLOSED
+from unified_flow.api.http_exchange import HttpExchange
+from unified_flow.api.problems import CLIENT_CLOSED
 from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
 from unified_flow.guardrails.decisions import GuardrailStats
@@ -84,11 +84,12 @@ class Metrics:
             self._turns.labels(event.status).inc()
             self._turn_s.observe(event.duration_ms / 1000)
 
-    def count(self, exchange: Exchange) -> None:
+    def count(self, exchange: HttpExchange) -> None:
+        problem = exchange.problem
         self._http.labels(exchange.route, str(exchange.status)).inc()
         if exchange.degraded:
-            self._degraded.labels(exchange.code or "").inc()
-        status = exchange.problem_status or exchange.status  # of an error event, too
+            self._degraded.labels(problem.code if problem else "").inc()
+        status = problem.status if problem else exchange.status  # an error event has its own
         if not exchange.is_probe:
             self._requests += 1
             self._server_errors += status >= HTTPStatus.INTERNAL_SERVER_ERROR

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api import problem as problems
+from unified_flow.api import problems
 from unified_flow.api.answer import Source
-from unified_flow.api.exchange import PROBLEM_JSON
-from unified_flow.api.problem import Code, Kind, Problem
+from unified_flow.api.http_exchange import PROBLEM_JSON
+from unified_flow.api.problems import Code, Kind, Problem
 from unified_flow.api.trace import Trace
 
 
@@ -22,7 +22,7 @@ class ErrorDetails(BaseModel):
     stage: str | None = Field(default=None, description="llm, retriever or answer_pipeline")
     workspace_id: str | None = Field(default=None, description="the collection that was searched")
     limit: str | None = Field(default=None, description="which limit was reached")
-    trace: Trace | None = Field(default=None, description="if the request asked for it")
+    trace: Trace | None = Field(default=None, description="if requested")
 
 
 class ErrorEnvelope(BaseModel):
@@ -110,7 +110,7 @@ MEANINGS = {
     403: "Not allowed here",
     404: "Not found",
     405: "The path does not take this method",
-    408: "The request came too slowly",
+    408: "The request took too long",
     409: "It is not in that state, or somebody changed it first",
     413: "The request is too large",
     415: "The body is not JSON",

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
-from unified_flow.api import problem as problems
-from unified_flow.api.problem import CLIENT_CLOSED, ProblemError
+from unified_flow.api import problems
+from unified_flow.api.problems import CLIENT_CLOSED, ProblemError
 from unified_flow.lib.threads import ended
 
 T = TypeVar("T")

@@ -24,11 +24,11 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from unified_flow.api import problem as problems
+from unified_flow.api import problems
 from unified_flow.api.app import make_app
 from unified_flow.api.dependencies import AppState
-from unified_flow.api.exchange import Exchange, response_of
 from unified_flow.api.gate import log_exchange
+from unified_flow.api.http_exchange import HttpExchange, response_of
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.running_turns import RunningTurns
 from unified_flow.config.tables import ServeSettings
@@ -211,9 +211,9 @@ def _malformed(services: Services, metrics: Metrics, client: str, scope: Scope |
     """A whole 400 response. One without a request (`scope`) is logged here, else by the gate."""
     language = services.settings.language
     if scope is not None:
-        exchange = Exchange.of_scope(scope, language)
+        exchange = HttpExchange.of_scope(scope, language)
     else:
-        exchange = Exchange.begin(Headers({}), client, "OTHER", "", language)
+        exchange = HttpExchange.begin(Headers({}), client, "OTHER", "", language)
     response = response_of(problems.of_status(HTTPStatus.BAD_REQUEST), exchange)
     response.headers.update({"X-Request-ID": exchange.request_id, "Connection": "close"})
     exchange.status = response.status_code

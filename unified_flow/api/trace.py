@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api.problem import Problem
+from unified_flow.api.problems import Problem
 from unified_flow.errors import InputError
 from unified_flow.errors.classification import ERROR_TYPES, classify
 from unified_flow.errors.safe_messages import MESSAGES, Language, safe_message
@@ -36,7 +36,7 @@ class Trace(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     messages: list[Message]
-    agents: list[AgentResponse] = Field(description="with the phases that each one stands for")
+    agents: list[AgentResponse] = Field(description="with the phases of each")
     retrievals: list[QueryResult]
 
 
@@ -53,8 +53,8 @@ def trace_of(turn: Turn, answer: str, language: Language) -> Trace:
 
 
 def with_trace(problem: Problem, turn: Turn, error: Exception, language: Language) -> Problem:
-    """The problem with a trace in its details. `turn` is as far as it came: an empty one if none
-    began."""
+    """The problem with a trace in its details. `turn` holds what happened so far, and is
+    empty if none began."""
     context = _error_of(turn, language) or _outside_a_phase(error, turn, language)
     trace = Trace(
         messages=[_shown(user_message(turn), turn.question)] if turn.question else [],

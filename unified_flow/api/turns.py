@@ -11,12 +11,12 @@ from http import HTTPStatus
 
 from interventions.entry import Entry
 from interventions.errors import NotFoundError
-from unified_flow.api import problem as problems
+from unified_flow.api import problems
 from unified_flow.api.access import Rate
 from unified_flow.api.answer import Answer, answer_of, silent_answer, source_of_passage
 from unified_flow.api.dependencies import AppState
-from unified_flow.api.exchange import Exchange
-from unified_flow.api.problem import Problem, ProblemError
+from unified_flow.api.http_exchange import HttpExchange
+from unified_flow.api.problems import Problem, ProblemError
 from unified_flow.api.running_turns import unless_cancelled
 from unified_flow.api.trace import with_trace
 from unified_flow.engine.failure_report import report_unhandled
@@ -52,7 +52,7 @@ class Question:
 async def ask(
     state: AppState,
     question: Question,
-    exchange: Exchange,
+    exchange: HttpExchange,
     observer: Callable[[Observed], None] | None = None,
     *,
     traced: bool = False,
@@ -115,11 +115,17 @@ def _problem_of(
 
 
 async def retry(
-    state: AppState, exchange: Exchange, entry: Entry, *, note: str | None, by: str | None, via: str
+    state: AppState,
+    exchange: HttpExchange,
+    entry: Entry,
+    *,
+    note: str | None,
+    by: str | None,
+    via: str,
 ) -> Resumed:
     """How the turn of an intervention went on; past the failed phase the intervention is closed.
 
-    Raises ProblemError if it fails again, and what `problem.PROBLEM_OF` knows if it cannot go on.
+    Raises ProblemError if it fails again, and what `problems.PROBLEM_OF` knows if it cannot go on.
     """
     if not entry["turn_id"]:
         raise ProblemError(problems.invalid("retry_impossible", HTTPStatus.CONFLICT))

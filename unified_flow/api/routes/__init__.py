@@ -1,1 +1,1 @@
-"""What can be asked over HTTP, a router each."""
+"""The routes, a router for each subject."""

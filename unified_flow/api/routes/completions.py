@@ -12,16 +12,17 @@ import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from http import HTTPStatus
+from typing import Any, Literal
 
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api import problem as problems
+from unified_flow.api import problems
 from unified_flow.api.answer import Answer, pieces
 from unified_flow.api.dependencies import ExchangeDep, StateDep
-from unified_flow.api.problem import ProblemError
+from unified_flow.api.problems import ProblemError
 from unified_flow.api.response_schemas import STREAM, openai_errors
 from unified_flow.api.turns import Question, ask
 from unified_flow.phases.query_analyzer import HISTORY_TURNS
@@ -32,19 +33,15 @@ from unified_flow.turns.results import PriorTurn
 router = APIRouter(prefix="/v1", tags=["openai"])
 MODEL = "unified-flow"
 
-
-class Lenient(BaseModel):
-    """Ignores the fields of the protocol that mean nothing to the flow."""
-
-    model_config = ConfigDict(extra="ignore")
+# pydantic ignores the fields of the protocol that mean nothing to the flow.
 
 
-class ContentPart(Lenient):
+class ContentPart(BaseModel):
     type: str
     text: str = ""
 
 
-class ChatMessage(Lenient):
+class ChatMessage(BaseModel):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
 
@@ -55,17 +52,16 @@ class ChatMessage(Lenient):
         return self.content or ""
 
 
-class StreamOptions(Lenient):
+class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class ChatMetadata(Lenient):
+class ChatMetadata(BaseModel):
     session_id: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARS)
 
 
-class ChatRequest(Lenient):
+class ChatRequest(BaseModel):
     model_config = ConfigDict(
-        extra="ignore",
         json_schema_extra={
             "example": {
                 "model": MODEL,
@@ -118,15 +114,15 @@ class Usage:
         return asdict(self) | {"total_tokens": total}
 
 
-@router.get("/models", response_model=dict[str, Any], responses=openai_errors())
-async def models() -> Any:
+@router.get("/models", responses=openai_errors())
+async def models() -> dict[str, Any]:
     return {"object": "list", "data": [_model()]}
 
 
-@router.get("/models/{model}", response_model=dict[str, Any], responses=openai_errors(404, 422))
-async def model(model: str) -> Any:
+@router.get("/models/{model}", responses=openai_errors(404, 422))
+async def model(model: str) -> dict[str, Any]:
     if model != MODEL:
-        raise ProblemError(problems.of_status(404))
+        raise HTTPException(HTTPStatus.NOT_FOUND)
     return _model()
 
 
@@ -136,7 +132,7 @@ async def model(model: str) -> Any:
     responses={200: {"content": STREAM}, **openai_errors(404, 408, 413, 415, 422, 429, 502)},
 )
 async def complete(
-    request: Request, state: StateDep, exchange: ExchangeDep, body: Annotated[ChatRequest, Body()]
+    request: Request, state: StateDep, exchange: ExchangeDep, body: ChatRequest
 ) -> Any:
     if body.model != MODEL:
         raise ProblemError(problems.invalid("model_unknown", 404, "model"))
@@ -147,7 +143,7 @@ async def complete(
     turn = ask(state, question, exchange, usage)
     answer = await state.running.while_connected(turn, request.receive)
     if not answer.should_respond:
-        usage = Usage()  # its cost would tell whether a model was called
+        usage = Usage()  # its tokens would show whether a model was called
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         return StreamingResponse(

@@ -13,9 +13,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow import __version__
-from unified_flow.api import problem as problems
+from unified_flow.api import problems
 from unified_flow.api.dependencies import ExchangeDep, StateDep
-from unified_flow.api.problem import CODES, Code, Kind
+from unified_flow.api.problems import CODES, Code, Kind
 from unified_flow.api.response_schemas import errors
 from unified_flow.errors.kinds import kind_of_status
 from unified_flow.errors.safe_messages import MESSAGES

@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api import problem as problems
+from unified_flow.api import problems
 from unified_flow.api.answer import Answer, pieces
 from unified_flow.api.dependencies import AppState, ExchangeDep, StateDep
-from unified_flow.api.exchange import Exchange, body_of
-from unified_flow.api.problem import CLIENT_CLOSED, Problem, ProblemError
+from unified_flow.api.http_exchange import HttpExchange, body_of
+from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.api.response_schemas import STREAM, errors
 from unified_flow.api.running_turns import cancel_and_wait
 from unified_flow.api.trace import with_trace
@@ -70,7 +70,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @router.post("/query", responses=RESPONSES)
 async def query(
-    request: Request, state: StateDep, exchange: ExchangeDep, body: Annotated[QueryRequest, Body()]
+    request: Request, state: StateDep, exchange: ExchangeDep, body: QueryRequest
 ) -> Any:
     """Ask a question. Events of a stream: `phase`, `text`, then `answer` or `error`."""
     question = Question(body.question, body.session_id, body.user_id, body.channel)
@@ -83,7 +83,7 @@ async def query(
 
 
 def _begin_stream(
-    state: AppState, question: Question, exchange: Exchange, *, traced: bool
+    state: AppState, question: Question, exchange: HttpExchange, *, traced: bool
 ) -> AsyncIterator[str]:
     """The events of a turn that has begun. Raises ProblemError where none can begin: only a failure
     before the first event has a status of its own."""
@@ -94,23 +94,24 @@ def _begin_stream(
         if traced:
             problem = with_trace(problem, Turn(), exc, exchange.language)
         raise ProblemError(problem) from exc
-    phases: asyncio.Queue[Observed] = asyncio.Queue()
-    # Phases stay hidden where a turn may end in silence: how far it came would tell why.
+    phases: asyncio.Queue[Observed | None] = asyncio.Queue()
+    # Where a turn may end in silence its phases stay hidden: the last one would show why.
     may_silence = state.services.guardrails.may_silence
     observer = None if may_silence else phases.put_nowait
-    turn = state.running.start(ask(state, question, exchange, observer, traced=traced))
-    return _events(state, turn, phases, exchange)
+    task = state.running.start(ask(state, question, exchange, observer, traced=traced))
+    task.add_done_callback(lambda _: phases.put_nowait(None))
+    return _events(state, task, phases, exchange)
 
 
 async def _events(
     state: AppState,
     task: asyncio.Task[Answer],
-    phases: asyncio.Queue[Observed],
-    exchange: Exchange,
+    phases: asyncio.Queue[Observed | None],
+    exchange: HttpExchange,
 ) -> AsyncIterator[str]:
     """A client that stops reading cancels the turn."""
     try:
-        async for event in _until_done(task, phases):
+        async for event in _progress(phases):
             yield event
         try:
             answer = state.running.result(task)
@@ -126,24 +127,19 @@ async def _events(
             await cancel_and_wait(task)
 
 
-async def _until_done(
-    task: asyncio.Task[Any], phases: asyncio.Queue[Observed]
-) -> AsyncIterator[str]:
-    """The phases' events, and a comment now and then, until the turn has ended."""
-    while not task.done() or not phases.empty():
-        getting = asyncio.ensure_future(phases.get())
+async def _progress(phases: asyncio.Queue[Observed | None]) -> AsyncIterator[str]:
+    """The phases' events until the turn ends (None), and a comment now and then."""
+    while True:
         try:
-            await asyncio.wait(
-                {task, getting}, timeout=KEEP_ALIVE_S, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            if not getting.done():
-                getting.cancel()
-        if getting.done() and not getting.cancelled():
-            if (event := _phase(getting.result())) is not None:
-                yield event
-        elif not task.done():
+            async with asyncio.timeout(KEEP_ALIVE_S):
+                observed = await phases.get()
+        except TimeoutError:
             yield ": still working\n\n"
+            continue
+        if observed is None:
+            return
+        if (event := _phase(observed)) is not None:
+            yield event
 
 
 def _phase(event: Observed) -> str | None:
@@ -156,7 +152,7 @@ def _phase(event: Observed) -> str | None:
     return _event("phase", data | {"status": status, "duration_ms": event.duration_ms})
 
 
-def _error(problem: Problem, exchange: Exchange) -> str:
+def _error(problem: Problem, exchange: HttpExchange) -> str:
     exchange.record(problem)
     data = body_of(problem, exchange) | {"status": problem.status}
     if wait_s := problem.headers.get("Retry-After"):

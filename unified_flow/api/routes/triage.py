@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Annotated, Any, Self
 
-from fastapi import APIRouter, Body, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from interventions.entry import Entry, entry_view, worst_first
@@ -16,9 +17,9 @@ from interventions.retry.retries import entry_to_retry
 from interventions.secrets.redaction import redact
 from interventions.times import parse_duration, utc_now
 from interventions.view.query import parse
-from unified_flow.api import problem as problems
+from unified_flow.api import problems
 from unified_flow.api.dependencies import AppState, ExchangeDep, StateDep, require_triage_token
-from unified_flow.api.problem import ProblemError
+from unified_flow.api.problems import ProblemError
 from unified_flow.api.response_schemas import errors
 from unified_flow.api.turns import retry
 from unified_flow.engine.telemetry.query_log import PhaseLine
@@ -166,25 +167,27 @@ class TurnView(BaseModel):
         return cls.model_validate(redact(view) | {"response": response})
 
 
-@router.get("/turns/{turn}", responses=errors(404, 422), response_model=TurnView)
-def show_turn(state: StateDep, turn: Annotated[str, Path(min_length=1, max_length=100)]) -> Any:
+@router.get("/turns/{turn}", responses=errors(404, 422))
+def show_turn(
+    state: StateDep, turn: Annotated[str, Path(min_length=1, max_length=100)]
+) -> TurnView:
     """A turn as it is on disk, by its number or its request id. Needs the triage token."""
     found = TurnArchive(state.services.folders).find(turn)
     if found is None:
-        raise ProblemError(problems.of_status(404))
+        raise HTTPException(HTTPStatus.NOT_FOUND)
     return TurnView.of(found)
 
 
-@interventions.get("", response_model=InterventionList)
+@interventions.get("")
 def list_interventions(
     state: StateDep,
     query: Annotated[str, Query(max_length=500, description="such as `sev:critical age:>1h`")] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
-) -> Any:
+) -> InterventionList:
     """The open ones, worst and newest first; with `is:any` or `is:resolved` others, too."""
     found = parse(query).select(list(state.services.queue.entries()), utc_now())
     shown = worst_first(found)[:limit]
-    return {"interventions": [InterventionView.of(entry) for entry in shown]}
+    return InterventionList(interventions=[InterventionView.of(entry) for entry in shown])
 
 
 @interventions.get("/health", response_model=dict[str, Any])
@@ -193,8 +196,8 @@ def queue_health(state: StateDep) -> Any:
     return state.services.queue.health()
 
 
-@interventions.get("/{intervention_id}", response_model=InterventionView)
-def show(state: StateDep, intervention_id: Id) -> Any:
+@interventions.get("/{intervention_id}")
+def show(state: StateDep, intervention_id: Id) -> InterventionView:
     """One, with its traceback, context and evidence."""
     return InterventionView.of(state.services.queue.find(intervention_id))
 
@@ -206,18 +209,18 @@ def journal(state: StateDep, intervention_id: Id) -> Any:
     return queue.journal(queue.find(intervention_id)["id"])
 
 
-@interventions.post("/{intervention_id}/resolve", response_model=InterventionView)
-def resolve(state: StateDep, intervention_id: Id, body: Annotated[ResolveRequest, Body()]) -> Any:
+@interventions.post("/{intervention_id}/resolve")
+def resolve(state: StateDep, intervention_id: Id, body: ResolveRequest) -> InterventionView:
     return _changed(state, lambda q: q.resolve(intervention_id, body.note, **body.keywords))
 
 
-@interventions.post("/{intervention_id}/dismiss", response_model=InterventionView)
-def dismiss(state: StateDep, intervention_id: Id, body: Annotated[DismissRequest, Body()]) -> Any:
+@interventions.post("/{intervention_id}/dismiss")
+def dismiss(state: StateDep, intervention_id: Id, body: DismissRequest) -> InterventionView:
     return _changed(state, lambda q: q.dismiss(intervention_id, body.note, **body.keywords))
 
 
-@interventions.post("/{intervention_id}/snooze", response_model=InterventionView)
-def snooze(state: StateDep, intervention_id: Id, body: Annotated[SnoozeRequest, Body()]) -> Any:
+@interventions.post("/{intervention_id}/snooze")
+def snooze(state: StateDep, intervention_id: Id, body: SnoozeRequest) -> InterventionView:
     duration = parse_duration(body.duration) if body.duration is not None else None
     if body.duration is not None and duration is None:
         raise ProblemError(problems.invalid("field_wrong", field_name="duration"))
@@ -225,39 +228,39 @@ def snooze(state: StateDep, intervention_id: Id, body: Annotated[SnoozeRequest, 
     return _changed(state, lambda q: q.snooze(intervention_id, **keywords))
 
 
-@interventions.post("/{intervention_id}/reopen", response_model=InterventionView)
-def reopen(state: StateDep, intervention_id: Id, body: Annotated[TransitionRequest, Body()]) -> Any:
+@interventions.post("/{intervention_id}/reopen")
+def reopen(state: StateDep, intervention_id: Id, body: TransitionRequest) -> InterventionView:
     return _changed(state, lambda q: q.reopen(intervention_id, **body.keywords))
 
 
-@interventions.post("/{intervention_id}/assign", response_model=InterventionView)
-def assign(state: StateDep, intervention_id: Id, body: Annotated[AssignRequest, Body()]) -> Any:
+@interventions.post("/{intervention_id}/assign")
+def assign(state: StateDep, intervention_id: Id, body: AssignRequest) -> InterventionView:
     return _changed(state, lambda q: q.assign(intervention_id, body.owner, **body.keywords))
 
 
-@interventions.post("/{intervention_id}/undo", response_model=InterventionView)
-def undo(state: StateDep, intervention_id: Id, body: Annotated[TransitionRequest, Body()]) -> Any:
+@interventions.post("/{intervention_id}/undo")
+def undo(state: StateDep, intervention_id: Id, body: TransitionRequest) -> InterventionView:
     """Take back the last transition."""
     return _changed(state, lambda q: q.undo(intervention_id, **body.keywords)[1])
 
 
-@interventions.post("/{intervention_id}/retry", response_model=RetriedTurn, responses=errors(429))
+@interventions.post("/{intervention_id}/retry", responses=errors(429))
 async def retry_turn(
     request: Request,
     state: StateDep,
     exchange: ExchangeDep,
     intervention_id: Id,
-    body: Annotated[RetryRequest, Body()],
-) -> Any:
+    body: RetryRequest,
+) -> RetriedTurn:
     """Let its turn go on from the phase that failed. 409 if it fails again, or is closed."""
     queue = state.services.queue
     entry = await asyncio.to_thread(entry_to_retry, queue, intervention_id, body.expected_version)
     turn = retry(state, exchange, entry, note=body.note, by=body.by, via=VIA)
     resumed = await state.running.while_connected(turn, request.receive)
-    return {"status": resumed.status, "turn_id": resumed.turn.turn_id}
+    return RetriedTurn(status=resumed.status, turn_id=resumed.turn.turn_id)
 
 
-def _changed(state: AppState, change: Callable[[InterventionQueue], Entry]) -> Any:
+def _changed(state: AppState, change: Callable[[InterventionQueue], Entry]) -> InterventionView:
     """The entry after a transition. Raises ProblemError for an impossible one, such as a snooze
     beyond the last year."""
     try:

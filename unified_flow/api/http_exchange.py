@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Scope
 
-from unified_flow.api.problem import KIND_OF_CODE, Problem
+from unified_flow.api.problems import KIND_OF_CODE, Problem
 from unified_flow.engine.telemetry.query_log import HttpLine, RequestLine
 from unified_flow.errors.safe_messages import Language
 from unified_flow.lib.clock import elapsed_ms
@@ -30,10 +30,10 @@ _OPENAI_TYPES = {
 
 
 @dataclass
-class Exchange:
+class HttpExchange:
     """`client` (the address, for limits) and `question_body` (to recognise a retry) are written
     nowhere. `turn_line` is the turn's line of the query log; it waits for the response.
-    `problem_status` is that of an error event, too."""
+    `problem` may also be an error event of a stream whose `status` is 200."""
 
     request_id: str
     client: str
@@ -44,10 +44,7 @@ class Exchange:
     started: float
     route: str = "unmatched"
     status: int = 0
-    problem_status: int = 0
-    kind: str | None = None
-    code: str | None = None
-    intervention_id: str | None = None
+    problem: Problem | None = None
     degraded: bool = False
     turn_line: RequestLine | None = None
     question_body: bytes | None = None
@@ -55,7 +52,7 @@ class Exchange:
     @classmethod
     def begin(
         cls, headers: Headers, client: str, method: str, path: str, default: Language
-    ) -> Exchange:
+    ) -> HttpExchange:
         """A request id that is not well formed is replaced."""
         request_id = headers.get("x-request-id", "")
         return cls(
@@ -69,7 +66,7 @@ class Exchange:
         )
 
     @classmethod
-    def of_scope(cls, scope: Scope, default: Language) -> Exchange:
+    def of_scope(cls, scope: Scope, default: Language) -> HttpExchange:
         """That of a request; made the first time, for the gate and for a broken body alike."""
         state = scope.setdefault("state", {})
         if "exchange" not in state:
@@ -77,7 +74,7 @@ class Exchange:
             client = str(scope["client"][0]) if scope.get("client") else "unknown"
             headers = Headers(scope=scope)
             state["exchange"] = cls.begin(headers, client, scope["method"], scope["path"], default)
-        exchange: Exchange = state["exchange"]
+        exchange: HttpExchange = state["exchange"]
         return exchange
 
     @property
@@ -94,15 +91,15 @@ class Exchange:
         self.turn_line = line
 
     def record(self, problem: Problem) -> None:
-        self.kind, self.code = problem.kind, problem.code
-        self.problem_status = problem.status
-        self.intervention_id = problem.intervention_id
+        self.problem = problem
         self.degraded = problem.degraded
 
     def line(self, policy: str) -> RequestLine:
         """The log line. It holds no path, no address and no words of the request."""
-        refused = self.code is not None
-        line = self.turn_line or RequestLine.without_turn(self.request_id, policy, refused=refused)
+        problem = self.problem
+        line = self.turn_line or RequestLine.without_turn(
+            self.request_id, policy, refused=problem is not None
+        )
         return line.over_http(
             HttpLine(
                 method=self.method,
@@ -113,13 +110,13 @@ class Exchange:
             request_id=self.request_id,
             degraded=self.degraded,
             # An answered turn's line names the class of its error; a client knows kinds.
-            error_type=self.kind or KIND_OF_CODE.get(line.code or ""),
-            code=self.code,
-            intervention_id=self.intervention_id,
+            error_type=problem.kind if problem else KIND_OF_CODE.get(line.code or ""),
+            code=problem.code if problem else None,
+            intervention_id=problem.intervention_id if problem else None,
         )
 
 
-def response_of(problem: Problem, exchange: Exchange) -> JSONResponse:
+def response_of(problem: Problem, exchange: HttpExchange) -> JSONResponse:
     """The response; the exchange records the problem."""
     exchange.record(problem)
     as_rfc = exchange.problem_json and not exchange.speaks_openai
@@ -127,7 +124,7 @@ def response_of(problem: Problem, exchange: Exchange) -> JSONResponse:
     return JSONResponse(body_of(problem, exchange), problem.status, problem.headers, media_type)
 
 
-def body_of(problem: Problem, exchange: Exchange) -> dict[str, Any]:
+def body_of(problem: Problem, exchange: HttpExchange) -> dict[str, Any]:
     """The envelope, RFC 9457's form on request, or OpenAI's."""
     envelope = problem.envelope(exchange.request_id, exchange.language)
     if exchange.speaks_openai:
