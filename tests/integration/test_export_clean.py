@@ -150,7 +150,7 @@ def test_a_replay_needs_nothing_that_it_does_not_read(home: Path, docs: Path) ->
     shutil.rmtree(docs)
     done = cli(home, "unified_flow", "replay", "1")
     assert done.returncode == 0, done.stderr
-    assert "not compared with what a model would be told today" in done.stderr
+    assert "not compared with today's prompts" in done.stderr
 
 
 def test_a_journal_with_a_line_missing_is_damaged(home: Path, docs: Path) -> None:

@@ -282,7 +282,7 @@ def test_on_the_command_line(home: Path, docs: Path, model_server: ModelServer) 
     packaged = Path(__file__).parents[2] / "unified_flow/phases/recipes/validation.md"
     (home / "recipes/validation.md").write_text(packaged.read_text() + "\nBe strict.\n")
     changed = cli(home, "unified_flow", "replay", "1", "--phase", "validation")
-    assert "asked otherwise than then: validation" in changed.stderr
+    assert "prompts that changed: validation" in changed.stderr
     assert cli(home, "unified_flow", "replay", "1", "--phase", "nonsense").returncode == 2
     assert cli(home, "unified_flow", "replay", "77").returncode == 3
     assert len(model_server.requests) == asked

@@ -95,7 +95,9 @@ def test_the_phase_reads_what_was_edited(
     assert replayed.returncode == 0, replayed.stdout
     assert "! " not in replayed.stdout
     alone = cli(home, "replay", "1", "--phase", "synthesis")
-    assert "asked otherwise" not in alone.stderr, "it is asked what it was asked after the edit"
+    assert "prompts that changed" not in alone.stderr, (
+        "it is asked what it was asked after the edit"
+    )
 
 
 @every_phase_by_model

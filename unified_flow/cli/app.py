@@ -14,7 +14,7 @@ from interventions.cli.main import app as interventions
 from unified_flow.cli.exits import exits
 
 
-class Command(TyperCommand):
+class FlowCommand(TyperCommand):
     def invoke(self, ctx: click.Context) -> Any:
         with exits():
             return super().invoke(ctx)
@@ -23,7 +23,7 @@ class Command(TyperCommand):
 class Commands(CommandGroup):
     package = "unified_flow.cli"
     program = "unified-flow"
-    leaf_class = Command
+    leaf_class = FlowCommand
 
 
 def _monitor(home: Path | None, arguments: list[str]) -> None:
@@ -64,7 +64,7 @@ Commands.table = {
     ),
     "turns": Commands.of(
         "turns",
-        "What was asked, and how far each turn came.\n\nTry:  unified-flow turns show 12",
+        "The turns: their questions, and how far each came.\n\nTry:  unified-flow turns show 12",
         {
             "list": "turns:list_turns",
             "show": "turns:show_turn",
@@ -89,7 +89,7 @@ Commands.table = {
     ),
     "sessions": Commands.of(
         "sessions",
-        "Conversations that were kept: what was asked and answered, session by session.\n\n"
+        "Saved conversations: questions and answers, session by session.\n\n"
         "Try:  unified-flow sessions show ros",
         {
             "list": "sessions:list_sessions",
@@ -126,7 +126,7 @@ Commands.table = {
     "init": "config:init",
     "config": Commands.of(
         "config",
-        "What the settings are, and who said so.\n\nTry:  unified-flow config show",
+        "What the settings are, and where each comes from.\n\nTry:  unified-flow config show",
         {"show": "config:show", "schema": "config:schema"},
     ),
     "model": Commands.of(
@@ -150,6 +150,6 @@ Commands.table = {
 }
 
 app = Commands.app(
-    "Ask your documents a question; when a phase fails the turn stops and a person is told.\n\n"
+    "Ask your documents a question; when a phase fails, the turn stops and waits for a person.\n\n"
     "Try:  unified-flow ask 'How do topics differ from services?' --docs docs/"
 )

@@ -57,7 +57,7 @@ def ask(
 
     Exit codes: 0 answered (also: a question back, an honest "the documents do not say", or
     silence, where a guardrail or the policy wants it), 1 a phase failed and an intervention
-    waits, 2 usage or configuration, 4 a phase failed and nobody could be told, 130 interrupted.
+    waits, 2 usage or configuration, 4 a phase failed and could not be queued, 130 interrupted.
     """
     machine = as_json or as_jsonl
     with refused_as_json(machine, session):
@@ -101,7 +101,7 @@ def _warn_if_crowded(flow: UnifiedFlow) -> None:
     try:
         waiting = flow.services.queue.open_count()
     except QueueError:
-        return  # `doctor` says what is wrong with it, and a failure will be told another way
+        return  # `doctor` says what is wrong with it
     if waiting >= CROWDED:
         most = flow.services.queue.limits.max_size
         note(f"warning: {waiting} of {most} interventions are open: interventions list")

@@ -67,7 +67,7 @@ def show_collection(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="The collection's name [default: the one that is asked].",
+            help="The collection's name [default: the setting `collection`].",
             autocompletion=collection_names,
             show_default=False,
         ),

@@ -1,5 +1,5 @@
-"""What the shell completes: names that are on disk or in the settings. Nothing is started, no
-server asked, no tool's module imported; where something cannot be read, nothing is offered."""
+"""What the shell completes: names that are on disk or in the settings. It starts nothing, asks no
+server and imports no tool; where something cannot be read, it offers nothing."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def schema(as_json: options.AsJson = True, home: options.Home = None) -> None:
 
 
 def _beside(path: Path, folder: Path) -> str:
-    """As the file says it: relative to itself where that is possible."""
+    """As the settings file names it: relative to itself where that is possible."""
     import os
 
     return os.path.relpath(path.absolute(), folder.absolute())

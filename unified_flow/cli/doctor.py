@@ -233,7 +233,7 @@ def _rules(services: Services) -> str:
 
 
 async def _moderation(services: Services) -> AsyncIterator[Finding]:
-    """Only if there is any, or somebody expects it."""
+    """Only if there is any, or the environment expects it."""
     guardrails, own = services.guardrails, services.settings.guardrails
     asked_for = os.environ.get("OPENAI_MODERATION_ENABLED", "").strip()
     if guardrails.checks_replies:

@@ -172,12 +172,12 @@ def try_rules(
     user: options.User = "default",
     channel: Annotated[
         Literal["chat", "comment"] | None,
-        typer.Option(help="Where it is said.", show_default=False),
+        typer.Option(help="Where the message comes from.", show_default=False),
     ] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Try the user's rules on a message. Moderation is not asked, nothing is recorded.
+    """Try the user's rules on a message. Without moderation; nothing is recorded.
 
     \b
     unified-flow rules test "B u y   n o w, no v1agra"

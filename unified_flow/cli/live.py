@@ -202,7 +202,7 @@ async def run_turn(
 
 
 def terminal_asker() -> Asker | None:
-    """None without a terminal: a tool that nobody has allowed is then refused."""
+    """None without a terminal: what was not allowed before is then refused."""
     return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 

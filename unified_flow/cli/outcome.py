@@ -65,8 +65,8 @@ def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
 
 
 def of_refusal(error: UnifiedFlowError | QueueError, session_id: str) -> dict[str, Any]:
-    """The same where no turn has begun or gone on (bad input, bad configuration, a turn that
-    somebody else runs)."""
+    """The same where no turn began or went on: bad input or configuration, or a turn that another
+    process runs."""
     return {
         "response": None,
         "status": "failed",
@@ -90,8 +90,8 @@ def of_refusal(error: UnifiedFlowError | QueueError, session_id: str) -> dict[st
 
 
 def exit_code(turn: Turn, error: PhaseError | None) -> Code:
-    """4 if a failure reached nobody, even where the user has the answer; else 1 for a turn that
-    failed, or 0, also for silence that a policy or a guardrail wants."""
+    """4 if a failure could not be queued, even where the user has the answer; else 1 for a turn
+    that failed, or 0, also for silence that a policy or a guardrail wants."""
     failure = turn.failure if error is None else error
     if failure is not None and failure.intervention_id is None:
         return Code.QUEUE

@@ -77,7 +77,7 @@ def _services(turn: Turn, home: Path) -> Iterator[Services | None]:
     try:
         flow = flow_for(turn, home)
     except (ConfigError, InputError) as exc:
-        note(f"not compared with what a model would be told today: {one_line(str(exc))}")
+        note(f"not compared with today's prompts: {one_line(str(exc))}")
         yield None
         return
     try:
@@ -87,7 +87,7 @@ def _services(turn: Turn, home: Path) -> Iterator[Services | None]:
 
 
 def _asked_otherwise(recording: Recording, phase: str | None, services: Services) -> list[str]:
-    """The phases that tell their model something else than then."""
+    """The phases whose prompts are not what they were."""
     from unified_flow.resume.replay.replay import replay as play
 
     asking = dict.fromkeys(v.phase for v in recording.visits if v.replies)
@@ -112,6 +112,6 @@ def _show(turn_id: int, replayed: Replayed, otherwise: list[str]) -> None:
     for visit in replayed.visits:
         say(f"{'=' if visit.same else '!'} {visit.phase:<17} {one_line(visit.what)}")
     if otherwise:
-        note(f"asked otherwise than then: {', '.join(otherwise)} (recipe or code changed)")
+        note(f"prompts that changed: {', '.join(otherwise)} (recipe or code changed)")
     verdict = "the same result" if replayed.same else "NOT the same result"
     note(f"turn {turn_id} replayed: {verdict}")

@@ -62,7 +62,7 @@ def resume(
     unified-flow resume 12 --grant session
 
     Exit codes: 0 answered (or silent, as the policy wants it), 1 a phase failed, 2 nothing is left
-    to do (or not from there), 3 no such turn, 4 a phase failed and nobody could be told, 5 it is
+    to do (or not from there), 3 no such turn, 4 a phase failed and could not be queued, 5 it is
     being resumed elsewhere.
     """
     with refused_as_json(as_json):

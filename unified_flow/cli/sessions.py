@@ -1,4 +1,4 @@
-"""`unified-flow sessions`: conversations that were kept."""
+"""`unified-flow sessions`: saved conversations."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def session_named(name: str | None, home: Path | None) -> str | None:
 
 
 def of_session(session: str, home: Path | None) -> tuple[list[Exchange], list[Turn]]:
-    """What was answered in it, and its other turns; both empty for one that nobody knows."""
+    """What was answered in it, and its other turns; both empty for an unknown session."""
     book, archive = _stores(home)
     with closing(book):
         exchanges = book.exchanges(session)
@@ -233,7 +233,7 @@ def save_text(named: str | Path, text: str, *, force: bool = False, hint: str) -
         if not path.parent.is_dir():
             raise InputError(f"{named} cannot be written: {path.parent} is no folder")
         if not force:
-            path.touch(mode=0o600, exist_ok=False)  # the name is taken, by nobody else meanwhile
+            path.touch(mode=0o600, exist_ok=False)  # reserves the name
     except FileExistsError as exc:
         raise InputError(f"{named} is there already", hint=hint) from exc
     except (RuntimeError, ValueError) as exc:  # no such user's home, or no name of a file

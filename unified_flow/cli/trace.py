@@ -1,4 +1,4 @@
-"""`unified-flow trace`: from the id that a client was given to what happened."""
+"""`unified-flow trace`: from a request id to what happened."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ def _show(request: Traced) -> None:
         say(f"  {name:<18} {phase.duration_ms:>10.1f} ms  {_clean(phase.status):<11} {agent}")
     if request.error:
         say(f"error    {_clean(request.code)} ({_clean(request.type)})")
-    told = request.intervention
-    if told is not None:
-        tool = f", {_clean(told.tool)}" if told.tool else ""
-        say(f"waiting  {_clean(told.id)}  {told.state}, {_clean(told.severity)}")
-        say(f"  {_clean(told.phase)}{tool}: {_clean(told.error_type)}")
-        say(f"  {_clean(told.error_message)}")
-        if told.resolution:
-            say(f"  resolved: {_clean(told.resolution)}")
-        say(f"  interventions show {short_id(told.id)}")
+    waiting = request.intervention
+    if waiting is not None:
+        tool = f", {_clean(waiting.tool)}" if waiting.tool else ""
+        say(f"waiting  {_clean(waiting.id)}  {waiting.state}, {_clean(waiting.severity)}")
+        say(f"  {_clean(waiting.phase)}{tool}: {_clean(waiting.error_type)}")
+        say(f"  {_clean(waiting.error_message)}")
+        if waiting.resolution:
+            say(f"  resolved: {_clean(waiting.resolution)}")
+        say(f"  interventions show {short_id(waiting.id)}")
     elif request.error and request.intervention_id:
         say(f"waiting  {_clean(request.intervention_id)} is in no queue and no archive any more")
 

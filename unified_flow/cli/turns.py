@@ -1,4 +1,4 @@
-"""`unified-flow turns`: what was asked, and how far each turn came."""
+"""`unified-flow turns`: their questions, and how far each came."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def prune(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Remove old finished turns: answered, asked back, abandoned.
+    """Delete old finished turns: answered, asked back, abandoned.
 
     Never one that an open intervention is about, that failed or was interrupted, nor the newest.
 
@@ -196,4 +196,4 @@ def prune(
         say_object({"turns": chosen, "removed": done})
     else:
         names = ", ".join(map(str, chosen)) or "none"
-        say(f"would remove: {names}" if dry_run else f"removed {done}: {names}")
+        say(f"would delete: {names}" if dry_run else f"deleted {done}: {names}")

@@ -1,4 +1,4 @@
-"""What changes among files and folders, as the system tells it or as a look at them does."""
+"""What changes among files and folders, by the system's notifications or by polling."""
 
 from __future__ import annotations
 

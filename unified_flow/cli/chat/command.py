@@ -106,7 +106,7 @@ async def _talk(chat: Conversation) -> Code:
 
 
 async def _one(chat: Conversation, line: str) -> None:
-    """A question or a command. What is wrong with it is said, and the chat goes on."""
+    """A question or a command. Its errors are reported, and the chat goes on."""
     from unified_flow.cli.chat.slash_commands import run_command
     from unified_flow.cli.outcome import show_outcome
 
@@ -124,7 +124,7 @@ async def _one(chat: Conversation, line: str) -> None:
             if chat.error is not None:
                 note(_way_on(chat.last))
     except typer.Exit:
-        return  # a command that is shared with the shell has said what was wrong
+        return  # a command that is shared with the shell has reported its error
     except (UnifiedFlowError, QueueError, OSError) as exc:
         report(exc)
 

@@ -106,7 +106,7 @@ async def _interruptible(work: Coroutine[Any, Any, Ended]) -> Ended | None:
         return await task
     except asyncio.CancelledError:
         if not task.cancelled():
-            raise  # somebody cancels the chat itself
+            raise  # the chat itself is cancelled
         return None
     finally:
         loop.remove_signal_handler(signal.SIGINT)

@@ -24,7 +24,7 @@ class LeaveChat(Exception):  # noqa: N818 - no error: the person has had enough
 
 
 @dataclass(frozen=True)
-class Command:
+class SlashCommand:
     """`wants` names what may follow, for the help."""
 
     name: str
@@ -34,7 +34,7 @@ class Command:
 
 
 async def run_command(chat: Conversation, line: str) -> None:
-    """`/name words`. A name that nobody knows is answered with the nearest ones."""
+    """`/name words`. For an unknown name, suggest the nearest ones."""
     name, _, words = line[1:].strip().partition(" ")
     command = COMMANDS.get(name)
     if command is None:
@@ -171,19 +171,21 @@ async def _quit(chat: Conversation, words: str) -> None:
 COMMANDS = {
     command.name: command
     for command in (
-        Command("help", "", "this list", _help),
-        Command("retry", "[note]", "mended? let the turn go on from where it failed", _retry),
-        Command("allow", f"[{'|'.join(SCOPES)}]", "let the refused tool run, and go on", _allow),
-        Command("reload", "", "read the settings again; /retry does so by itself", _reload),
-        Command("show", "", "all that is known of the last failure", _show),
-        Command("sources", "", "what the last answer rests on", _sources),
-        Command("phases", "", "what each phase of the last turn took", _phases),
-        Command("calls", "", "the tool calls of the last turn", _calls),
-        Command("tools", "", "which tools there are, and which may run", _tools),
-        Command("search", "words", "what retrieval finds for these words", _search),
-        Command("session", "[name]", "which session this is, or another one", _session),
-        Command("new", "", "begin a new session", _new),
-        Command("export", "[file]", "this session as Markdown", _export),
-        Command("quit", "", "leave; Ctrl-D does too", _quit),
+        SlashCommand("help", "", "this list", _help),
+        SlashCommand("retry", "[note]", "mended? let the turn go on from where it failed", _retry),
+        SlashCommand(
+            "allow", f"[{'|'.join(SCOPES)}]", "let the refused tool run, and go on", _allow
+        ),
+        SlashCommand("reload", "", "read the settings again; /retry does so by itself", _reload),
+        SlashCommand("show", "", "all that is known of the last failure", _show),
+        SlashCommand("sources", "", "what the last answer rests on", _sources),
+        SlashCommand("phases", "", "what each phase of the last turn took", _phases),
+        SlashCommand("calls", "", "the tool calls of the last turn", _calls),
+        SlashCommand("tools", "", "which tools there are, and which may run", _tools),
+        SlashCommand("search", "words", "what retrieval finds for these words", _search),
+        SlashCommand("session", "[name]", "which session this is, or another one", _session),
+        SlashCommand("new", "", "begin a new session", _new),
+        SlashCommand("export", "[file]", "this session as Markdown", _export),
+        SlashCommand("quit", "", "leave; Ctrl-D does too", _quit),
     )
 }
