@@ -40,16 +40,7 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
         except RetrievalError as exc:
             note(f"{name}: {exc}")
     if as_json:
-        rows = [
-            {
-                "name": each.name,
-                "files": each.files,
-                "chunks": each.chunks,
-                "roots": [str(root) for root in each.roots],
-                "size_bytes": each.size_bytes,
-            }
-            for each in found
-        ]
+        rows = [asdict(each) | {"roots": [str(root) for root in each.roots]} for each in found]
         say_object({"collections": rows})
     elif not found:
         say("no collections yet: unified-flow index FOLDER")
