@@ -96,7 +96,7 @@ def serving(
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Waits for what a test cannot be told of; fails when it does not come."""
+    """Waits for what no event announces to a test; fails if it does not come."""
     end = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < end, what

@@ -63,7 +63,7 @@ def plan(connection: Connection) -> None:
 
 
 def always(**over: Any) -> dict[str, Any]:
-    """A good answer for each phase, however often it is asked."""
+    """A good answer for each phase, however often it runs."""
     return {**script(), "planner": plan, **over}
 
 
@@ -242,7 +242,7 @@ def test_many_clients_meet_all_of_it_at_once(chaotic: Service, upstream: ModelSe
 
     seen = asyncio.run(run())
     assert len(seen) == ASKED_FOR_LONG // 12 * 12
-    # Where the machine is too busy for the whole turn, that is what is told.
+    # Where the machine is too busy for the whole turn, that is the problem the client gets.
     assert set(seen) <= {(503, "LLM_ERROR"), (503, "INTERNAL_ERROR")}
     upstream.script = always()
     assert chaotic.ask().status_code == 200

@@ -92,11 +92,11 @@ def test_what_is_no_http_is_refused_with_the_envelope_and_logged(
     with _connect(crowded) as connection:
         connection.sendall(sent)
         head, _, body = _rest(connection).partition(b"\r\n\r\n")
-    told = json.loads(body)
+    answer = json.loads(body)
     assert head.startswith(b"HTTP/1.1 400 ")
-    assert (told["code"], told["type"]) == ("VALIDATION_ERROR", "ValidationError")
-    assert f"x-request-id: {told['request_id']}".encode() in head.lower()
-    assert crowded.log[-1]["request_id"] == told["request_id"]
+    assert (answer["code"], answer["type"]) == ("VALIDATION_ERROR", "ValidationError")
+    assert f"x-request-id: {answer['request_id']}".encode() in head.lower()
+    assert crowded.log[-1]["request_id"] == answer["request_id"]
     assert crowded.log[-1]["http"]["status"] == 400
 
 
@@ -105,10 +105,10 @@ def test_a_body_that_is_broken_has_one_line(crowded: Service) -> None:
     with _connect(crowded) as connection:
         head = b"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\nabc")
-        told = json.loads(_rest(connection).partition(b"\r\n\r\n")[2])
+        answer = json.loads(_rest(connection).partition(b"\r\n\r\n")[2])
     assert crowded.http.get("/errors").status_code == 200
     line, _ = crowded.log[before:]
-    assert (line["request_id"], line["http"]["route"]) == (told["request_id"], "/query")
+    assert (line["request_id"], line["http"]["route"]) == (answer["request_id"], "/query")
     assert (line["http"]["status"], line["code"]) == (400, "VALIDATION_ERROR")
 
 
@@ -124,9 +124,9 @@ def test_the_descriptors_are_enough_for_the_connections() -> None:
         "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 512)); print(max_connections(1000, 50),"
         "resource.getrlimit(resource.RLIMIT_NOFILE)[0], max_connections(20, 50))"
     )
-    told = forked.run(
+    output = forked.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    assert told.split() == ["248", "512", "20"]
+    assert output.split() == ["248", "512", "20"]
     assert max_connections(8, 1) == 8
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)

@@ -27,10 +27,10 @@ EXAMPLES = 400 if os.environ.get("SOAK") else 12
 
 def test_nothing_fails_that_is_not_described(service: Service) -> None:
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
-    asked = set[str]()
+    operations = set[str]()
     for found in schema.get_all_operations():
         operation = found.ok()
-        asked.add(operation.label)
+        operations.add(operation.label)
 
         @given(case=operation.as_strategy())
         @settings(
@@ -44,4 +44,4 @@ def test_nothing_fails_that_is_not_described(service: Service) -> None:
             case.call_and_validate(headers={"Authorization": f"Bearer {TRIAGE}"}, checks=CHECKS)
 
         answers_as_described()
-    assert {"POST /query", "POST /v1/chat/completions", "GET /ready"} <= asked
+    assert {"POST /query", "POST /v1/chat/completions", "GET /ready"} <= operations

@@ -81,8 +81,8 @@ class OverHttp:
         self._http = http
 
     def ask(self, message: str, user: str) -> tuple[bool, str]:
-        asked = {"question": message, "session_id": "s1", "user_id": user, "channel": "chat"}
-        reply = self._http.post("/query", json=asked)
+        body = {"question": message, "session_id": "s1", "user_id": user, "channel": "chat"}
+        reply = self._http.post("/query", json=body)
         assert reply.status_code == 200, reply.text
         body = reply.json()
         return body["should_respond"], body["answer"]
@@ -156,10 +156,10 @@ def test_a_conversation(
         # A clean exchange.
         assert door.ask("What is a topic?", "ada") == SAID
 
-        # A blocked message: no model is asked. It is another user's rule that blocks it.
-        asked = len(model.requests)
+        # A blocked message: no model is called. It is another user's rule that blocks it.
+        before = len(model.requests)
         assert door.ask("Want some s p a m?", "ada") == SILENCE
-        assert len(model.requests) == asked
+        assert len(model.requests) == before
         assert door.ask("Is spam a topic?", "bob") == SAID
         assert door.ask("Win a lottery!", "bob") == SILENCE
 
@@ -167,10 +167,10 @@ def test_a_conversation(
         moderation.flags[REPLY] = {"hate": 0.8}
         assert door.ask("And what is a service?", "ada") == SILENCE
         del moderation.flags[REPLY]
-        asked = len(model.requests)
+        before = len(model.requests)
         assert door.ask("And an action?", "ada") == SAID
-        assert "What is a topic?" in model.told_since(asked)
-        assert "And what is a service?" not in model.told_since(asked)
+        assert "What is a topic?" in model.told_since(before)
+        assert "And what is a service?" not in model.told_since(before)
 
         # Down for two attempts: it comes back in the second wait.
         model.down()
@@ -188,23 +188,23 @@ def test_a_conversation(
 
     # A restart: what was said is known, and nothing else is.
     with opened(service()) as door:
-        asked = len(model.requests)
+        before = len(model.requests)
         assert door.ask("And now?", "ada") == SAID
-        told = model.told_since(asked)
-        assert all(said in told for said in ("And an action?", "And a node?"))
+        prompt = model.told_since(before)
+        assert all(said in prompt for said in ("And an action?", "And a node?"))
         unsaid = ("s p a m", "lottery", "And what is a service?", "And a parameter?")
-        assert not any(each in told for each in unsaid)
+        assert not any(each in prompt for each in unsaid)
 
         # Moderation is down: silence, as `fail_closed` has it.
         moderation.close()
-        asked = len(model.requests)
+        before = len(model.requests)
         assert door.ask("Still there?", "ada") == SILENCE
-        assert len(model.requests) == asked
+        assert len(model.requests) == before
 
-    kept = [
+    stored = [
         (d.user_id, d.decision, d.matched_rule, d.retry_count) for d in rules.decisions(limit=99)
     ]
-    assert kept[::-1] == [
+    assert stored[::-1] == [
         ("ada", "respond", None, 0),
         ("ada", "ignore", "flagged_keyword:spam", 0),
         ("bob", "respond", None, 0),

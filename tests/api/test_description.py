@@ -67,9 +67,9 @@ def test_every_text_is_there_in_both_languages() -> None:
 
 
 def test_the_advice_names_every_status_that_the_description_does(service: Service) -> None:
-    told = service.http.get("/errors").json()["errors"]
+    advice = service.http.get("/errors").json()["errors"]
     advised = {
-        status for each in told for statuses in each["statuses"].values() for status in statuses
+        status for each in advice for statuses in each["statuses"].values() for status in statuses
     }
     described = {
         int(status)
@@ -78,7 +78,7 @@ def test_the_advice_names_every_status_that_the_description_does(service: Servic
         for status in route["responses"]
     }
     assert described - {200} <= advised
-    internal = next(each for each in told if each["code"] == "INTERNAL_ERROR")
+    internal = next(each for each in advice if each["code"] == "INTERNAL_ERROR")
     assert internal["retry_statuses"] == [503], "which has a Retry-After; 500 has none"
 
 

@@ -126,7 +126,7 @@ def test_a_model_that_does_not_answer(row: str, policy: str, both: Both) -> None
     service: Service = getattr(both, policy)
     line = service.log[-1]
     assert line["degraded"] is (policy == "graceful"), "marked, too"
-    assert line["intervention_id"], "and a person is told all the same"
+    assert line["intervention_id"], "an intervention exists all the same"
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("fail_fast", 502), ("graceful", 503)])
@@ -134,7 +134,7 @@ def test_retrieval_offline(policy: str, expected: int, both: Both) -> None:
     service: Service = getattr(both, policy)
     index = service.home / "shared_state" / "index" / "documents.sqlite3"
     both.model.script = script()
-    asked = len(both.model.requests)
+    before = len(both.model.requests)
     index.rename(index.with_suffix(".away"))
     try:
         answer = both.ask(policy)
@@ -146,7 +146,7 @@ def test_retrieval_offline(policy: str, expected: int, both: Both) -> None:
     assert "sources" not in body
     if policy == "graceful":
         assert body["detail"] == SEARCH
-        phases = [request.phase for request in both.model.requests[asked:]]
+        phases = [request.phase for request in both.model.requests[before:]]
         assert "synthesis" not in phases, "no generation is attempted"
 
 

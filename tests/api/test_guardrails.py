@@ -62,11 +62,11 @@ def test_a_conversation_with_silences_and_a_restart_in_its_middle(
         ada = {"session_id": "s1", "user_id": "ada", "channel": "chat"}
         assert said(service.ask("What is a topic?", **ada)) == (200, True, DRAFT.response)
 
-        asked = questions(model)
+        before = questions(model)
         blocked = service.ask("Want some s p a m?", **ada)
         assert said(blocked) == (200, False, "")
         assert "spam" not in blocked.text
-        assert questions(model) == asked
+        assert questions(model) == before
         assert said(service.ask("Want some spam?", **ada | {"user_id": "bob"}))[1]
 
         moderation.flags[REPLY] = {"hate": 0.8}
@@ -77,10 +77,10 @@ def test_a_conversation_with_silences_and_a_restart_in_its_middle(
         del moderation.flags[REPLY]
     with serving(folder, *flags, docs=docs, settings=settings) as service:
         assert said(service.ask("And now?", **ada)) == (200, True, DRAFT.response)
-        told = model.requests[-1].text + "".join(r.text for r in model.requests[-5:])
-        assert "What is a topic?" in told
-        assert "And what is a service?" not in told
-        assert "s p a m" not in told
+        text = model.requests[-1].text + "".join(r.text for r in model.requests[-5:])
+        assert "What is a topic?" in text
+        assert "And what is a service?" not in text
+        assert "s p a m" not in text
 
         moderation.answer = (500, b"{}")
         assert said(service.ask("Still there?", **ada)) == (200, False, "")
@@ -204,9 +204,9 @@ def test_a_model_that_is_away_is_not_spoken_of(
         with serving(folder, *model_flags(model.url), docs=docs, settings=settings) as service:
             reply = service.ask("What is a topic?", session_id="s1")
             assert said(reply) == (200, False, "")
-            told = _without_ids(reply.text)  # chance writes 401 too
-            assert not any(word in told for word in ("401", "LLM", "error"))
-            # What is no question is the calling program's to mend, and so under every policy.
+            text = _without_ids(reply.text)  # chance writes 401 too
+            assert not any(word in text for word in ("401", "LLM", "error"))
+            # The calling program has to correct a bad question, under every policy.
             refused = service.ask("long " * 500, session_id="s1")
             assert (refused.status_code, refused.json()["code"]) == (400, "VALIDATION_ERROR")
         assert len(model.requests) == 1
@@ -237,9 +237,9 @@ def test_rules_need_the_token_and_are_checked(
         elsewhere = service.ask("hi", user_id="ada", channel="dm")
         assert (elsewhere.status_code, elsewhere.json()["details"]["field"]) == (400, "channel")
         rules(service, "ada", ai_enabled_for_chats=False)
-        asked = {"messages": [{"role": "user", "content": "hi"}], "user": "ada"}
-        told = service.http.post("/v1/chat/completions", json=asked).json()
-        assert not told["unified_flow"]["should_respond"]
+        body = {"messages": [{"role": "user", "content": "hi"}], "user": "ada"}
+        answer = service.http.post("/v1/chat/completions", json=body).json()
+        assert not answer["unified_flow"]["should_respond"]
         _one_by_one(service)
         assert service.triage("DELETE", "/rules/ada").status_code == 200
         assert service.triage("DELETE", "/rules/ada").status_code == 404
@@ -254,24 +254,27 @@ def _one_by_one(service: Service) -> None:
         reply = service.triage("POST", path, json=body)
         return reply.status_code, reply.json()
 
-    status, kept = post("/rules/ada/add", rules=["spam", "C++", "buy  now", "SPAM"])
-    assert (status, kept["flagged_keywords"]) == (200, ["spam", "C++"])
-    assert kept["flagged_phrases"] == ["buy now"]
-    assert not kept["ai_enabled_for_chats"]
-    kept = post("/rules/ada/add", rules=["lawyer", "call me"], escalate=True)[1]
-    assert (kept["escalate_keywords"], kept["escalate_phrases"]) == (["lawyer"], ["call me"])
+    status, saved = post("/rules/ada/add", rules=["spam", "C++", "buy  now", "SPAM"])
+    assert (status, saved["flagged_keywords"]) == (200, ["spam", "C++"])
+    assert saved["flagged_phrases"] == ["buy now"]
+    assert not saved["ai_enabled_for_chats"]
+    saved = post("/rules/ada/add", rules=["lawyer", "call me"], escalate=True)[1]
+    assert (saved["escalate_keywords"], saved["escalate_phrases"]) == (
+        ["lawyer"],
+        ["call me"],
+    )
     assert post("/rules/ada/add", rules=["fine", "a"])[0] == 400
     assert post("/rules/ada/remove", rules=["spam", "scam"])[0] == 404
-    kept = post("/rules/ada/remove", rules=["Spam", "CALL  me"])[1]
-    assert (kept["flagged_keywords"], kept["escalate_phrases"]) == (["C++"], [])
+    saved = post("/rules/ada/remove", rules=["Spam", "CALL  me"])[1]
+    assert (saved["flagged_keywords"], saved["escalate_phrases"]) == (["C++"], [])
     assert post("/rules/eve/remove", rules=["spam"])[0] == 404
     listed = service.triage("GET", "/rules").json()["rules"]
     more = {"user_id": " bob", "flagged_keywords": ["scam"], "ai_enabled_for_comments": False}
     status, imported = post("/rules/import", rules=[*listed, more])
     assert (status, imported["rules"][0]) == (200, listed[0])
-    kept = post("/rules/import", rules=[{"user_id": "bob", "flagged_keywords": ["spam"]}])[1]
-    assert kept["rules"][0]["flagged_keywords"] == ["scam", "spam"]
-    assert not kept["rules"][0]["ai_enabled_for_comments"]
+    saved = post("/rules/import", rules=[{"user_id": "bob", "flagged_keywords": ["spam"]}])[1]
+    assert saved["rules"][0]["flagged_keywords"] == ["scam", "spam"]
+    assert not saved["rules"][0]["ai_enabled_for_comments"]
     assert post("/rules/import", rules=[{"user_id": "a\nb"}])[0] == 400
 
 
@@ -283,9 +286,9 @@ def test_a_database_that_is_away_is_unavailable_and_silences(
     with serving(folder, docs=docs, settings=settings, env={"RULES_URL": url}) as service:
         away = service.triage("GET", "/rules")
         assert away.status_code == 503
-        asked = service.ask("What is a topic?", session_id="s1")
-        assert said(asked) == (200, False, "")
-        assert "hunter2" not in away.text + asked.text
+        answer = service.ask("What is a topic?", session_id="s1")
+        assert said(answer) == (200, False, "")
+        assert "hunter2" not in away.text + answer.text
     written = "".join(
         path.read_text(errors="replace")
         for path in folder.rglob("*")

@@ -1,4 +1,4 @@
-"""More clients than the service takes: everybody is answered or told to come back, nothing grows.
+"""More clients than the service takes: each gets an answer or a Retry-After, nothing grows.
 
 SOAK=1 goes on for longer.
 """
@@ -23,7 +23,7 @@ SETTINGS = '[serve]\nrate_limit = "off"\nmax_turns = 50\n'
 CLIENTS = 500
 SOAK = bool(os.environ.get("SOAK"))
 ROUNDS = 60 if SOAK else 2
-# Over all rounds, of 50 turns each. It is some 3,000 in two; a turn that is kept costs 100 more.
+# Over all rounds, of 50 turns each. It is some 3,000 in two; a turn that stays costs 100 more.
 GROWTH_KB = 40_000 if SOAK else 9_000
 
 
@@ -86,7 +86,7 @@ def test_five_hundred_clients_where_fifty_may_be_served(tmp_path: Path) -> None:
                 seen += asyncio.run(at_once(port, CLIENTS))
             grown_kb = memory_kb(service) - before_kb
 
-            # Everybody is answered, or told when to come back.
+            # Each gets an answer or a Retry-After.
             statuses = Counter(each.status for each in seen)
             assert set(statuses) <= {200, 429, 502}
             assert statuses[200] >= 50
@@ -105,7 +105,7 @@ def test_five_hundred_clients_where_fifty_may_be_served(tmp_path: Path) -> None:
             assert len(waiting) <= 10  # of one type; the others are counted on them
             assert sum(entry["occurrences"] for entry in waiting) == statuses[502]
 
-            # Nothing is kept but what waits for a person.
-            kept = list((tmp_path / "home" / "shared_state" / "turns").iterdir())
-            assert len(kept) <= statuses[502]
+            # Only what waits for a person stays.
+            stored = list((tmp_path / "home" / "shared_state" / "turns").iterdir())
+            assert len(stored) <= statuses[502]
             assert service.ask().status_code in (200, 502)

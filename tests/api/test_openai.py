@@ -98,14 +98,14 @@ def test_what_was_said_before_is_what_a_front_end_sends(client: openai.OpenAI) -
 
 
 def test_a_bad_request_has_our_code_in_its_shape(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.BadRequestError) as told:
+    with pytest.raises(openai.BadRequestError) as raised:
         client.chat.completions.create(
             model="unified-flow", messages=[{"role": "user", "content": " "}]
         )
-    assert told.value.code == "VALIDATION_ERROR"
-    assert told.value.type == "invalid_request_error"
-    assert told.value.param == "query"
-    assert told.value.body["request_id"] == told.value.request_id
+    assert raised.value.code == "VALIDATION_ERROR"
+    assert raised.value.type == "invalid_request_error"
+    assert raised.value.param == "query"
+    assert raised.value.body["request_id"] == raised.value.request_id
     with pytest.raises(openai.NotFoundError) as unknown:
         client.chat.completions.create(model="gpt-4", messages=[QUESTION])
     assert unknown.value.param == "model"
@@ -135,10 +135,10 @@ def test_a_failure_keeps_its_status_also_in_a_stream(
         serving(folder, *model_flags(model.url), docs=docs) as service,
         _client(service) as client,
     ):
-        with pytest.raises(openai.InternalServerError) as told:
+        with pytest.raises(openai.InternalServerError) as raised:
             client.chat.completions.create(model="unified-flow", messages=[QUESTION], stream=stream)
-        assert (told.value.status_code, told.value.code) == (502, "LLM_ERROR")
-        assert told.value.type == "server_error"
+        assert (raised.value.status_code, raised.value.code) == (502, "LLM_ERROR")
+        assert raised.value.type == "server_error"
         model.script = script(query_analyzer=rate_limited(7))
         with pytest.raises(openai.RateLimitError) as limited:
             client.chat.completions.create(model="unified-flow", messages=[QUESTION], stream=stream)

@@ -1,4 +1,4 @@
-"""What is kept of whom: nothing of a question without a session, and nothing comes back in one."""
+"""What is stored of a user: without a session nothing, and nothing comes back in an answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[Service]:
+def model_service(
+    tmp_path_factory: pytest.TempPathFactory, model: ModelServer
+) -> Iterator[Service]:
     place = tmp_path_factory.mktemp("privacy")
     docs = place / "docs"
     docs.mkdir()
@@ -63,21 +65,23 @@ def test_a_rule_based_model_remembers_nothing_without_a_session(service: Service
     assert _memories(service.home) == []
 
 
-def test_a_model_that_remembers_all_the_same_is_refused(asked: Service, model: ModelServer) -> None:
+def test_a_model_that_remembers_all_the_same_is_refused(
+    model_service: Service, model: ModelServer
+) -> None:
     model.script = script(planner=[WRITE, COMPLETE])
-    prompts = _prompts(model, lambda: asked.ask(SAID))
+    prompts = _prompts(model, lambda: model_service.ask(SAID))
     assert "memory.create" not in prompts, "a tool that may not be used is not offered"
-    assert _memories(asked.home) == []
-    (waiting,) = asked.triage("GET", "/interventions").json()["interventions"]
+    assert _memories(model_service.home) == []
+    (waiting,) = model_service.triage("GET", "/interventions").json()["interventions"]
     assert waiting["tool"] == "memory.create"
 
 
 def test_what_is_remembered_of_a_user_is_not_told_to_a_question_of_no_session(
-    asked: Service, model: ModelServer
+    model_service: Service, model: ModelServer
 ) -> None:
     model.script = script(planner=[WRITE, COMPLETE])
-    assert asked.ask(SAID, session_id="s1", user_id="kalle").status_code == 200
-    assert len(_memories(asked.home)) == 1
+    assert model_service.ask(SAID, session_id="s1", user_id="kalle").status_code == 200
+    assert len(_memories(model_service.home)) == 1
 
     asking = ANALYSIS.model_copy(update={"resolved_query": "What is my name?"})
     for who, known in (
@@ -87,5 +91,5 @@ def test_what_is_remembered_of_a_user_is_not_told_to_a_question_of_no_session(
         ({"session_id": "s3", "user_id": "lisa"}, False),
     ):
         model.script = script(query_analyzer=asking)
-        prompts = _prompts(model, partial(asked.ask, "What is my name?", **who))
+        prompts = _prompts(model, partial(model_service.ask, "What is my name?", **who))
         assert ("is Kalle" in prompts) is known, who

@@ -189,8 +189,8 @@ def test_a_message_that_is_delivered_again_is_answered_as_it_was(service: Servic
     assert second == first
     with ThreadPoolExecutor(6) as pool:  # and at once
         again["headers"] = {"X-Request-ID": "delivery-2"}
-        told = list(pool.map(lambda _: service.ask(**again).json(), range(6)))
-    assert told == [told[0]] * 6
-    assert told[0] != first
+        answers = list(pool.map(lambda _: service.ask(**again).json(), range(6)))
+    assert answers == [answers[0]] * 6
+    assert answers[0] != first
     other = service.ask("What is a service?", **again).json()
     assert other["metadata"]["turn_id"] != first["metadata"]["turn_id"]

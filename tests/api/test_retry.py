@@ -1,4 +1,4 @@
-"""A turn that is retried over HTTP is guarded as one that is asked."""
+"""A turn that is retried over HTTP passes the guardrails like a new one."""
 
 from __future__ import annotations
 

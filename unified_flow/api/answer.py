@@ -27,7 +27,7 @@ class Source(BaseModel):
 
 
 class Metadata(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
     confidence_score: float = Field(
         ge=0.0, le=1.0, description="of the verdict; 0 without an answer"

@@ -162,15 +162,16 @@ def _as_rfc_9457(problem: Problem, envelope: dict[str, Any]) -> dict[str, Any]:
 
 def preferred_language(accept_language: str, default: Language) -> Language:
     """The header's favourite among ours (RFC 9110, 12.5.4); `default` if it has none."""
-    qualities: dict[Language, float] = {}
-    for part in accept_language[:500].lower().split(","):
-        tag, _, parameter = part.strip().partition(";")
-        found = _QUALITY.fullmatch(parameter)
-        quality = float(found[1]) if found else 1.0
-        for name in _LANGUAGES:
-            if tag == name or tag.startswith(f"{name}-"):
-                qualities[name] = max(qualities.get(name, 0.0), quality)
-    best = max(qualities.values(), default=0.0)
-    if best == 0.0 or qualities.get(default, 0.0) == best:
-        return default
-    return max(qualities, key=lambda name: qualities[name])
+    ranges = [_range(part) for part in accept_language[:500].lower().split(",")]
+
+    def quality(language: Language) -> float:
+        return max((q for name, q in ranges if name == language), default=0.0)
+
+    return max((default, *_LANGUAGES), key=quality)
+
+
+def _range(part: str) -> tuple[str, float]:
+    """The language, without its region, and its quality."""
+    tag, _, parameter = part.strip().partition(";")
+    found = _QUALITY.fullmatch(parameter)
+    return tag.partition("-")[0], float(found[1]) if found else 1.0

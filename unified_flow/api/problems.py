@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Literal
 
@@ -64,18 +64,17 @@ RETRY_AFTER_S = 1.0  # from the ADR's own example
 
 @dataclass(frozen=True)
 class Problem:
-    """`message_key` and `answer_key` are keys of MESSAGES; the answer stands in for one that could
-    not be made, with `fallback` beside it. `intervention_id` is for the log alone."""
+    """`message_key` is a key of MESSAGES, whose text may name `details.field` and `rate`.
+    `fallback` goes beside a text in place of an answer. `intervention_id` is for the log alone."""
 
     kind: Kind
     message_key: str
     status: int
     details: Mapping[str, Any] | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
+    rate: Rate | None = None
     retry_after_s: float | None = None
     degraded: bool = False
-    answer_key: str | None = None
-    fallback: Mapping[str, Any] = field(default_factory=dict)
+    fallback: Mapping[str, Any] | None = None
     intervention_id: str | None = None
 
     @property
@@ -93,10 +92,9 @@ class Problem:
 
     def message(self, language: Language) -> str:
         texts = MESSAGES[language]
-        values = dict(self.values)
-        if isinstance(rate := values.get("rate"), Rate):
-            values["rate"] = texts[f"per_{rate.per}"].format(n=rate.most)
-        return texts[self.message_key].format(**values)
+        field = (self.details or {}).get("field")
+        rate = texts[f"per_{self.rate.per}"].format(n=self.rate.most) if self.rate else None
+        return texts[self.message_key].format(field=field, rate=rate)
 
     def envelope(self, request_id: str, language: Language) -> dict[str, Any]:
         """The body, in the document's order; a degraded one repeats the message as `detail`."""
@@ -112,9 +110,9 @@ class Problem:
             body["details"] = dict(self.details)
         if self.degraded:
             body["detail"] = message
-        if self.answer_key is not None:
-            body["answer"] = MESSAGES[language][self.answer_key]
-        return body | dict(self.fallback)
+        if self.fallback is not None:
+            body |= {"answer": MESSAGES[language]["graceful_fallback"], **self.fallback}
+        return body
 
 
 class ProblemError(HTTPException):
@@ -130,7 +128,7 @@ def invalid(
 ) -> Problem:
     """What the client has to correct: 4xx with VALIDATION_ERROR."""
     details = {"field": field_name} if field_name is not None else None
-    return Problem("ValidationError", message_key, status, details, {"field": field_name})
+    return Problem("ValidationError", message_key, status, details)
 
 
 def of_status(status: int) -> Problem:
@@ -150,8 +148,8 @@ def limited(limit: str, rate: Rate | None = None, retry_after_s: float = RETRY_A
         "RATE_LIMITED",
         HTTPStatus.TOO_MANY_REQUESTS,
         {"limit": limit},
-        {"rate": rate},
-        retry_after_s=retry_after_s,
+        rate,
+        retry_after_s,
     )
 
 
@@ -266,7 +264,7 @@ def _degraded(
     problem = replace(_halted(error, collection), degraded=True)
     if error.code == "RATE_LIMITED":
         key = "status_429" if rate is not None else "RATE_LIMITED"
-        return replace(problem, message_key=key, values={"rate": rate})
+        return replace(problem, message_key=key, rate=rate)
     problem = replace(
         problem,
         kind="InternalRagError" if error.scope == "pipeline" else problem.kind,
@@ -282,7 +280,7 @@ def _degraded(
         "degraded": True,
     }
     fallback = {"sources": sources, "metadata": metadata}
-    return replace(problem, answer_key="graceful_fallback", fallback=fallback)
+    return replace(problem, fallback=fallback)
 
 
 def _details(error: PhaseError, collection: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic
 from typing import Literal
@@ -75,19 +74,12 @@ def _index(services: Services) -> bool:
 def _queue(services: Services) -> bool:
     """Whether a failure would find room, on the disk too."""
     try:
-        full = services.queue.is_full() and services.refuse_when_full
-        return not full and _has_room(state_folder(services.home))
-    except QueueError:
-        return False
-
-
-def _has_room(folder: Path) -> bool:
-    try:
+        folder = state_folder(services.home)
         make_private_folder(folder)
         with TemporaryFile(dir=folder) as file:
             file.write(bytes(ROOM_BYTES))
-        return True
-    except OSError:
+        return not (services.refuse_when_full and services.queue.is_full())
+    except (QueueError, OSError):
         return False
 
 

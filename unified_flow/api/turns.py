@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 
-from interventions.entry import Entry
 from interventions.errors import NotFoundError
 from unified_flow.api import problems
 from unified_flow.api.access import Rate
 from unified_flow.api.answer import Answer, answer_of, silent_answer, source_of_passage
 from unified_flow.api.dependencies import AppState
 from unified_flow.api.http_exchange import HttpExchange
-from unified_flow.api.problems import Problem, ProblemError
+from unified_flow.api.problems import ProblemError
 from unified_flow.api.running_turns import unless_cancelled
 from unified_flow.api.trace import with_trace
 from unified_flow.engine.failure_report import report_unhandled
-from unified_flow.engine.outcome import Outcome, outcome_of
-from unified_flow.engine.services import Services
+from unified_flow.engine.outcome import outcome_of
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
@@ -89,7 +87,15 @@ async def ask(
         intervention_id = await report_unhandled(
             exc, outcome, session_id, exchange.request_id, services
         )
-        problem = _problem_of(exc, outcome, intervention_id, services)
+        retrieved = exc.retrieved if isinstance(exc, PhaseError) else []
+        problem = problems.of_turn_error(
+            exc,
+            outcome,
+            intervention_id,
+            collection=services.settings.collection,
+            rate=Rate.parse(services.settings.serve.rate_limit),
+            sources=[source_of_passage(passage).model_dump(mode="json") for passage in retrieved],
+        )
         if outcome.silenced:
             exchange.record(problem)
             return silent_answer(exchange.request_id, question.session_id, services.policy.name)
@@ -100,50 +106,17 @@ async def ask(
     return answer
 
 
-def _problem_of(
-    error: Exception, outcome: Outcome, intervention_id: str | None, services: Services
-) -> Problem:
-    retrieved = error.retrieved if isinstance(error, PhaseError) else []
-    return problems.of_turn_error(
-        error,
-        outcome,
-        intervention_id,
-        collection=services.settings.collection,
-        rate=Rate.parse(services.settings.serve.rate_limit),
-        sources=[source_of_passage(passage).model_dump(mode="json") for passage in retrieved],
-    )
-
-
 async def retry(
-    state: AppState,
-    exchange: HttpExchange,
-    entry: Entry,
-    *,
-    note: str | None,
-    by: str | None,
-    via: str,
+    state: AppState, exchange: HttpExchange, turn_id: int, request: ResumeRequest
 ) -> Resumed:
     """How the turn of an intervention went on; past the failed phase the intervention is closed.
 
     Raises ProblemError if it fails again, and what `problems.PROBLEM_OF` knows if it cannot go on.
     """
-    if not entry["turn_id"]:
-        raise ProblemError(problems.invalid("retry_impossible", HTTPStatus.CONFLICT))
-    request = ResumeRequest(
-        intervention_id=entry["id"],
-        note=note or f"retried, and it got past {entry['phase']}",
-        by=by,
-        via=via,
-        answer=note,
-    )
     flow = state.flow
     try:
         prepared = await asyncio.to_thread(
-            prepare,
-            flow.services.home,
-            entry["turn_id"],
-            request,
-            pick_flow=partial(_flow_for, flow),
+            prepare, flow.services.home, turn_id, request, pick_flow=partial(_flow_for, flow)
         )
         resuming = resume_prepared(
             prepared, observer=state.metrics.observe, log=exchange.set_turn_line, stays_open=flow

@@ -23,6 +23,7 @@ from unified_flow.api.problems import ProblemError
 from unified_flow.api.response_schemas import errors
 from unified_flow.api.turns import retry
 from unified_flow.engine.telemetry.query_log import PhaseLine
+from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import stamp
 from unified_flow.turns.passage import public_text
@@ -255,7 +256,16 @@ async def retry_turn(
     """Let its turn go on from the phase that failed. 409 if it fails again, or is closed."""
     queue = state.services.queue
     entry = await asyncio.to_thread(entry_to_retry, queue, intervention_id, body.expected_version)
-    turn = retry(state, exchange, entry, note=body.note, by=body.by, via=VIA)
+    if not entry["turn_id"]:
+        raise ProblemError(problems.invalid("retry_impossible", HTTPStatus.CONFLICT))
+    resume = ResumeRequest(
+        intervention_id=entry["id"],
+        note=body.note or f"retried, and it got past {entry['phase']}",
+        by=body.by,
+        via=VIA,
+        answer=body.note,
+    )
+    turn = retry(state, exchange, entry["turn_id"], resume)
     resumed = await state.running.while_connected(turn, request.receive)
     return RetriedTurn(status=resumed.status, turn_id=resumed.turn.turn_id)
 
