@@ -136,13 +136,17 @@ def _request(fields: dict[str, Any], home: Path) -> InterventionRequest:
     from interventions.admission.capture import capture
     from interventions.admission.request import InterventionRequest
 
-    given = {"session_id": "unknown", "turn_id": 0, "error_message": "", **fields}
-    given.setdefault(
-        "error_type", "LimitExceeded" if given.get("type") == "limit_exceeded" else "Error"
-    )
+    error_type = "LimitExceeded" if fields.get("type") == "limit_exceeded" else "Error"
+    defaults = {
+        "session_id": "unknown",
+        "turn_id": 0,
+        "error_message": "",
+        "error_type": error_type,
+    }
+    whole = {**defaults, **fields}
     error = sys.exception()
-    if error is not None and given["error_type"] == type(error).__name__:
+    if error is not None and whole["error_type"] == type(error).__name__:
         captured = capture(error)
         for name in ("exception_type", "traceback", "culprit", "location"):
-            given.setdefault(name, getattr(captured, name))
-    return InterventionRequest(**given)
+            whole.setdefault(name, getattr(captured, name))
+    return InterventionRequest(**whole)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from interventions.entry import Entry
 from interventions.errors import CorruptQueueError, NoResumerError, StorageError
@@ -50,9 +49,6 @@ class Finding:
     fine: bool = True
     mended: bool = False
     todo: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
@@ -99,15 +95,11 @@ def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
         )
     yield Finding("the lock is free")
     if mend:
-        with suppress(CorruptQueueError):  # now moved aside; `_queue` reports it
-            _sweep(queue)
+        # A file that does not parse is moved away here; `_queue` reports it.
+        with suppress(CorruptQueueError), queue.store.transaction(queue.lock_timeout_s):
+            sweep(state_folder(queue.home))
     if left:
         yield Finding(f"{len(left)} left-over temporary files", False, mended=mend)
-
-
-def _sweep(queue: InterventionQueue) -> None:
-    with queue.store.transaction(queue.lock_timeout_s):
-        sweep(state_folder(queue.home))
 
 
 def _queue(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from statistics import median
 from typing import Literal, NamedTuple, TypedDict
@@ -78,12 +79,7 @@ def health(
         "median_hours_to_resolve": _median_hours(everything.values()),
         "sessions": _largest(entry["session_id"] for entry in failures),
         "error_types": _largest(entry["error_type"] for entry in failures),
-        "limits": {
-            "max_size": limits.max_size,
-            "max_per_session": limits.max_per_session,
-            "max_per_error_type": limits.max_per_error_type,
-            "max_escalations_per_session": limits.max_escalations_per_session,
-        },
+        "limits": asdict(limits),
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from interventions import transitions
 from interventions.admission.decision import limit_in_the_way
@@ -35,6 +35,19 @@ from interventions.transitions import Actor
 
 if TYPE_CHECKING:
     from interventions.admission.request import InterventionRequest
+
+
+class ActorOptions(TypedDict, total=False):
+    """Who makes the change (by default the user of this process), and through what (`library`)."""
+
+    by: str | None
+    via: str
+
+
+class ChangeOptions(ActorOptions, total=False):
+    """An entry that is not `expected_version` is left alone (ConflictError)."""
+
+    expected_version: int | None
 
 
 class InterventionQueue(QueueReader):
@@ -78,12 +91,12 @@ class InterventionQueue(QueueReader):
             notify(self.home, result.event, result.entry)
         return admission
 
-    def put_back(self, failure: Entry, *, by: str | None = None, via: str = "library") -> Admission:
+    def put_back(self, failure: Entry, **options: Unpack[ActorOptions]) -> Admission:
         """Put what is already in the emergency log; a failure that still finds no room stays there.
 
         Raises StorageError. Nothing is logged a second time, and nothing is put twice.
         """
-        actor = Actor.current(by=by, via=via)
+        actor = Actor.current(**options)
         with self.store.transaction(self.lock_timeout_s) as work:
             return admit_again(work, failure, self.limits, self.store, actor).admission
 
@@ -100,24 +113,21 @@ class InterventionQueue(QueueReader):
         intervention_id: str,
         note: str,
         *,
-        expected_version: int | None = None,
-        by: str | None = None,
-        via: str = "library",
         verified: str | None = None,
+        **options: Unpack[ChangeOptions],
     ) -> Entry:
-        """Close it as solved. ConflictError when it is closed or is not `expected_version`.
+        """Close it as solved. ConflictError when it is closed.
 
         `verified` is what became of the turn that was resumed and got past the failed phase.
         """
-        actor, clean = Actor.current(by=by, via=via), _note(note)
+        clean = _note(note)
         return self._change(
             "resolve",
             intervention_id,
-            lambda entry, now: transitions.resolve(
+            lambda entry, now, actor: transitions.resolve(
                 entry, note=clean, actor=actor, now=now, verified=verified
             ),
-            actor,
-            expected_version,
+            **options,
         )
 
     def close_retried(
@@ -126,14 +136,13 @@ class InterventionQueue(QueueReader):
         note: str,
         *,
         outcome: str,
-        by: str | None = None,
-        via: str = "library",
+        **options: Unpack[ActorOptions],
     ) -> tuple[str, ...]:
         """Resolve, verified, those of the entries that are open: a resumed turn got past what they
         are about, and `outcome` is how it ended. What somebody closed meanwhile stays as they left
         it. The ids of those that were resolved now.
         """
-        actor, clean, now = Actor.current(by=by, via=via), _note(note), utc_now()
+        actor, clean, now = Actor.current(**options), _note(note), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
             closing = [e for e in work.state.entries if e["id"] in ids and is_open(e)]
             for entry in closing:
@@ -149,22 +158,15 @@ class InterventionQueue(QueueReader):
         return tuple(entry["id"] for entry in closing)
 
     def dismiss(
-        self,
-        intervention_id: str,
-        note: str = "",
-        *,
-        expected_version: int | None = None,
-        by: str | None = None,
-        via: str = "library",
+        self, intervention_id: str, note: str = "", **options: Unpack[ChangeOptions]
     ) -> Entry:
         """Close it as not worth fixing; it never counts as solved."""
-        actor, clean = Actor.current(by=by, via=via), redact_text(note.strip(), MAX_MESSAGE)
+        clean = redact_text(note.strip(), MAX_MESSAGE)
         return self._change(
             "dismiss",
             intervention_id,
-            lambda entry, now: transitions.dismiss(entry, note=clean, actor=actor, now=now),
-            actor,
-            expected_version,
+            lambda entry, now, actor: transitions.dismiss(entry, note=clean, actor=actor, now=now),
+            **options,
         )
 
     def supersede(
@@ -173,12 +175,11 @@ class InterventionQueue(QueueReader):
         why: str,
         *,
         keep: Container[str] = (),
-        by: str | None = None,
-        via: str = "library",
+        **options: Unpack[ActorOptions],
     ) -> list[Entry]:
         """Mark the open entries that are about a turn which no longer needs their fix, but for
         those with an id in `keep`, which other turns need."""
-        actor, now = Actor.current(by=by, via=via), utc_now()
+        actor, now = Actor.current(**options), utc_now()
         clean = redact_text(why, MAX_MESSAGE)
         with self.store.transaction(self.lock_timeout_s) as work:
             mine = [
@@ -199,61 +200,42 @@ class InterventionQueue(QueueReader):
         until: datetime | None = None,
         duration: timedelta | None = None,
         until_n_more: int | None = None,
-        expected_version: int | None = None,
-        by: str | None = None,
-        via: str = "library",
+        **options: Unpack[ChangeOptions],
     ) -> Entry:
         """Exactly one of the three. It stays open; more of the same are counted on it."""
         if until is not None and until.tzinfo is None:
             raise ValueError(f"{until.isoformat()} has no time zone")
-        actor = Actor.current(by=by, via=via)
         return self._change(
             "snooze",
             intervention_id,
-            lambda entry, now: transitions.snooze(
+            lambda entry, now, actor: transitions.snooze(
                 entry,
                 until=_after(now, duration) if duration is not None else until,
                 until_n_more=until_n_more,
                 now=now,
             ),
-            actor,
-            expected_version,
+            **options,
         )
 
-    def reopen(
-        self,
-        intervention_id: str,
-        *,
-        expected_version: int | None = None,
-        by: str | None = None,
-        via: str = "library",
-    ) -> Entry:
+    def reopen(self, intervention_id: str, **options: Unpack[ChangeOptions]) -> Entry:
         """Raises ConflictError when it is open, LimitError when it would pass a limit."""
         return self._change(
             "reopen",
             intervention_id,
-            lambda entry, now: transitions.reopen(entry, now=now),
-            Actor.current(by=by, via=via),
-            expected_version,
+            lambda entry, now, actor: transitions.reopen(entry, now=now),
+            **options,
         )
 
     def assign(
-        self,
-        intervention_id: str,
-        owner: str | None,
-        *,
-        expected_version: int | None = None,
-        by: str | None = None,
-        via: str = "library",
+        self, intervention_id: str, owner: str | None, **options: Unpack[ChangeOptions]
     ) -> Entry:
         """`owner=None` takes it from its owner."""
         name = redact_text(owner, 100) if owner else None
         return self._change(
             "assign",
             intervention_id,
-            lambda entry, now: transitions.assign(entry, owner=name),
-            Actor.current(by=by, via=via),
-            expected_version,
+            lambda entry, now, actor: transitions.assign(entry, owner=name),
+            **options,
         )
 
     def undo(
@@ -261,17 +243,16 @@ class InterventionQueue(QueueReader):
         intervention_id: str | None = None,
         *,
         expected_version: int | None = None,
-        by: str | None = None,
-        via: str = "library",
+        **options: Unpack[ActorOptions],
     ) -> tuple[Transition, Entry]:
         """Take back the last transition, of this entry or of all: (what was undone, the entry now).
 
         Raises NotFoundError when there is none, ConflictError when the entry changed since or is
         not `expected_version`.
         """
-        actor, now = Actor.current(by=by, via=via), utc_now()
+        actor, now = Actor.current(**options), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
-            entries = everything(self.store, work.state)
+            entries = everything(work.state.entries, self.store.archived())
             wanted = None
             if intervention_id is not None:
                 current = work.state.entries
@@ -291,16 +272,17 @@ class InterventionQueue(QueueReader):
         self,
         action: str,
         intervention_id: str,
-        fields_of: Callable[[Entry, datetime], EntryFields],
-        actor: Actor,
-        expected_version: int | None,
+        fields_of: Callable[[Entry, datetime, Actor], EntryFields],
+        *,
+        expected_version: int | None = None,
+        **options: Unpack[ActorOptions],
     ) -> Entry:
-        """The entry after it; one that is not `expected_version` is left alone (ConflictError)."""
-        now = utc_now()
+        """The entry after the change."""
+        actor, now = Actor.current(**options), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
             before = find_anywhere(work.state.entries, self.store, intervention_id)
             self._must_be(before, expected_version)
-            return self._write(work, action, before, fields_of(before, now), actor, now)
+            return self._write(work, action, before, fields_of(before, now, actor), actor, now)
 
     def _write(
         self,

@@ -11,7 +11,7 @@ from interventions.entry import Entry, Transition, closed_at, fingerprints, is_o
 from interventions.errors import AmbiguousIdError, NotFoundError
 from interventions.health import Health, health, past
 from interventions.storage.error_log import Dropped
-from interventions.storage.store import Limits, QueueState, Store
+from interventions.storage.store import Limits, Store
 from interventions.times import utc_now
 from interventions.transitions import happened
 
@@ -62,15 +62,16 @@ def find(entries: Iterable[Entry], wanted: str) -> Entry:
     return next(iter(fits.values()))
 
 
+def everything(current: Iterable[Entry], archived: Iterable[Entry]) -> dict[str, Entry]:
+    """Every entry there is by its id; what is in the queue is newer than the archive."""
+    found = {entry["id"]: entry for entry in archived}
+    return found | {entry["id"]: entry for entry in current}
+
+
 def closed_ones(current: Iterable[Entry], archived: Iterable[Entry]) -> list[Entry]:
-    """Every closed entry, the latest first; what is in the queue is newer than in the archive."""
-    here = {entry["id"]: entry for entry in current}
-    past = (entry for entry in archived if entry["id"] not in here)
-    return sorted(
-        (entry for entry in (*past, *here.values()) if not is_open(entry)),
-        key=closed_at,
-        reverse=True,
-    )
+    """Every closed entry, the latest first."""
+    closed = (e for e in everything(current, archived).values() if not is_open(e))
+    return sorted(closed, key=closed_at, reverse=True)
 
 
 def similar(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
@@ -87,12 +88,6 @@ def similar(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
         and (other["id"] != entry["id"] or is_open(entry))
     ]
     return sorted(past, key=lambda other: str(other["resolutions"][-1].get("at")), reverse=True)
-
-
-def everything(store: Store, state: QueueState) -> dict[str, Entry]:
-    """Every entry there is by its id; what is in the queue is newer than the archive."""
-    found = {entry["id"]: entry for entry in store.archived()}
-    return found | {entry["id"]: entry for entry in state.entries}
 
 
 class QueueReader:
@@ -132,11 +127,8 @@ class QueueReader:
         return InterventionRequest.model_validate(self.find(intervention_id))
 
     def similar(self, intervention_id: str, *, limit: int | None = None) -> list[Entry]:
-        """Entries resolved before whose fingerprint is one of this entry's, the latest first.
-
-        An entry that was resolved and reopened is its own past, and is among them. `limit` is how
-        many records of the archive are looked at.
-        """
+        """Entries resolved before with one of this entry's fingerprints, as `similar` has them.
+        `limit` is how many records of the archive are looked at."""
         current = {entry["id"]: entry for entry in self.entries()}
         entry = find_anywhere(current.values(), self.store, intervention_id)
         past = self.store.archived_resolved(fingerprints(entry), limit)
@@ -147,10 +139,10 @@ class QueueReader:
         """Who did what when, oldest first."""
         # In this order: what is written between the two must not look as if it had failed.
         lines = list(self.store.journal(intervention_id))
-        state = self.store.read()
+        current = self.entries()
         if intervention_id is None:
-            return happened(lines, everything(self.store, state))
-        here = {entry["id"]: entry for entry in state.entries}
+            return happened(lines, everything(current, self.store.archived()))
+        here = {entry["id"]: entry for entry in current}
         entry = here.get(intervention_id) or self.store.archived_one(intervention_id)
         return happened(lines, {intervention_id: entry} if entry else {})
 

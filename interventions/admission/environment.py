@@ -35,7 +35,7 @@ def environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, 
         "git_dirty": git.dirty,
         "packages": dict(_packages()),
         "python": platform.python_version(),
-        "platform": _platform(),
+        "platform": f"{platform.system()} {platform.machine()}",
         **(extra or {}),
     }
 
@@ -80,7 +80,8 @@ def git_state(folder: Path) -> GitState:
     git_folder = _git_folder(folder)
     if git_folder is None:
         return GitState(None, None)
-    marks = _marks(git_folder)
+    # `logs/HEAD` grows with every commit, checkout and reset, whatever the branch is called.
+    marks = tuple(_changed_ns(git_folder / name) for name in ("HEAD", "index", "logs/HEAD"))
     known = _git_states.get(folder)
     if known is not None and known[0] == marks:
         return known[1]
@@ -123,11 +124,6 @@ def _git_folder(folder: Path) -> Path | None:
     return None
 
 
-def _marks(git_folder: Path) -> tuple[int, ...]:
-    """`logs/HEAD` grows with every commit, checkout and reset, whatever the branch is called."""
-    return tuple(_changed_ns(git_folder / name) for name in ("HEAD", "index", "logs/HEAD"))
-
-
 def _changed_ns(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
@@ -144,8 +140,3 @@ def _packages() -> tuple[tuple[str, str], ...]:
         except metadata.PackageNotFoundError:
             continue
     return tuple(found)
-
-
-@cache
-def _platform() -> str:
-    return f"{platform.system()} {platform.machine()}"

@@ -31,6 +31,10 @@ logger = logging.getLogger("interventions")
 
 OCCURRENCES = (10, 100)
 START_TIMEOUT_S = 5.0
+_FIELDS = (
+    *("fingerprint", "severity", "type", "phase", "tool", "error_type", "error_message"),
+    *("occurrences", "session_id", "turn_id", "created_at", "regression_of", "regression_note"),
+)
 
 
 def event_of(failure: Entry, admission: Admission, entry: Entry, *, known: bool) -> str:
@@ -57,19 +61,8 @@ def message(event: str, entry: Entry) -> dict[str, Any]:
         "event": event,
         "id": entry["id"],
         "short_id": short_id(entry["id"]),
-        "fingerprint": entry["fingerprint"],
-        "severity": entry["severity"],
-        "type": entry["type"],
-        "phase": entry["phase"],
-        "tool": entry.get("tool"),
-        "error_type": entry["error_type"],
+        **{name: entry.get(name) for name in _FIELDS},
         "error_message": entry["error_message"][:500],
-        "occurrences": entry["occurrences"],
-        "session_id": entry["session_id"],
-        "turn_id": entry["turn_id"],
-        "created_at": entry["created_at"],
-        "regression_of": entry.get("regression_of"),
-        "regression_note": entry.get("regression_note"),
     }
 
 

@@ -32,6 +32,26 @@ Grant = Annotated[
     Scope | None,
     typer.Option(help="Let the tool run that was refused: this call, in this session, or always."),
 ]
+NoteText = Annotated[str, typer.Option("--note", "-m", help="What you mended.")]
+FromPhase = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="PHASE",
+        help="Go back: drop what this phase and those after it had found.",
+    ),
+]
+RerunTools = Annotated[
+    bool, typer.Option("--rerun-tools", help="Let tools that may have written write again.")
+]
+ToolsDone = Annotated[
+    bool, typer.Option("--tools-done", help="Count a call that was cut off while writing as done.")
+]
+Edit = Annotated[bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")]
+ExpectedVersion = Annotated[
+    int | None,
+    typer.Option("--expected-version", help="Refuse if somebody changed it since this version."),
+]
 By = Annotated[
     str | None, typer.Option(help="Who does it [default: you].", envvar="INTERVENTIONS_USER")
 ]
@@ -63,17 +83,15 @@ def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """For the shell's completion: the short ids of open entries, each with what failed."""
     from interventions.entry import is_open, short_id, worst_first
     from interventions.errors import QueueError
-    from interventions.home import find_home, queue_file
     from interventions.plaintext import one_line
-    from interventions.storage.queue_file import read_state
 
     try:
-        state = read_state(queue_file(find_home(ctx.params.get("home"))))
+        entries = read_entries(ctx.params.get("home"))
     except QueueError:
         return []
     return [
         (one_line(short_id(entry["id"])), one_line(f"{entry['phase']}: {entry['error_type']}"))
-        for entry in worst_first(filter(is_open, state.entries))
+        for entry in worst_first(filter(is_open, entries))
         if short_id(entry["id"]).startswith(incomplete)
     ]
 

@@ -1,22 +1,35 @@
-"""`retry`: a turn goes on from the phase that failed, or every turn that waits for the same fix."""
+"""`retry`: a turn goes on from the phase that failed, or every turn that waits for the same fix.
+
+What a person at a terminal is asked on the way: what to do about a call that may have had its
+effect, and a text to edit.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+import subprocess
 import sys
+import tempfile
+import termios
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.options import AsJson, By, Grant, Home, Id, the_queue
+from interventions.cli import options
+from interventions.cli.options import AsJson, By, Grant, Home, Id, NoteText, the_queue
 from interventions.cli.terminal import Code, UsageError, code_of, note, say, say_json
 from interventions.entry import Entry, short_id
 from interventions.errors import NotFoundError, QueueError, StorageError
 from interventions.plaintext import one_line
 from interventions.retry.contract import (
+    BegunCall,
+    CallDecision,
     RetriedEntry,
     RetryFailedError,
     RetryRequest,
@@ -24,16 +37,19 @@ from interventions.retry.contract import (
 )
 from interventions.retry.entry_points import find_resumer
 from interventions.retry.retries import how_it_went, retry_entry
-from interventions.secrets.redaction import redact_text
+from interventions.secrets.redaction import redact, redact_text
+from interventions.storage.disk import draft_hint, save_draft
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
     from interventions.retry.retries import RetriedTurn
 
+ARGS_SHOWN = 400
+
 
 def retry(
     intervention_id: Id,
-    note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
+    note_text: NoteText = "",
     everything: Annotated[
         bool,
         typer.Option(
@@ -43,25 +59,10 @@ def retry(
     jobs: Annotated[
         int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")
     ] = 4,
-    from_phase: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="PHASE",
-            help="Go back: drop what this phase and those after it had found.",
-        ),
-    ] = None,
-    rerun_tools: Annotated[
-        bool,
-        typer.Option("--rerun-tools", help="Let tools that may have written write again."),
-    ] = False,
-    tools_done: Annotated[
-        bool,
-        typer.Option("--tools-done", help="Count a call that was cut off while writing as done."),
-    ] = False,
-    edit: Annotated[
-        bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")
-    ] = False,
+    from_phase: options.FromPhase = None,
+    rerun_tools: options.RerunTools = False,
+    tools_done: options.ToolsDone = False,
+    edit: options.Edit = False,
     grant: Grant = None,
     home: Home = None,
     by: By = None,
@@ -90,15 +91,12 @@ def retry(
         _retry_all(queue, entry, request, jobs=jobs, as_json=as_json)
         return
     if edit:
-        from interventions.cli.prompts import edit_text
-
         request = replace(request, edit=edit_text)
     _retry_one(queue, entry, with_person(request, as_json=as_json), as_json=as_json)
 
 
 def with_person(request: RetryRequest, *, as_json: bool) -> RetryRequest:
     """The request with what a resumer can show and ask a person."""
-    from interventions.cli.prompts import asker
 
     def started(phase: str, changed: Sequence[str]) -> None:
         note(f"turn {request.turn_id} goes on at {phase}")
@@ -238,3 +236,64 @@ def say_retry_failed(entry: Entry, error: RetryFailedError) -> None:
     for line in error.difference:
         note(f"  {one_line(redact_text(line))}")
     note(f"  hint: interventions show {short_id(entry['id'])}")
+
+
+def asker() -> Callable[[BegunCall], CallDecision] | None:
+    """`ask` for a person at a terminal; None without one."""
+    return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+def ask(call: BegunCall) -> CallDecision:
+    """What to do about the call. Ctrl-C goes through; the end of input leaves it."""
+    args = json.dumps(redact(dict(call.args)), ensure_ascii=False)
+    shown = args if len(args) <= ARGS_SHOWN else args[: ARGS_SHOWN - 1] + "…"
+    note(f"turn {call.turn_id} called {one_line(call.tool)} with {one_line(shown)}")
+    note(
+        "it had begun and not finished when the turn stopped: whether it wrote is unknown"
+        if call.unfinished
+        else "it has written, and would be called again"
+    )
+    answers: dict[str, CallDecision] = {"r": "again", "l": "leave"}
+    choice = "[r]un it again, or [l]eave the turn as it is? "
+    if call.unfinished:
+        answers |= {"d": "done"}
+        choice = "[r]un it again, treat it as [d]one, or [l]eave the turn as it is? "
+    while True:
+        # What was typed before was typed for something else.
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        print(choice, end="", file=sys.stderr, flush=True)
+        try:
+            answer = input().strip().lower()
+        except EOFError:
+            note("")
+            return "leave"
+        if answer in ("r", "run", "l", "leave", "d", "done") and answer[0] in answers:
+            return answers[answer[0]]
+
+
+def edit_text(name: str, text: str) -> str:
+    """What the person saved of `text`; `name` is the file's. Raises UsageError.
+
+    The file is in a private folder; what was saved and cannot be read is kept.
+    """
+    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if chosen is None and not sys.stdin.isatty():
+        raise UsageError("--edit needs a terminal, or $EDITOR")
+    with tempfile.TemporaryDirectory(prefix="interventions-") as folder:
+        path = Path(folder) / name
+        path.write_text(text, encoding="utf-8")
+        try:
+            done = subprocess.run([*shlex.split(chosen or "vi"), str(path)], check=False)
+        except (OSError, ValueError) as exc:
+            raise UsageError(f"the editor cannot be started: {exc}") from exc
+        if done.returncode:
+            raise UsageError(f"the editor ended with {done.returncode}; nothing has happened")
+        content = path.read_bytes()
+    try:
+        saved = content.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        why = "what was saved is not UTF-8; nothing has happened"
+        raise UsageError(why, hint=draft_hint(save_draft(name, content))) from exc
+    if saved == text:
+        note("nothing was edited: it goes on with what stood there")
+    return saved

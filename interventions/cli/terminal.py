@@ -97,8 +97,10 @@ def paint(text: str, colour: str) -> str:
 
 
 def note(text: str) -> None:
-    """A line for the person, on stderr; the commands in it find the same home."""
-    print(_encodable(clean(with_home(text)), sys.stderr.encoding), file=sys.stderr)
+    """A line for the person, on stderr; the commands in it find the home of this command."""
+    context = click.get_current_context(silent=True)
+    text = for_home(text, context.params.get("home") if context is not None else None)
+    print(_encodable(clean(text), sys.stderr.encoding), file=sys.stderr)
 
 
 def say(text: str) -> None:
@@ -124,9 +126,3 @@ def _encodable(text: str, encoding: str | None) -> str:
     """A terminal that is not UTF-8 gets what it lacks spelled out, not a crash."""
     name = encoding or "utf-8"
     return text.encode(name, "backslashreplace").decode(name)
-
-
-def with_home(text: str) -> str:
-    """`text` with the home that this command was given, in each command that it names."""
-    context = click.get_current_context(silent=True)
-    return for_home(text, context.params.get("home") if context is not None else None)

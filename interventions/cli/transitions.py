@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interventions.cli.options import AsJson, By, Grant, Home, Id, Ids, Yes, the_queue
+from interventions.cli.options import (
+    AsJson,
+    By,
+    ExpectedVersion,
+    Grant,
+    Home,
+    Id,
+    Ids,
+    NoteText,
+    Yes,
+    the_queue,
+)
 from interventions.cli.retry import say_how_it_went, say_retry_failed, with_person
 from interventions.cli.terminal import Code, UsageError, code_of, note, report, say, say_json
 from interventions.entry import Entry, entry_view, short_ids, worst_first
@@ -23,62 +34,58 @@ from interventions.times import from_text, parse_duration, utc_now
 from interventions.view.query import parse
 
 if TYPE_CHECKING:
-    from interventions.queue import InterventionQueue
+    from interventions.queue import ChangeOptions, InterventionQueue
 
 
 _Query = Annotated[
     str | None, typer.Option("--query", help="All open ones that match, instead of ids.")
 ]
-_Version = Annotated[
-    int | None,
-    typer.Option("--expected-version", help="Refuse if somebody changed it since this version."),
-]
 
 
 def resolve(
-    note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")],
+    note_text: NoteText,
     ids: Ids = None,
     query: _Query = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="Resume the turn first; resolve only if that works.")
     ] = False,
     grant: Grant = None,
-    expected_version: _Version = None,
+    expected_version: ExpectedVersion = None,
     home: Home = None,
     by: By = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Close interventions as solved, with a note for whoever meets the failure again."""
-    _need_text(note_text)
+    if not note_text.strip():
+        raise UsageError("a resolution needs a note", hint='--note "what you mended"')
     queue = the_queue(home)
     if retry:
         find_resumer()
     elif grant is not None:
         raise UsageError("--grant lets a turn go on: it needs --retry")
+    change: ChangeOptions = {"expected_version": expected_version, "by": by, "via": "cli"}
     results: dict[str, RetryResult] = {}
 
     def one(wanted: str) -> Entry:
-        if retry:
-            entry = queue.find(wanted)
-            request = RetryRequest(
-                entry["turn_id"],
-                entry["id"],
-                note_text,
-                answer=note_text,
-                grant=grant,
-                by=by,
-                via="cli",
-            )
-            retried = retry_and_resolve(
-                queue,
-                with_person(request, as_json=as_json),
-                expected_version=expected_version,
-            )
-            say_how_it_went(entry, retried.result)
-            results[entry["id"]] = retried.result
-            return retried.entry
-        return queue.resolve(wanted, note_text, expected_version=expected_version, by=by, via="cli")
+        if not retry:
+            return queue.resolve(wanted, note_text, **change)
+        entry = queue.find(wanted)
+        request = RetryRequest(
+            entry["turn_id"],
+            entry["id"],
+            note_text,
+            answer=note_text,
+            grant=grant,
+            by=by,
+            via="cli",
+        )
+        retried = retry_and_resolve(
+            queue, with_person(request, as_json=as_json), expected_version=expected_version
+        )
+        say_how_it_went(entry, retried.result)
+        results[entry["id"]] = retried.result
+        return retried.entry
 
     each(queue, "resolve", "resolved", ids, query, one, yes=yes, as_json=as_json, how=results)
     if any(result.failed for result in results.values()):
@@ -89,7 +96,7 @@ def dismiss(
     ids: Ids = None,
     note_text: Annotated[str, typer.Option("--note", "-m", help="Why it needs no fix.")] = "",
     query: _Query = None,
-    expected_version: _Version = None,
+    expected_version: ExpectedVersion = None,
     home: Home = None,
     by: By = None,
     yes: Yes = False,
@@ -97,10 +104,8 @@ def dismiss(
 ) -> None:
     """Close interventions as not worth a fix; they never count as solved."""
     queue = the_queue(home)
-
-    one = partial(
-        queue.dismiss, note=note_text, expected_version=expected_version, by=by, via="cli"
-    )
+    change: ChangeOptions = {"expected_version": expected_version, "by": by, "via": "cli"}
+    one = partial(queue.dismiss, note=note_text, **change)
     each(queue, "dismiss", "dismissed", ids, query, one, yes=yes, as_json=as_json)
 
 
@@ -113,7 +118,7 @@ def snooze(
         typer.Option("--until-n-more", "--more", min=1, help="Until it came N more times."),
     ] = None,
     query: _Query = None,
-    expected_version: _Version = None,
+    expected_version: ExpectedVersion = None,
     home: Home = None,
     by: By = None,
     yes: Yes = False,
@@ -126,21 +131,16 @@ def snooze(
         )
     duration, moment = _duration(for_), _moment(until)
     queue = the_queue(home)
+    change: ChangeOptions = {"expected_version": expected_version, "by": by, "via": "cli"}
     one = partial(
-        queue.snooze,
-        duration=duration,
-        until=moment,
-        until_n_more=until_n_more,
-        expected_version=expected_version,
-        by=by,
-        via="cli",
+        queue.snooze, duration=duration, until=moment, until_n_more=until_n_more, **change
     )
     each(queue, "snooze", "snoozed", ids, query, one, yes=yes, as_json=as_json)
 
 
 def reopen(
     ids: Ids = None,
-    expected_version: _Version = None,
+    expected_version: ExpectedVersion = None,
     home: Home = None,
     by: By = None,
     as_json: AsJson = False,
@@ -154,7 +154,7 @@ def reopen(
 def assign(
     intervention_id: Id,
     owner: Annotated[str | None, typer.Argument(help="Who takes it; nobody if left out.")] = None,
-    expected_version: _Version = None,
+    expected_version: ExpectedVersion = None,
     home: Home = None,
     by: By = None,
     as_json: AsJson = False,
@@ -174,7 +174,7 @@ def undo(
         str | None,
         typer.Argument(metavar="[ID]", help="Whose last change; the last of all if left out."),
     ] = None,
-    expected_version: _Version = None,
+    expected_version: ExpectedVersion = None,
     home: Home = None,
     by: By = None,
     as_json: AsJson = False,
@@ -189,11 +189,6 @@ def undo(
         say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
     else:
         say(f"undone: {line['action']} of {entry['id']} by {one_line(line['by'])}, {line['at']}")
-
-
-def _need_text(text: str) -> None:
-    if not text.strip():
-        raise UsageError("a resolution needs a note", hint='--note "what you mended"')
 
 
 def _duration(text: str | None) -> timedelta | None:

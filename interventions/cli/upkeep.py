@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -102,7 +103,7 @@ def doctor(
     findings = examine(the_queue(home), mend=not check)
     wrong = [finding for finding in findings if not finding.fine]
     if as_json:
-        say_json({"home": str(place), "findings": [finding.as_dict() for finding in findings]})
+        say_json({"home": str(place), "findings": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
             mark = "ok  " if finding.fine else "did " if finding.mended else "bad "

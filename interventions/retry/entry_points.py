@@ -106,10 +106,10 @@ class PlainResumer:
 
 
 def options(request: RetryRequest) -> dict[str, Any]:
-    """What was not asked for is not handed on: not every resumer need know of it."""
-    given = {each.name: getattr(request, each.name) for each in fields(request)}
-    del given["turn_id"]
-    return {name: value for name, value in given.items() if value or name in _ALWAYS_PASSED}
+    """What was not asked for is not passed on: not every resumer need know of it."""
+    values = {each.name: getattr(request, each.name) for each in fields(request)}
+    del values["turn_id"]
+    return {name: value for name, value in values.items() if value or name in _ALWAYS_PASSED}
 
 
 def result_of(answer: Any, turn_id: int) -> RetryResult:

@@ -190,10 +190,7 @@ def retry_all(
     PATIENCE_S to finish; a second Ctrl-C does not wait. Turns may still run then, in threads that
     only the end of the process stops. Raises NoResumerError.
     """
-    from concurrent.futures import (
-        ThreadPoolExecutor,
-        as_completed,
-    )  # late
+    from concurrent.futures import ThreadPoolExecutor, as_completed  # late
 
     done: list[RetriedTurn] = []
     rest = list(turns)

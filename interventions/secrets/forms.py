@@ -145,12 +145,12 @@ def scrub(text: str) -> str:
     if "authorization" in lowered or "cookie" in lowered:
         text = _mask_headers(text)
     if "digest" in lowered:
-        text = _DIGEST.sub(_mask_value, text)
+        text = _DIGEST.sub(rf"\g<key>\g<join>{MASK}", text)
     if any(word in lowered for word in ("bearer", "basic", "digest", "token")):
         text = _BEARER.sub(_mask_scheme, text)
     text = mask_tokens(text)
     if "-u" in lowered:
-        text = _USER.sub(_mask_password, text)
+        text = _USER.sub(rf"\g<head>{MASK}", text)
     if "--" in text:
         text = _FLAG.sub(_mask_flag, text)
     if "'," in text or '",' in text:
@@ -162,26 +162,15 @@ def scrub(text: str) -> str:
     return mask_stated(text, lowered)
 
 
-def _mask_value(match: re.Match[str]) -> str:
-    return f"{match['key']}{match['join']}{MASK}"
-
-
 def _mask_scheme(match: re.Match[str]) -> str:
     secret = match[0][len(match[1]) + len(match[2]) :]
     prose = match[1].lower() != "bearer" and secret.isalpha()
     return match[0] if prose else f"{match[1]}{match[2]}{MASK}"
 
 
-def _mask_password(match: re.Match[str]) -> str:
-    return match["head"] + MASK
-
-
 def _mask_flag(match: re.Match[str]) -> str:
     value = match["value"]
-    bare = value.strip("\"'")
-    if not bare or bare.startswith(_MASK_START) or value.lower() in _PROSE:
-        return match[0]
-    if not hides(name_kind(match["key"]), bare):
+    if value.lower() in _PROSE or not _is_secret(match["key"], value.strip("\"'")):
         return match[0]
     quote = value[0] if value[0] in "\"'" else ""
     return f"{match[0][: -len(value)]}{quote}{MASK}{quote}"
@@ -190,18 +179,19 @@ def _mask_flag(match: re.Match[str]) -> str:
 def _mask_pair(match: re.Match[str]) -> str:
     group = "value" if match["key"] else "given"
     value = match[group]
-    if not value or value.startswith((_MASK_START, "--")):
-        return match[0]
-    if not hides(name_kind(match["key"] or match["flag"]), value):
+    if value.startswith("--") or not _is_secret(match["key"] or match["flag"], value):
         return match[0]
     at = match.start()
     return match[0][: match.start(group) - at] + MASK + match[0][match.end(group) - at :]
 
 
 def _mask_record(match: re.Match[str]) -> str:
-    value = match["value"]
-    kept = not value or value.startswith(_MASK_START) or not hides(name_kind(match["key"]), value)
-    return match[0] if kept else match["head"] + MASK
+    return match["head"] + MASK if _is_secret(match["key"], match["value"]) else match[0]
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """False for what is masked already."""
+    return bool(value) and not value.startswith(_MASK_START) and hides(name_kind(name), value)
 
 
 def _mask_headers(text: str) -> str:

@@ -20,11 +20,7 @@ from typing import Any
 from interventions.secrets.forms import scrub
 from interventions.secrets.names import MASK, NameKind, hides, name_kind
 
-MAX_DEPTH = 10
-MAX_ITEMS = 200
-MAX_NODES = 4000
 MAX_TEXT = 8_000
-MAX_TOTAL_TEXT = 64_000
 # Read beyond the cut, so that a secret that lies across it is still recognised.
 _CUT_MARGIN = 4_000
 _LONGEST_NAME = 200
@@ -49,11 +45,11 @@ def redact_text(text: str, limit: int = MAX_TEXT) -> str:
 class Bounds:
     """How much of a value is let through; what is past a bound is replaced."""
 
-    depth: int = MAX_DEPTH
-    items: int = MAX_ITEMS
-    nodes: int = MAX_NODES
+    depth: int = 10
+    items: int = 200
+    nodes: int = 4000
     text: int = MAX_TEXT
-    total_text: int = MAX_TOTAL_TEXT
+    total_text: int = 64_000
 
 
 OF_THE_QUEUE = Bounds()

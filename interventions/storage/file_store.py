@@ -64,10 +64,10 @@ class FileStore:
             letter = self._letters.post(failure, limits)
 
         try:
-            with self._lock.turn(timeout_s, leave_a_letter) as turn:
+            with self._lock.turn(timeout_s, leave_a_letter) as hold:
                 if letter is not None and (answer := self._letters.answer(letter, failure)):
                     return answer
-                with turn.hold(), self._work() as work:
+                with hold(), self._work() as work:
                     if letter is not None:
                         if answer := self._letters.answer_in(work, letter, failure):
                             return answer

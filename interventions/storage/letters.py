@@ -24,6 +24,7 @@ from interventions.errors import StorageError
 from interventions.home import open_private, queue_file
 from interventions.storage import jsonl
 from interventions.storage.error_log import error_lines, log_failure
+from interventions.storage.queue_file import read_state
 from interventions.storage.store import Admission, AdmissionKind, Limits, PutResult, Transaction
 
 KEY = "letters"
@@ -176,8 +177,6 @@ class Letters:
         return answers if isinstance(answers, dict) else {}
 
     def _entry(self, intervention_id: str) -> Entry | None:
-        from interventions.storage.queue_file import read_state
-
         try:
             entries = read_state(self._queue_path).entries
         except StorageError:

@@ -14,8 +14,8 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from weakref import WeakSet
@@ -28,6 +28,8 @@ from interventions.home import PRIVATE_FILE_MODE, make_private_folder, open_priv
 _POLL_S = 0.002
 _WAKING_S = 0.0005
 _PROBE_S = 0.01
+
+Hold = Callable[[], AbstractContextManager[None]]
 
 
 class FairLock:
@@ -49,14 +51,16 @@ class FairLock:
     @contextmanager
     def hold(self, timeout_s: float) -> Iterator[None]:
         """Raises LockTimeoutError, or StorageError when the lock file cannot be made."""
-        with self.turn(timeout_s) as turn, turn.hold():
+        with self.turn(timeout_s) as hold, hold():
             yield
 
     @contextmanager
     def turn(
         self, timeout_s: float, before_waiting: Callable[[], None] | None = None
-    ) -> Iterator[Turn]:
-        """First in line, without the lock proper. `before_waiting` is called if there is a line."""
+    ) -> Iterator[Hold]:
+        """First in line, without the lock proper: nobody else of ours may take that while this
+        lasts, and the function that it yields does. `before_waiting` is called if there is a line.
+        """
         deadline = monotonic() + timeout_s
         self._let_others_by()
         threads = self._threads
@@ -65,7 +69,7 @@ class FairLock:
         try:
             turnstile = self._pass_turnstile(deadline, timeout_s, before_waiting)
             try:
-                yield Turn(self, deadline, timeout_s)
+                yield partial(self._hold_file, deadline, timeout_s)
             finally:
                 # Explicitly, because a child forked meanwhile may keep the descriptor open; in that
                 # child itself it is closed, and the turn is its parent's.
@@ -95,16 +99,18 @@ class FairLock:
         if self._had_to_wait and monotonic() - self._released_at < _WAKING_S:
             sleep(_WAKING_S)
 
-    def take_file(self, deadline: float, timeout_s: float) -> None:
+    @contextmanager
+    def _hold_file(self, deadline: float, timeout_s: float) -> Iterator[None]:
         try:
             self._file.acquire(timeout=max(deadline - monotonic(), 0))
         except Timeout as error:
             raise self._timed_out(timeout_s) from error
         except OSError as error:
             raise _cannot_lock(self._path, error) from error
-
-    def release_file(self) -> None:
-        self._file.release()
+        try:
+            yield
+        finally:
+            self._file.release()
 
     def _pass_turnstile(
         self, deadline: float, timeout_s: float, before_waiting: Callable[[], None] | None
@@ -149,23 +155,6 @@ class FairLock:
             f"{self._path} was held by somebody else for longer than {timeout_s:g} s",
             hint="find the holder with `interventions doctor`, or raise lock_timeout_s",
         )
-
-
-@dataclass(frozen=True)
-class Turn:
-    """Nobody else of ours may take the lock proper while this lasts."""
-
-    lock: FairLock
-    deadline: float
-    timeout_s: float
-
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        self.lock.take_file(self.deadline, self.timeout_s)
-        try:
-            yield
-        finally:
-            self.lock.release_file()
 
 
 class _Waiter:

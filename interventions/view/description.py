@@ -50,17 +50,10 @@ class Kind(StrEnum):
     COMMANDS = "commands"
 
 
-class Role(StrEnum):
-    """How much a line wants to be seen."""
-
-    PLAIN = "plain"
-    WARNING = "warning"
-
-
 @dataclass(frozen=True)
 class Line:
     text: str
-    role: Role = Role.PLAIN
+    warning: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,7 +107,7 @@ def describe(
 def _safe(line: str | Line) -> Line:
     """Whatever a section is made of, nothing in it commands a terminal."""
     if isinstance(line, Line):
-        return Line(clean(line.text), line.role)
+        return Line(clean(line.text), line.warning)
     return Line(clean(line))
 
 
@@ -144,7 +137,7 @@ def _head(entry: Entry, now: datetime) -> list[Line]:
         lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
     shown = [Line(one_line(line)) for line in lines]
     if entry.get("superseded"):
-        shown.append(Line(one_line(f"superseded: {entry['superseded']}"), Role.WARNING))
+        shown.append(Line(one_line(f"superseded: {entry['superseded']}"), warning=True))
     if entry.get("resolution"):
         shown.append(Line(one_line(f"{state_of(entry, now)}: {entry['resolution']}")))
     return shown

@@ -28,21 +28,6 @@ from interventions.entry import (
 from interventions.errors import QueryError
 from interventions.times import from_text, parse_duration
 
-IS_WORDS = (
-    "open",
-    "closed",
-    "resolved",
-    "dismissed",
-    "snoozed",
-    "regression",
-    "merged",
-    "assigned",
-    "superseded",
-    "any",
-)
-
-STATELESS = ("regression", "merged", "assigned", "superseded")
-
 _ALIASES = {
     "severity": "sev",
     "error_type": "error",
@@ -64,6 +49,16 @@ _FIELDS = {
     "request": "request_id",
     "owner": "owner",
 }
+_SHOWN = (
+    "id",
+    "error_message",
+    "culprit",
+    "resolution",
+    "error_type",
+    "phase",
+    "tool",
+    "session_id",
+)
 KEYS = ("sev", "type", "is", "age", "count", "prio", "id", "fingerprint", *_FIELDS)
 
 _TERM = re.compile(r'(-?)(?:([a-z_]+):)?("(?:[^"\\]|\\.)*"?|\S*)', re.IGNORECASE)
@@ -77,6 +72,22 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 }
 
 Test = Callable[[Entry, datetime], bool]
+
+_STATES: dict[str, Test] = {
+    "open": lambda entry, now: is_open(entry),
+    "closed": lambda entry, now: not is_open(entry),
+    "resolved": lambda entry, now: bool(entry.get("resolved_at")),
+    "dismissed": lambda entry, now: bool(entry.get("dismissed_at")),
+    "snoozed": is_snoozed,
+    "regression": lambda entry, now: bool(entry.get("regression_of")),
+    "merged": lambda entry, now: bool(entry["merged"]),
+    "assigned": lambda entry, now: bool(entry.get("owner")),
+    "superseded": lambda entry, now: bool(entry.get("superseded")),
+    "any": lambda entry, now: True,
+}
+IS_WORDS = tuple(_STATES)
+# They say nothing of open or closed.
+STATELESS = ("regression", "merged", "assigned", "superseded")
 
 
 @dataclass(frozen=True)
@@ -139,7 +150,6 @@ def _test(found: re.Match[str]) -> tuple[Test | None, bool]:
     def any_of(entry: Entry, now: datetime) -> bool:
         return any(test(entry, now) for test in alternatives)
 
-    # `is:regression` and the like say nothing of open or closed.
     states = key == "is" and any(one not in STATELESS for one in values)
     return _not_if(negated, any_of), states and not negated
 
@@ -181,22 +191,9 @@ def _is_one_of(field: str, value: str, allowed: tuple[str, ...]) -> Test:
 
 
 def _state(value: str) -> Test:
-    word = value.lower()
-    tests: dict[str, Test] = {
-        "open": lambda entry, now: is_open(entry),
-        "closed": lambda entry, now: not is_open(entry),
-        "resolved": lambda entry, now: bool(entry.get("resolved_at")),
-        "dismissed": lambda entry, now: bool(entry.get("dismissed_at")),
-        "snoozed": is_snoozed,
-        "regression": lambda entry, now: bool(entry.get("regression_of")),
-        "merged": lambda entry, now: bool(entry["merged"]),
-        "assigned": lambda entry, now: bool(entry.get("owner")),
-        "superseded": lambda entry, now: bool(entry.get("superseded")),
-        "any": lambda entry, now: True,
-    }
-    if word not in tests:
+    if value.lower() not in _STATES:
         raise QueryError(f"is:{value} means nothing", hint=f"is: one of {', '.join(IS_WORDS)}")
-    return tests[word]
+    return _STATES[value.lower()]
 
 
 def _age(value: str) -> Test:
@@ -229,17 +226,7 @@ def _compared(value: str) -> tuple[str, str]:
 
 def _contains(text: str) -> Test:
     wanted = text.lower()
-    shown = (
-        "id",
-        "error_message",
-        "error_type",
-        "phase",
-        "tool",
-        "session_id",
-        "resolution",
-        "culprit",
-    )
-    return lambda entry, now: any(wanted in str(entry.get(name) or "").lower() for name in shown)
+    return lambda entry, now: any(wanted in str(entry.get(name) or "").lower() for name in _SHOWN)
 
 
 def _not_if(negated: bool, test: Test) -> Test:

@@ -13,7 +13,7 @@ from textual.content import Content
 
 from interventions.entry import Entry, latest_failure, short_id
 from interventions.plaintext import one_line
-from interventions.view.description import Kind, Line, Role, Section, describe
+from interventions.view.description import Kind, Line, Section, describe
 from interventions.view.ribbon import Phase, phases, summary
 from monitor.core.snapshot import Background
 from monitor.widgets.turn_text import failed_turn, ribbon_line, titled
@@ -55,7 +55,7 @@ def _header(entry: Entry, head: Section, steps: list[Phase]) -> Content:
 
 
 def _head_line(line: Line) -> Content:
-    return Content.styled(line.text, "bold $text-warning" if line.role is Role.WARNING else "")
+    return Content.styled(line.text, "bold $text-warning" if line.warning else "")
 
 
 def _alike(others: Sequence[Entry]) -> Content:

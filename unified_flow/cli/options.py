@@ -11,8 +11,12 @@ import typer
 # Those of the queue's commands, by the same names.
 from interventions.cli.options import AsJson as AsJson
 from interventions.cli.options import AsJsonl as AsJsonl
+from interventions.cli.options import Edit as Edit
 from interventions.cli.options import Grant as Grant
 from interventions.cli.options import Home as Home
+from interventions.cli.options import NoteText as NoteText
+from interventions.cli.options import RerunTools as RerunTools
+from interventions.cli.options import ToolsDone as ToolsDone
 from interventions.cli.options import Yes as Yes
 from unified_flow.cli.completion import (
     collection_names,

@@ -32,18 +32,10 @@ def resume(
             help="Go back: drop what this phase and those after it had found.",
         ),
     ] = None,
-    rerun_tools: Annotated[
-        bool,
-        typer.Option("--rerun-tools", help="Let tools that may have written write again."),
-    ] = False,
-    tools_done: Annotated[
-        bool,
-        typer.Option("--tools-done", help="Count a call that was cut off while writing as done."),
-    ] = False,
-    edit: Annotated[
-        bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")
-    ] = False,
-    note_text: Annotated[str, typer.Option("--note", "-m", help="What you mended.")] = "",
+    rerun_tools: options.RerunTools = False,
+    tools_done: options.ToolsDone = False,
+    edit: options.Edit = False,
+    note_text: options.NoteText = "",
     grant: options.Grant = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -68,8 +60,8 @@ def resume(
     with refused_as_json(as_json):
         import asyncio
 
-        from interventions.cli.prompts import asker
-        from interventions.cli.prompts import edit_text as in_editor
+        from interventions.cli.retry import asker
+        from interventions.cli.retry import edit_text as in_editor
         from unified_flow.cli.live import terminal_asker
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.resume.human_input import ResumeRequest

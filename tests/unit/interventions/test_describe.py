@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interventions.entry import complete
-from interventions.view.description import Kind, Line, Role, describe
+from interventions.view.description import Kind, Line, describe
 from interventions.view.ribbon import in_line, marks, phases, summary
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)
@@ -47,8 +47,8 @@ def test_what_there_is_nothing_of_has_no_section() -> None:
 
 def test_that_it_was_superseded_must_not_be_overlooked() -> None:
     head = describe(complete(FULL), [], [], NOW)[0]
-    warned = [line for line in head.lines if line.role is Role.WARNING]
-    assert warned == [Line("superseded: the turn went another way", Role.WARNING)]
+    warned = [line for line in head.lines if line.warning]
+    assert warned == [Line("superseded: the turn went another way", warning=True)]
 
 
 def test_a_ribbon_in_marks_in_words_and_in_short() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import interventions
-from interventions.cli.table import table
+from interventions.cli.entries import table
 from interventions.entry import Entry, Sample, complete, entry_view
 from interventions.view.description import describe
 from interventions.view.groups import grouped

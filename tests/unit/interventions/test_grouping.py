@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interventions.cli.table import table
+from interventions.cli.entries import table
 from interventions.entry import Entry, complete
 from interventions.view.groups import Group, marks
 from monitor.screens.entry_tabs import open_row

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from interventions.secrets.names import NameKind, name_kind
-from interventions.secrets.redaction import MAX_DEPTH, MAX_TEXT, redact, redact_text
+from interventions.secrets.redaction import MAX_TEXT, OF_THE_QUEUE, redact, redact_text
 
 # Put together here, so that no scanner takes this file for a leak.
 SECRETS = [
@@ -199,7 +199,7 @@ def test_what_is_not_json_becomes_json() -> None:
 
 def test_too_deep_and_too_many_are_replaced_not_passed_through() -> None:
     deep: Any = "bottom-secret"
-    for _ in range(MAX_DEPTH + 3):
+    for _ in range(OF_THE_QUEUE.depth + 3):
         deep = [deep]
     assert "bottom-secret" not in json.dumps(redact(deep))
     wide = redact({f"k{number}": f"v{number}" for number in range(1000)})
