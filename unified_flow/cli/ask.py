@@ -10,7 +10,6 @@ import typer
 
 from interventions.cli.terminal import Code, note
 from unified_flow.cli import options
-from unified_flow.cli.completion import session_ids
 from unified_flow.cli.documents import note_unasked
 from unified_flow.cli.exits import refused_as_json
 from unified_flow.cli.sessions import session_named
@@ -28,13 +27,7 @@ def ask(
     question: Annotated[
         str | None, typer.Argument(help="The question; '-' reads it from standard input.")
     ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            help="Go on with this session, so that 'it' is understood; `last` is the newest.",
-            autocompletion=session_ids,
-        ),
-    ] = None,
+    session: options.OwnSession = None,
     user: options.User = "default",
     batch: Annotated[
         Path | None,
@@ -74,11 +67,8 @@ def ask(
         from unified_flow.flow import UnifiedFlow
 
         named = session_named(session, home)
-        flow = UnifiedFlow.from_config(
-            home,
-            **chosen,
-            asker=None if machine or batch else terminal_asker(),
-        )
+        asker = None if machine or batch else terminal_asker()
+        flow = UnifiedFlow.from_config(home, **chosen, asker=asker)
         _warn_if_crowded(flow)
         with logged(flow.services.home):
             if batch is not None:

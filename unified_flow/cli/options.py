@@ -22,6 +22,7 @@ from unified_flow.cli.completion import (
     collection_names,
     model_names,
     paths,
+    session_ids,
     tool_names,
     turn_numbers,
 )
@@ -34,6 +35,23 @@ Limit = Annotated[
 ]
 User = Annotated[
     str, typer.Option("--user", "-u", metavar="ID", help="Whose rules and memories hold.")
+]
+Session = Annotated[
+    str | None,
+    typer.Option(
+        help="Of this session; `last` is the newest.",
+        autocompletion=session_ids,
+        show_default=False,
+    ),
+]
+OwnSession = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        help="Go on with this session, so that 'it' is understood; `last` is the newest.",
+        autocompletion=session_ids,
+        show_default=False,
+    ),
 ]
 OnlyUser = Annotated[
     str | None,

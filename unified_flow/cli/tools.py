@@ -13,7 +13,7 @@ from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.cli import options
-from unified_flow.cli.completion import granted_names, session_ids, tool_names
+from unified_flow.cli.completion import granted_names, tool_names
 from unified_flow.cli.sessions import session_named
 from unified_flow.cli.terminal import beginning, counted, say_object
 
@@ -28,17 +28,9 @@ if TYPE_CHECKING:
 
 BY_HAND = "by hand"
 
-Session = Annotated[
-    str | None,
-    typer.Option(
-        help="As in this session (`last`: the newest), for what was allowed in it.",
-        autocompletion=session_ids,
-    ),
-]
-
 
 def list_tools(
-    session: Session = None,
+    session: options.Session = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
     **chosen: Unpack[options.ToolOptions],
@@ -77,7 +69,7 @@ def call_tool(
     args_json: Annotated[
         str | None, typer.Option("--args", metavar="JSON", help="Its arguments as one object.")
     ] = None,
-    session: Session = None,
+    session: options.Session = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
     **chosen: Unpack[options.ToolOptions],
@@ -100,11 +92,9 @@ def call_tool(
 
     if args_json is not None and pairs:
         raise typer.BadParameter("give --args, or key=value, not both")
-    services = wire(
-        home,
-        **chosen,
-        asker=_sessionless(asker) if asker and not session else asker,
-    )
+    if asker is not None and not session:
+        asker = _sessionless(asker)
+    services = wire(home, **chosen, asker=asker)
     if services.documents is not None:
         services.documents.ensure_fresh()
     output = asyncio.run(
@@ -137,10 +127,7 @@ def delete_grants(
     name: Annotated[
         str, typer.Argument(help="The tool's whole name.", autocompletion=granted_names)
     ],
-    session: Annotated[
-        str | None,
-        typer.Option(help="Only what holds in this session.", autocompletion=session_ids),
-    ] = None,
+    session: options.Session = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:

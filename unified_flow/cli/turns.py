@@ -9,7 +9,6 @@ import typer
 from interventions.cli.terminal import note, say, width
 from interventions.secrets.redaction import redact, redact_text
 from unified_flow.cli import options
-from unified_flow.cli.completion import session_ids
 from unified_flow.cli.sessions import session_named
 from unified_flow.cli.terminal import beginning, on_terminal, say_object
 
@@ -21,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def list_turns(
-    session: Annotated[
-        str | None,
-        typer.Option(help="Only this session's; `last` is the newest.", autocompletion=session_ids),
-    ] = None,
+    session: options.Session = None,
     limit: options.Limit = 20,
     interrupted: Annotated[
         bool,

@@ -15,7 +15,6 @@ from interventions.errors import QueueError
 from interventions.home import open_private, state_folder
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
-from unified_flow.cli.completion import session_ids
 from unified_flow.cli.documents import refresh_documents
 from unified_flow.cli.exits import report
 from unified_flow.cli.sessions import HISTORY, newest_session
@@ -32,13 +31,7 @@ if TYPE_CHECKING:
 
 
 def chat(
-    session: Annotated[
-        str | None,
-        typer.Option(
-            help="Go on with this session (`last`: the newest), or name a new one.",
-            autocompletion=session_ids,
-        ),
-    ] = None,
+    session: options.OwnSession = None,
     latest: Annotated[
         bool, typer.Option("--continue", "-c", help="The same as --session last.")
     ] = False,
