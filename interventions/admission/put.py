@@ -40,14 +40,14 @@ def admit_again(
         work.to_journal.append(_drain_line(failure, holder, actor, now))
         admission = Admission(AdmissionKind.COUNTED, holder, "already_there")
         return PutResult(failure, admission)
-    before = work.state
+    before, journalled, archived = work.state, len(work.to_journal), len(work.to_archive)
     outcome = _apply(work, failure, limits, store, now)
     if outcome.admission:
         holder = outcome.admission.intervention_id or ""
         work.to_journal_after.append(_drain_line(failure, holder, actor, now))
     else:
         work.state = before
-        work.to_journal.clear()
+        del work.to_journal[journalled:], work.to_archive[archived:]
     return outcome
 
 

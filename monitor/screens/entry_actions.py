@@ -112,6 +112,8 @@ class EntryScreen(Screen[None]):
             self._show_outcome(outcome, hint="  (z takes it back)")
 
     def _show_outcome(self, outcome: ChangeOutcome, hint: str = "") -> None:
+        if not self.app.is_running:
+            return  # the monitor was left while the change was made
         if outcome.done:
             self.apply_changes(outcome.done)
             lines = [f"{outcome}{hint}", *outcome.remarks]

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -199,10 +200,10 @@ def test_a_failure_that_is_not_to_be_kept_stays_until_its_intervention_is_closed
     assert isinstance(error, PhaseError)
     queue = InterventionQueue(home)
     kept = wire(home).folders
-    assert EphemeralTurns(kept, queue, set()).remove_closed() == 0
+    assert EphemeralTurns(kept, queue, Counter()).remove_closed() == 0
     assert folders(home) == ["turn_000001"]
     queue.resolve(str(error.intervention_id), "the server is up again")
-    assert EphemeralTurns(kept, queue, set()).remove_closed() == 1
+    assert EphemeralTurns(kept, queue, Counter()).remove_closed() == 1
     assert folders(home) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -33,6 +34,8 @@ from interventions import (
 )
 from interventions.admission.fingerprint import normalise
 from interventions.cli import app
+from interventions.entry import is_open
+from interventions.home import archive_file
 from interventions.recovery import drain
 
 NEEDED: dict[str, Any] = {
@@ -323,6 +326,20 @@ class TestPut:
         full.put(apart(1))
         assert (drain(full).put, drain(full).left) == ({}, 1)
         assert list(full.journal()) == []
+
+    def test_a_refused_drain_leaves_what_it_would_have_closed(
+        self, home: Path, tmp_path: Path
+    ) -> None:
+        queue = InterventionQueue(home)
+        ids = [str(queue.put(apart(number)).intervention_id) for number in range(3)]
+        # Another queue has no room for a failure that says: the retry of the first got past it.
+        elsewhere = InterventionQueue(tmp_path / "elsewhere", max_size=1)
+        elsewhere.put(apart(4))
+        elsewhere.put(request(phase="save", error_message="later", retry_of=ids[0]))
+        shutil.copytree(elsewhere.home / "logs", home / "logs", dirs_exist_ok=True)
+        assert drain(InterventionQueue(home, max_size=2)).left == 1
+        assert all(is_open(queue.find(intervention_id)) for intervention_id in ids)
+        assert not archive_file(home).exists()
 
 
 class TestTheFile:

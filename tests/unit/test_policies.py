@@ -131,6 +131,11 @@ def test_a_failure_that_may_pass_is_tried_again_each_time_after_twice_the_wait()
     assert waits == [Retry(0.2), Retry(0.4), Retry(0.8), Stop("degrade")]
 
 
+def test_no_number_of_attempts_is_too_many_to_count() -> None:
+    policy = Graceful(GracefulSettings(retries=100_000))
+    assert action(policy, replace(failure(TIMEOUT), attempt=5_000)) == Stop("degrade")
+
+
 def test_a_rate_limit_is_waited_for_as_long_as_the_server_says() -> None:
     policy = Graceful(GracefulSettings(retries=1, backoff_s=0.2))
     assert action(policy, failure(refusal(429, retry_after="2"))) == Retry(2.0)

@@ -181,8 +181,8 @@ class _Visit:
             asyncio.to_thread(report_failure, failure, context, ledger.turn, services)
         )
         turn_id = ledger.turn.turn_id
-        services.reporting.add(turn_id)
-        reporting.add_done_callback(lambda _: services.reporting.discard(turn_id))
+        services.reporting[turn_id] += 1
+        reporting.add_done_callback(lambda _: services.reporting.subtract([turn_id]))
         # A policy with time-outs does not let the queue's lock delay the answer.
         bounded = services.policy.bounds.pipeline_s is not None
         try:

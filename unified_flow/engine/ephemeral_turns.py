@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
@@ -34,7 +35,7 @@ class EphemeralTurns:
         self,
         folders: TurnFolders,
         queue: InterventionQueue,
-        reporting: set[int],
+        reporting: Counter[int],
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._folders = folders
@@ -65,7 +66,9 @@ class EphemeralTurns:
         try:
             if self._waiting is None:
                 self._waiting = ephemeral_ids(self._folders)
-            reported = self._waiting - self._reporting  # before the queue is read
+            reported = {
+                turn for turn in self._waiting if not self._reporting[turn]
+            }  # before the queue
             closed = reported - turns_needed(self._queue.entries())
             removed = {turn_id for turn_id in closed if self._remove(turn_id)}
             self._waiting -= removed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,8 +30,8 @@ from unified_flow.turns.sessions import SessionStore
 @dataclass(frozen=True)
 class Services:
     """`asked_with`: the settings that were given rather than configured (events.TurnStarted).
-    `pause` waits some seconds before another attempt. `reporting` holds the turns whose failure is
-    on its way into the queue."""
+    `pause` waits some seconds before another attempt. `reporting` counts, by turn, the failures
+    on their way into the queue."""
 
     home: Path
     settings: Settings
@@ -49,7 +50,7 @@ class Services:
     asked_with: dict[str, Any]
     guardrails: Guardrails
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
-    reporting: set[int] = field(default_factory=set)
+    reporting: Counter[int] = field(default_factory=Counter)
 
     @cached_property
     def recipes(self) -> Path:

@@ -24,8 +24,8 @@ _MARKS = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0640]"
 )
-# White letters in black circles and squares, which the compatibility form leaves alone.
-_BOXED = re.compile("[\U0001f150-\U0001f169\U0001f170-\U0001f189]")
+# Letters in circles, squares and flags, which the compatibility form leaves alone.
+_BOXED = re.compile("[\U0001f150-\U0001f169\U0001f170-\U0001f189\U0001f1e6-\U0001f1ff]")
 # Single characters that the compatibility form writes with up to eighteen, so that none takes long.
 _LONG = re.compile("[\u3300-\u3357\ufdfa\ufdfb]")
 # Scripts without spaces are read letter by letter: Thai, Lao, Myanmar, Khmer, Hiragana, Han.

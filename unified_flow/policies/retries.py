@@ -18,6 +18,7 @@ def retry_wait_s(failure: Failure, *, attempts: int, first_s: float) -> float | 
     hopeless = isinstance(failure.error, PipelineTimeoutError | CircuitOpenError)
     if hopeless or failure.attempt >= attempts or kind_of(failure.error) == "permanent":
         return None
-    wait_s = max(first_s * 2 ** (failure.attempt - 1), failure.retry_after_s or 0.0)
+    doubled = 2.0 ** min(failure.attempt - 1, 60)  # far beyond any wait, and no overflow
+    wait_s = max(first_s * doubled, failure.retry_after_s or 0.0)
     longest_s = LONGEST_WAIT_S if failure.left_s is None else failure.left_s
     return wait_s if wait_s < longest_s else None

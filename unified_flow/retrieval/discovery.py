@@ -217,11 +217,13 @@ def _is_about(pattern: re.Pattern[str], path: str, is_folder: bool) -> bool:
     `!build/` would bring back files that another pattern ignores. The named group of its
     expressions is the slash after what matched.
     """
-    subject = path + "/" if is_folder and pattern.groupindex else path
-    match = pattern.search(subject)
-    if match is None or not pattern.groupindex:
-        return match is not None
-    return (match.end(1) if match.end(1) != -1 else match.end()) == len(subject)
+    if not pattern.groupindex:
+        return pattern.search(path) is not None
+    subject = path + "/" if is_folder else path
+    return any(
+        (match.end(1) if match.end(1) != -1 else match.end()) == len(subject)
+        for match in pattern.finditer(subject)
+    )
 
 
 def _patterns(file: Path) -> Iterator[tuple[re.Pattern[str], bool]]:

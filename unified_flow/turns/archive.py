@@ -1,4 +1,4 @@
-"""Reading turns back from disk."""
+"""The folders of turns: making one, and reading turns back from disk."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from unified_flow.config.document_roots import resolved
@@ -81,6 +81,7 @@ _PATTERN = st.sampled_from(
 )  # fmt: skip
 
 
+@example(top=[], sub=[], exclude=["!*/"], everywhere=["/sub/*"])
 @settings(max_examples=30, deadline=None)
 @given(
     top=st.lists(_PATTERN, max_size=4),
