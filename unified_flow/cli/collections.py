@@ -57,7 +57,7 @@ def show_collection(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME",
+            metavar="[NAME]",
             help="The collection's name [default: the setting `collection`].",
             autocompletion=collection_names,
             show_default=False,
