@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from interventions.admission.preparation import FOREIGN, Prepared, prepare_anything
+from interventions.admission.preparation import FOREIGN, prepare_anything
 from interventions.errors import SettingsError
 from interventions.health import Health
 from interventions.queue import InterventionQueue, queue_at
@@ -78,11 +78,11 @@ def _put(
     what = {**fields, "error_type": error.__class__.__name__, "error_message": error}
     try:
         place = queue if queue is not None else _queue_at(home)
-        request: InterventionRequest | Prepared
         try:
             request = InterventionRequest.from_exception(error, home=place.home, **fields)
         except FOREIGN as trouble:
-            request = Prepared(prepare_anything(SimpleNamespace(**what), trouble))
+            failure = prepare_anything(SimpleNamespace(**what), trouble)
+            return place.put_prepared(failure).intervention_id
         return place.put(request).intervention_id
     except FOREIGN as trouble:  # not even a folder can be found
         failure = prepare_anything(SimpleNamespace(**what), trouble)

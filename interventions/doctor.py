@@ -127,7 +127,10 @@ def _not_rebuilt(queue: InterventionQueue) -> list[Path]:
 
 
 def _rebuild(queue: InterventionQueue, damaged: list[Path]) -> int:
-    salvaged = [entry for path in damaged for entry in _salvaged(path)]
+    salvaged: list[Entry] = []
+    for path in damaged:
+        with reading(path):
+            salvaged += salvage(path.read_bytes())
     actor = Actor.current(via="doctor")
     with queue.store.transaction(queue.lock_timeout_s) as work:
         before = work.state.entries
@@ -173,23 +176,13 @@ def _modes(home: Path, *, mend: bool) -> Iterator[Finding]:
     for path, mode in places:
         if not path.exists() or not path.stat().st_mode & 0o077:
             continue
-        what = f"{path} can be read by others"
-        mended = mend and _chmod(path, mode)
-        yield Finding(what, False, mended=mended, todo="" if mended else f"chmod {mode:o} {path}")
-
-
-def _chmod(path: Path, mode: int) -> bool:
-    """False for a file of another user."""
-    try:
-        path.chmod(mode)
-    except OSError:
-        return False
-    return True
-
-
-def _salvaged(path: Path) -> list[Entry]:
-    with reading(path):
-        return salvage(path.read_bytes())
+        mended = False
+        if mend:
+            with suppress(OSError):  # of another user
+                path.chmod(mode)
+                mended = True
+        what, todo = f"{path} can be read by others", f"chmod {mode:o} {path}"
+        yield Finding(what, False, mended=mended, todo="" if mended else todo)
 
 
 def _larger(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:

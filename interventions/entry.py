@@ -144,7 +144,7 @@ ESCALATION = "escalation"
 SEVERITIES = ("critical", "high", "medium")
 TYPES = ("error", "captcha", "permission", "schema_failure", "limit_exceeded", ESCALATION)
 
-_TIMES = ("created_at", "resolved_at", "dismissed_at", "snoozed_until", "first_seen", "last_seen")
+TIMES = ("created_at", "resolved_at", "dismissed_at", "snoozed_until", "first_seen", "last_seen")
 _NUMBERS = ("version", "occurrences", "turn_id", "snoozed_until_occurrences")
 _TEXTS = (
     "tool",
@@ -176,7 +176,7 @@ def complete(entry: Mapping[str, Any]) -> Entry:
         raise ValueError("an entry is not an object")
     if not isinstance(entry.get("id"), str) or not entry["id"]:
         raise ValueError("an entry has no id")
-    for name in _TIMES:
+    for name in TIMES:
         if entry.get(name) is not None:
             try:
                 from_text(entry[name])
@@ -194,15 +194,15 @@ def complete(entry: Mapping[str, Any]) -> Entry:
     turns = entry.get("turns") or []
     if not isinstance(turns, list) or not all(map(_is_number, turns)):
         raise ValueError(f"{entry['id']}: turns is not a list of numbers")
-    odd: dict[str, Any] = {
+    converted: dict[str, Any] = {
         name: _text(entry[name]) for name in _TEXTS if entry.get(name) is not None
     }
-    odd |= {name: _object(entry[name]) for name in _OBJECTS if entry.get(name) is not None}
-    context = odd.get("context", {})
+    converted |= {name: _object(entry[name]) for name in _OBJECTS if entry.get(name) is not None}
+    context = converted.get("context", {})
     whole = {
         **entry,
         "tool": None,
-        **odd,
+        **converted,
         "context": context,
         "type": _text(entry.get("type") or "error"),
         "severity": _text(entry.get("severity") or "high"),
@@ -216,7 +216,7 @@ def complete(entry: Mapping[str, Any]) -> Entry:
         "first_seen": entry.get("first_seen") or entry["created_at"],
         "last_seen": entry.get("last_seen") or entry["created_at"],
         "resolved_at": entry.get("resolved_at"),
-        "resolution": odd.get("resolution"),
+        "resolution": converted.get("resolution"),
         "dismissed_at": entry.get("dismissed_at"),
         "merged": [_merged(row) for row in entry.get("merged") or ()],
         "resolutions": entry.get("resolutions") or [],
@@ -242,14 +242,14 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _merged(row: dict[str, Any]) -> dict[str, Any]:
-    odd: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     if not isinstance(row.get("fingerprint") or "", str):
-        odd["fingerprint"] = _text(row["fingerprint"])
+        converted["fingerprint"] = _text(row["fingerprint"])
     if not _is_number(row.get("count", 1)):
-        odd["count"] = 1
+        converted["count"] = 1
     if not isinstance(row.get("sample") or {}, dict):
-        odd["sample"] = _object(row["sample"])
-    return row | odd if odd else row
+        converted["sample"] = _object(row["sample"])
+    return row | converted if converted else row
 
 
 def turns_of(entry: Entry) -> list[int]:

@@ -17,19 +17,19 @@ WARNING_FROM = 10
 CRITICAL_FROM = 30
 
 
-class Past(NamedTuple):
+class EntryFigures(NamedTuple):
     """The figures of an entry that may have left the queue."""
 
     hours_to_resolve: float | None
     regression: bool
 
 
-def past(entry: Entry) -> Past:
+def figures_of(entry: Entry) -> EntryFigures:
     hours = None
     if resolved_at := entry["resolved_at"]:
         took = from_text(resolved_at) - from_text(entry["created_at"])
         hours = took.total_seconds() / 3600
-    return Past(hours, bool(entry.get("regression_of")))
+    return EntryFigures(hours, bool(entry.get("regression_of")))
 
 
 class Health(TypedDict):
@@ -54,7 +54,7 @@ class Health(TypedDict):
 
 def health(
     state: QueueState,
-    archived: Mapping[str, Past],
+    archived: Mapping[str, EntryFigures],
     logged: Mapping[str, int],
     limits: Limits,
     now: datetime,
@@ -62,7 +62,7 @@ def health(
     """`archived` by id; `logged` are dropped failures in the emergency logs, by reason."""
     unresolved = [entry for entry in state.entries if is_open(entry)]
     failures = [entry for entry in unresolved if entry["type"] != ESCALATION]
-    everything = {**archived, **{entry["id"]: past(entry) for entry in state.entries}}
+    everything = {**archived, **{entry["id"]: figures_of(entry) for entry in state.entries}}
     severities = Counter(entry["severity"] for entry in unresolved)
     return {
         "total": len(state.entries),
@@ -101,8 +101,8 @@ def _dropped(state: QueueState, logged: Mapping[str, int]) -> dict[str, int]:
     return {name: max(logged.get(name, 0), state.dropped.get(name, 0)) for name in names}
 
 
-def _median_hours(past: Iterable[Past]) -> float | None:
-    hours = [one.hours_to_resolve for one in past if one.hours_to_resolve is not None]
+def _median_hours(figures: Iterable[EntryFigures]) -> float | None:
+    hours = [one.hours_to_resolve for one in figures if one.hours_to_resolve is not None]
     return round(max(median(hours), 0.0), 3) if hours else None
 
 

@@ -7,6 +7,7 @@ Every change is one transaction of the storage; what changes is decided by pure 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -14,13 +15,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from interventions import transitions
 from interventions.admission.decision import limit_in_the_way
 from interventions.admission.notifications import notify
-from interventions.admission.preparation import (
-    FOREIGN,
-    MAX_MESSAGE,
-    Prepared,
-    prepare,
-    prepare_anything,
-)
+from interventions.admission.preparation import FOREIGN, MAX_MESSAGE, prepare, prepare_anything
 from interventions.admission.put import admit, admit_again, log_admission
 from interventions.entry import Entry, EntryFields, Transition, is_about, is_open
 from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
@@ -51,7 +46,7 @@ class ChangeOptions(ActorOptions, total=False):
 
 
 class InterventionQueue(QueueReader):
-    """`put` never raises for the queue's own trouble; every other method does (StorageError).
+    """If the storage fails every method raises StorageError, but for `put`, which never raises.
 
     `home` is the folder that holds `shared_state/` and `logs/`; without it the nearest one is
     found. `lock_timeout_s` is how long one call waits for others. `store` replaces the JSON file.
@@ -73,9 +68,16 @@ class InterventionQueue(QueueReader):
         super().__init__(place, limits, store if store is not None else _file_store(place))
         self.lock_timeout_s = lock_timeout_s
 
-    def put(self, request: InterventionRequest | Prepared) -> Admission:
+    def put(self, request: InterventionRequest) -> Admission:
         """Admit one failure. What cannot be stored goes to the emergency log, else to stderr."""
-        failure = self._prepared(request)
+        try:
+            failure = prepare(request, self.home)
+        except FOREIGN as error:
+            failure = prepare_anything(request, error)
+        return self.put_prepared(failure)
+
+    def put_prepared(self, failure: Entry) -> Admission:
+        """`put` of a failure as `preparation.py` makes it of a request."""
         try:
             result = self.store.submit(failure, self.limits, self.lock_timeout_s, admit)
         except StorageError as error:
@@ -100,14 +102,6 @@ class InterventionQueue(QueueReader):
         with self.store.transaction(self.lock_timeout_s) as work:
             return admit_again(work, failure, self.limits, self.store, actor).admission
 
-    def _prepared(self, request: InterventionRequest | Prepared) -> Entry:
-        if isinstance(request, Prepared):
-            return request.entry
-        try:
-            return prepare(request, self.home).entry
-        except FOREIGN as error:
-            return prepare_anything(request, error)
-
     def resolve(
         self,
         intervention_id: str,
@@ -131,12 +125,7 @@ class InterventionQueue(QueueReader):
         )
 
     def close_retried(
-        self,
-        ids: Collection[str],
-        note: str,
-        *,
-        outcome: str,
-        **options: Unpack[ActorOptions],
+        self, ids: Collection[str], note: str, *, outcome: str, **options: Unpack[ActorOptions]
     ) -> tuple[str, ...]:
         """Resolve, verified, those of the entries that are open: a resumed turn got past what they
         are about, and `outcome` is how it ended. What somebody closed meanwhile stays as they left
@@ -170,12 +159,7 @@ class InterventionQueue(QueueReader):
         )
 
     def supersede(
-        self,
-        turn_id: int,
-        why: str,
-        *,
-        keep: Container[str] = (),
-        **options: Unpack[ActorOptions],
+        self, turn_id: int, why: str, *, keep: Container[str] = (), **options: Unpack[ActorOptions]
     ) -> list[Entry]:
         """Mark the open entries that are about a turn which no longer needs their fix, but for
         those with an id in `keep`, which other turns need."""
@@ -263,7 +247,7 @@ class InterventionQueue(QueueReader):
                     "there is nothing to undo", hint="history: interventions history"
                 )
             line, before = found
-            self._must_be(before, expected_version)
+            self._check_version(before, expected_version)
             after = self._write(work, "undo", before, transitions.undo(before, line), actor, now)
             work.to_journal[-1]["undoes"] = line["transition_id"]
         return line, after
@@ -281,7 +265,7 @@ class InterventionQueue(QueueReader):
         actor, now = Actor.current(**options), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
             before = find_anywhere(work.state.entries, self.store, intervention_id)
-            self._must_be(before, expected_version)
+            self._check_version(before, expected_version)
             return self._write(work, action, before, fields_of(before, now, actor), actor, now)
 
     def _write(
@@ -302,7 +286,7 @@ class InterventionQueue(QueueReader):
                 )
         return after
 
-    def _must_be(self, entry: Entry, version: int | None) -> None:
+    def _check_version(self, entry: Entry, version: int | None) -> None:
         if version is None or entry["version"] == version:
             return
         journal = list(self.store.journal(entry["id"]))
@@ -317,15 +301,9 @@ class InterventionQueue(QueueReader):
 def queue_at(home: Path | str | None = None) -> InterventionQueue:
     """The queue of a home, with the settings of that home."""
     place = find_home(home)
-    settings = queue_settings(place)
-    return InterventionQueue(
-        place,
-        max_size=settings.max_size,
-        max_per_session=settings.max_per_session,
-        max_per_error_type=settings.max_per_error_type,
-        max_escalations_per_session=settings.max_escalations_per_session,
-        lock_timeout_s=settings.lock_timeout_s,
-    )
+    settings = asdict(queue_settings(place))
+    del settings["refuse_when_full"]  # is for whoever begins turns
+    return InterventionQueue(place, **settings)
 
 
 def _file_store(home: Path) -> Store:

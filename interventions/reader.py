@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from interventions.entry import Entry, Transition, closed_at, fingerprints, is_open, short_id
 from interventions.errors import AmbiguousIdError, NotFoundError
-from interventions.health import Health, health, past
-from interventions.storage.error_log import Dropped
+from interventions.health import Health, figures_of, health
+from interventions.storage.error_log import DroppedCounts
 from interventions.storage.store import Limits, Store
 from interventions.times import utc_now
 from interventions.transitions import happened
@@ -91,7 +91,7 @@ def similar(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
 
 
 class QueueReader:
-    """Raises StorageError for the storage's own trouble."""
+    """Every method raises StorageError if the storage cannot be read."""
 
     def __init__(self, home: Path, limits: Limits, store: Store) -> None:
         self.home = home
@@ -147,6 +147,6 @@ class QueueReader:
         return happened(lines, {intervention_id: entry} if entry else {})
 
     def health(self) -> Health:
-        archived = {entry["id"]: past(entry) for entry in self.store.archived()}
-        logged = Dropped(self.home).by_reason()
+        archived = {entry["id"]: figures_of(entry) for entry in self.store.archived()}
+        logged = DroppedCounts(self.home).by_reason()
         return health(self.store.read(), archived, logged, self.limits, utc_now())

@@ -46,7 +46,7 @@ def resolve(
     return {
         "resolved_at": to_text(now),
         "resolution": note,
-        **_awake(entry),
+        **_end_snooze(entry),
         "resolutions": [*entry["resolutions"], row],
     }
 
@@ -57,7 +57,7 @@ def dismiss(entry: Entry, *, note: str, actor: Actor, now: datetime) -> EntryFie
     return {
         "dismissed_at": to_text(now),
         "resolution": note or None,
-        **_awake(entry),
+        **_end_snooze(entry),
         "resolutions": [*entry["resolutions"], _history("dismissed", note, actor, now)],
     }
 
@@ -207,7 +207,7 @@ def _must_be_open(entry: Entry, now: datetime, action: str) -> None:
     )
 
 
-def _awake(entry: Entry) -> EntryFields:
+def _end_snooze(entry: Entry) -> EntryFields:
     fields: EntryFields = {}
     if entry.get("snoozed_until"):
         fields["snoozed_until"] = None

@@ -39,7 +39,7 @@ def run(home: Path, processes: int, seconds: float) -> list[list[float]]:
 def _work(home: Path, number: int, seconds: float, start: Barrier, send: Connection) -> None:
     logging.getLogger("interventions").setLevel(logging.CRITICAL + 1)
     queue = InterventionQueue(home, max_size=10**9, max_per_error_type=1, lock_timeout_s=60)
-    request = prepare(
+    failure = prepare(
         InterventionRequest(
             type="error",
             severity="high",
@@ -54,6 +54,6 @@ def _work(home: Path, number: int, seconds: float, start: Barrier, send: Connect
     start.wait()
     end = time.perf_counter() + seconds
     while (now := time.perf_counter()) < end:
-        queue.put(request)
+        queue.put_prepared(failure)
         latencies.append(time.perf_counter() - now)
     send.send(latencies)

@@ -32,10 +32,7 @@ _NORMAL_FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     ("traceid", re.compile(r"\b00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}\b")),
-    (
-        "uuid",
-        re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"),
-    ),
+    ("uuid", re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")),
     ("sha", re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40}|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{32})\b")),
     (
         "date",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from interventions.admission.environment import environment
 from interventions.admission.fingerprint import FP_VERSION, fingerprint
-from interventions.entry import Entry, complete, new_id
+from interventions.entry import TIMES, Entry, complete, new_id
 from interventions.secrets.redaction import redact, redact_text
 from interventions.times import to_text, utc_now
 
@@ -22,11 +21,10 @@ MAX_MESSAGE = 4_000
 MAX_TRACEBACK = 16_000
 MAX_NAME = 200
 
-_TIMES = ("created_at", "resolved_at", "dismissed_at", "snoozed_until", "first_seen", "last_seen")
 # Texts with a rule of their own; every other one is a name, whatever fields there will be.
 _NOT_A_NAME = frozenset(
     [
-        *(*_TIMES, "type", "severity", "fingerprint"),
+        *(*TIMES, "type", "severity", "fingerprint"),
         *("error_message", "traceback", "resolution", "regression_note"),
     ]
 )
@@ -41,20 +39,13 @@ _ABSENT_WHEN_NONE = (
 )
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A failure ready to be written; `put` takes it as it is."""
-
-    entry: Entry
-
-
-def prepare(request: InterventionRequest, home: Path | None = None) -> Prepared:
+def prepare(request: InterventionRequest, home: Path | None = None) -> Entry:
     entry: dict[str, Any] = dict(request.__dict__)
     for name, value in (request.model_extra or {}).items():
         entry[redact_text(name, MAX_NAME)] = redact({name: value}).popitem()[1]
     entry["type"] = str(request.type)
     entry["severity"] = str(request.severity)
-    for name in _TIMES:
+    for name in TIMES:
         if entry[name] is not None:
             entry[name] = to_text(entry[name])
     entry["error_message"] = redact_text(request.error_message, MAX_MESSAGE)
@@ -83,7 +74,7 @@ def prepare(request: InterventionRequest, home: Path | None = None) -> Prepared:
     for name in _ABSENT_WHEN_NONE:
         if entry[name] is None:
             del entry[name]
-    return Prepared(cast(Entry, entry))
+    return cast(Entry, entry)
 
 
 def prepare_anything(request: object, trouble: BaseException) -> Entry:

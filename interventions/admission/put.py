@@ -138,6 +138,7 @@ def _dropped(decision: Decision, limits: Limits) -> Admission:
 
 
 logger = logging.getLogger("interventions")
+_LOGGED = ("error_type", "error_message", "session_id", "turn_id", "request_id", "status_code")
 
 
 def log_admission(failure: Entry, admission: Admission, limits: Limits) -> None:
@@ -145,12 +146,7 @@ def log_admission(failure: Entry, admission: Admission, limits: Limits) -> None:
         "service": "interventions",
         "component": failure["phase"],
         "operation": "put",
-        "error_type": failure["error_type"],
-        "error_message": failure["error_message"],
-        "session_id": failure["session_id"],
-        "turn_id": failure["turn_id"],
-        "request_id": failure.get("request_id"),
-        "status_code": failure.get("status_code"),
+        **{name: failure.get(name) for name in _LOGGED},
         "intervention_id": admission.intervention_id,
         "admission": str(admission.kind),
     }

@@ -1,4 +1,4 @@
-"""`list`, `show`, `history`, `similar`, `export` and `watch`: entries to look at or to hand on.
+"""`list`, `show`, `history`, `similar`, `export` and `watch`: entries to read or to send.
 
 In a table failures of one fingerprint are one row, and it fits the width.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -55,6 +55,15 @@ ExpectedVersion = Annotated[
 By = Annotated[
     str | None, typer.Option(help="Who does it [default: you].", envvar="INTERVENTIONS_USER")
 ]
+
+
+class ChangeFlags(TypedDict):
+    """Options of every command that changes an entry, as `**change: Unpack[ChangeFlags]`."""
+
+    expected_version: ExpectedVersion
+    by: By
+
+
 QueryWords = Annotated[
     list[str] | None,
     typer.Argument(
@@ -98,22 +107,11 @@ def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 _ID_HELP = "Any unique beginning of an id or of its last part; `last` is the newest."
 Id = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID",
-        help=_ID_HELP,
-        autocompletion=_ids,
-        show_default=False,
-    ),
+    str, typer.Argument(metavar="ID", help=_ID_HELP, autocompletion=_ids, show_default=False)
 ]
 Ids = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="ID...",
-        help=_ID_HELP,
-        autocompletion=_ids,
-        show_default=False,
-    ),
+    typer.Argument(metavar="ID...", help=_ID_HELP, autocompletion=_ids, show_default=False),
 ]
 
 

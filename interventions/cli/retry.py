@@ -194,7 +194,7 @@ def _retry_all(
 
 
 def _code_of_all(outcomes: Sequence[RetriedTurn]) -> Code:
-    """A turn that was skipped is no failure where others passed, but for a queue in trouble."""
+    """A skipped turn is no failure if others passed, unless the storage failed."""
     refused = [outcome.error for outcome in outcomes if outcome.error is not None]
     if any(outcome.unreported for outcome in outcomes):
         return Code.QUEUE

@@ -6,14 +6,13 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 from interventions.cli.options import (
     AsJson,
-    By,
-    ExpectedVersion,
+    ChangeFlags,
     Grant,
     Home,
     Id,
@@ -34,7 +33,7 @@ from interventions.times import from_text, parse_duration, utc_now
 from interventions.view.query import parse
 
 if TYPE_CHECKING:
-    from interventions.queue import ChangeOptions, InterventionQueue
+    from interventions.queue import InterventionQueue
 
 
 _Query = Annotated[
@@ -50,11 +49,10 @@ def resolve(
         bool, typer.Option("--retry", help="Resume the turn first; resolve only if that works.")
     ] = False,
     grant: Grant = None,
-    expected_version: ExpectedVersion = None,
     home: Home = None,
-    by: By = None,
     yes: Yes = False,
     as_json: AsJson = False,
+    **change: Unpack[ChangeFlags],
 ) -> None:
     """Close interventions as solved, with a note for whoever meets the failure again."""
     if not note_text.strip():
@@ -64,12 +62,11 @@ def resolve(
         find_resumer()
     elif grant is not None:
         raise UsageError("--grant lets a turn go on: it needs --retry")
-    change: ChangeOptions = {"expected_version": expected_version, "by": by, "via": "cli"}
     results: dict[str, RetryResult] = {}
 
     def one(wanted: str) -> Entry:
         if not retry:
-            return queue.resolve(wanted, note_text, **change)
+            return queue.resolve(wanted, note_text, via="cli", **change)
         entry = queue.find(wanted)
         request = RetryRequest(
             entry["turn_id"],
@@ -77,11 +74,13 @@ def resolve(
             note_text,
             answer=note_text,
             grant=grant,
-            by=by,
+            by=change["by"],
             via="cli",
         )
         retried = retry_and_resolve(
-            queue, with_person(request, as_json=as_json), expected_version=expected_version
+            queue,
+            with_person(request, as_json=as_json),
+            expected_version=change["expected_version"],
         )
         say_how_it_went(entry, retried.result)
         results[entry["id"]] = retried.result
@@ -96,16 +95,14 @@ def dismiss(
     ids: Ids = None,
     note_text: Annotated[str, typer.Option("--note", "-m", help="Why it needs no fix.")] = "",
     query: _Query = None,
-    expected_version: ExpectedVersion = None,
     home: Home = None,
-    by: By = None,
     yes: Yes = False,
     as_json: AsJson = False,
+    **change: Unpack[ChangeFlags],
 ) -> None:
     """Close interventions as not worth a fix; they never count as solved."""
     queue = the_queue(home)
-    change: ChangeOptions = {"expected_version": expected_version, "by": by, "via": "cli"}
-    one = partial(queue.dismiss, note=note_text, **change)
+    one = partial(queue.dismiss, note=note_text, via="cli", **change)
     each(queue, "dismiss", "dismissed", ids, query, one, yes=yes, as_json=as_json)
 
 
@@ -118,11 +115,10 @@ def snooze(
         typer.Option("--until-n-more", "--more", min=1, help="Until it came N more times."),
     ] = None,
     query: _Query = None,
-    expected_version: ExpectedVersion = None,
     home: Home = None,
-    by: By = None,
     yes: Yes = False,
     as_json: AsJson = False,
+    **change: Unpack[ChangeFlags],
 ) -> None:
     """Hear nothing of a failure for a while; it stays open and goes on counting."""
     if sum(value is not None for value in (for_, until, until_n_more)) != 1:
@@ -131,38 +127,38 @@ def snooze(
         )
     duration, moment = _duration(for_), _moment(until)
     queue = the_queue(home)
-    change: ChangeOptions = {"expected_version": expected_version, "by": by, "via": "cli"}
     one = partial(
-        queue.snooze, duration=duration, until=moment, until_n_more=until_n_more, **change
+        queue.snooze,
+        duration=duration,
+        until=moment,
+        until_n_more=until_n_more,
+        via="cli",
+        **change,
     )
     each(queue, "snooze", "snoozed", ids, query, one, yes=yes, as_json=as_json)
 
 
 def reopen(
     ids: Ids = None,
-    expected_version: ExpectedVersion = None,
     home: Home = None,
-    by: By = None,
     as_json: AsJson = False,
+    **change: Unpack[ChangeFlags],
 ) -> None:
     """Open closed interventions again, from the archive too."""
     queue = the_queue(home)
-    one = partial(queue.reopen, expected_version=expected_version, by=by, via="cli")
+    one = partial(queue.reopen, via="cli", **change)
     each(queue, "reopen", "reopened", ids, None, one, yes=True, as_json=as_json)
 
 
 def assign(
     intervention_id: Id,
     owner: Annotated[str | None, typer.Argument(help="Who takes it; nobody if left out.")] = None,
-    expected_version: ExpectedVersion = None,
     home: Home = None,
-    by: By = None,
     as_json: AsJson = False,
+    **change: Unpack[ChangeFlags],
 ) -> None:
     """Say who looks into it."""
-    entry = the_queue(home).assign(
-        intervention_id, owner, expected_version=expected_version, by=by, via="cli"
-    )
+    entry = the_queue(home).assign(intervention_id, owner, via="cli", **change)
     if as_json:
         say_json(entry_view(entry, utc_now()))
     else:
@@ -174,17 +170,14 @@ def undo(
         str | None,
         typer.Argument(metavar="[ID]", help="Whose last change; the last of all if left out."),
     ] = None,
-    expected_version: ExpectedVersion = None,
     home: Home = None,
-    by: By = None,
     as_json: AsJson = False,
+    **change: Unpack[ChangeFlags],
 ) -> None:
     """Take back the last resolve, dismiss, snooze, reopen or assign."""
-    if expected_version is not None and intervention_id is None:
+    if change["expected_version"] is not None and intervention_id is None:
         raise UsageError("--expected-version needs the ID whose version it is")
-    line, entry = the_queue(home).undo(
-        intervention_id, expected_version=expected_version, by=by, via="cli"
-    )
+    line, entry = the_queue(home).undo(intervention_id, via="cli", **change)
     if as_json:
         say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
     else:

@@ -1,6 +1,6 @@
 """Where a failure is written whole, whatever becomes of it in the queue.
 
-Three places, each the refuge of the one before: the day's error log, the day's emergency log, and
+Three places, each the fallback of the one before: the day's error log, the day's emergency log, and
 stderr as one JSON line.
 """
 
@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,21 +30,19 @@ def log_failure(home: Path, failure: Entry, admission: Admission) -> None:
     """One line of `logs/errors/YYYY-MM-DD.jsonl`; never raises."""
     now = utc_now()
     try:
-        line = jsonl.encode_with(jsonl.encode_entry(failure), _remarks(admission, now))
+        line = jsonl.encode_with(jsonl.encode_entry(failure), _admission_fields(admission, now))
         jsonl.append(error_log(home, now.date()), line)
     except OSError as error:
         detail = f"the error log cannot be written: {error.strerror or error}"
         if not admission:
             # The emergency line is written in any case, with the reason that matters.
             return
-        log_emergency(
-            home, failure, Admission(admission.kind, admission.intervention_id, "storage", detail)
-        )
+        log_emergency(home, failure, replace(admission, reason="storage", detail=detail))
 
 
 def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
     """One line of the emergency log, durable; failing that, of stderr. Never raises."""
-    line = {**failure, **_remarks(admission, utc_now())}
+    line = {**failure, **_admission_fields(admission, utc_now())}
     try:
         path = emergency_log(home, utc_now().date())
         jsonl.append(path, jsonl.encode(line), durable=True)
@@ -65,7 +64,7 @@ def dropped_lines(home: Path) -> Iterator[dict[str, Any]]:
     return (line for line in emergency_lines(home) if line.get("admission") == "dropped")
 
 
-class Dropped:
+class DroppedCounts:
     """How many failures are nowhere else, by reason; a second look reads on from the first."""
 
     def __init__(self, home: Path) -> None:
@@ -104,7 +103,7 @@ def _lines(home: Path, pattern: str) -> Iterator[dict[str, Any]]:
             yield from jsonl.read(path)
 
 
-def _remarks(admission: Admission, now: datetime) -> dict[str, Any]:
+def _admission_fields(admission: Admission, now: datetime) -> dict[str, Any]:
     return {
         "logged_at": to_text(now),
         "admission": str(admission.kind),

@@ -44,7 +44,7 @@ class FileStore:
         self._archive = Archive(archive_file(home))
         self._lock = FairLock(lock_file(home))
         self._letters = Letters(home)
-        self._seen = _Seen()
+        self._cache = _FileCache()
         self._swept = False
 
     def read(self) -> QueueState:
@@ -100,7 +100,7 @@ class FileStore:
                 self._write(work.state)
             self._journal.append(work.to_journal_after)
         except OSError as error:
-            self._seen = _Seen()
+            self._cache = _FileCache()
             path = Path(error.filename) if error.filename else self._path
             raise storage_error("write", path, error) from error
 
@@ -116,9 +116,9 @@ class FileStore:
         with reading(self._archive.path):
             yield from self._archive.resolved(names, limit)
 
-    def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
+    def last_resolved(self, fingerprint: str, excluded: Collection[str] = ()) -> Entry | None:
         try:  # not `reading`, which would cost every put
-            return self._archive.last_resolved(fingerprint, but_not)
+            return self._archive.last_resolved(fingerprint, excluded)
         except OSError as error:
             raise storage_error("read", self._archive.path, error) from error
 
@@ -133,23 +133,23 @@ class FileStore:
         """The state of the file, parsed only as far as it changed. The lock is held."""
         try:
             found = os.stat(self._path)  # noqa: PTH116 - in every put
-            if self._seen.mark == _mark(found):
-                return self._seen.state
+            if self._cache.mark == _mark(found):
+                return self._cache.state
             data = self._path.read_bytes()
         except FileNotFoundError:
-            self._seen = _Seen()
+            self._cache = _FileCache()
             return QueueState()
         except OSError as error:
             raise storage_error("read", self._path, error) from error
         try:
-            state, lines = decode(data, self._seen.in_order())
+            state, lines = decode(data, self._cache.in_order())
         except (ValueError, RecursionError) as error:
-            raise self._set_aside(error) from error
-        self._seen = _Seen(_mark(found), state, lines)
+            raise self._move_corrupt_file(error) from error
+        self._cache = _FileCache(_mark(found), state, lines)
         return state
 
     def _write(self, state: QueueState) -> None:
-        data, lines = encode(state, self._seen.lines)
+        data, lines = encode(state, self._cache.lines)
         folder = self._path.parent
         # The process id makes left-overs recognisable: the lock's holder may sweep them all.
         temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}.tmp"
@@ -166,24 +166,24 @@ class FileStore:
             raise
         # Kept open until the next write: an inode that is in use cannot be given to another file,
         # so the same inode, size and time mean the same content.
-        self._seen = _Seen(_mark(os.fstat(fd)), state, lines, fd)
+        self._cache = _FileCache(_mark(os.fstat(fd)), state, lines, fd)
         sync_folder(folder)
 
-    def _set_aside(self, error: Exception) -> CorruptQueueError:
+    def _move_corrupt_file(self, error: Exception) -> CorruptQueueError:
         stamp = utc_now().strftime("%Y%m%dT%H%M%S_%fZ")
-        aside = self._path.with_name(f"{CORRUPT_PREFIX}{stamp}.json")
-        self._seen = _Seen()
+        moved_to = self._path.with_name(f"{CORRUPT_PREFIX}{stamp}.json")
+        self._cache = _FileCache()
         try:
-            self._path.rename(aside)
+            self._path.rename(moved_to)
         except OSError as trouble:
             return CorruptQueueError(
                 f"{self._path} does not parse ({error}) and cannot be moved: {trouble.strerror}",
                 hint="move it away by hand, then run `interventions doctor`",
             )
         return CorruptQueueError(
-            f"{self._path.name} does not parse ({error}); it was moved to {aside}",
+            f"{self._path.name} does not parse ({error}); it was moved to {moved_to}",
             hint="run `interventions doctor`: it rebuilds the queue from the logs",
-            moved_to=aside,
+            moved_to=moved_to,
         )
 
 
@@ -197,7 +197,7 @@ def sweep(folder: Path) -> list[Path]:
 
 
 @dataclass
-class _Seen:
+class _FileCache:
     """The file as this process last read or wrote it; `fd` keeps its inode from being reused."""
 
     mark: tuple[int, int, int, int] | None = None

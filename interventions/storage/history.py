@@ -49,13 +49,13 @@ class Archive:
         wanted = places[-limit:] if limit else places
         return latest(jsonl.at(self.path, wanted)) if wanted else iter(())
 
-    def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
+    def last_resolved(self, fingerprint: str, excluded: Collection[str] = ()) -> Entry | None:
         self._catch_up()
         places = self._resolved.get(fingerprint)
         if places is None:
             return None
         for record in jsonl.at(self.path, reversed(places)):
-            if record.get("resolved_at") and record.get("id") not in but_not:
+            if record.get("resolved_at") and record.get("id") not in excluded:
                 return _plain(record)
         return None
 

@@ -96,7 +96,7 @@ def _decode_lines(data: bytes, known: Sequence[tuple[Entry, bytes]]) -> tuple[Qu
     tail = json.loads(b'{"interventions": [' + data[position:])
     state = _state(tuple(entries), {"version": VERSION, **tail})
     if parsed:
-        _refuse_twins(entries)
+        _refuse_duplicate_ids(entries)
     return state, lines
 
 
@@ -112,11 +112,11 @@ def _decode_any(data: bytes) -> tuple[QueueState, Lines]:
     if not isinstance(document, dict) or not isinstance(document.get("interventions"), list):
         raise ValueError('it is not an object with a list "interventions"')
     entries = tuple(complete(entry) for entry in document["interventions"])
-    _refuse_twins(entries)
+    _refuse_duplicate_ids(entries)
     return _state(entries, document), {}
 
 
-def _refuse_twins(entries: Sequence[Entry]) -> None:
+def _refuse_duplicate_ids(entries: Sequence[Entry]) -> None:
     if len({entry["id"] for entry in entries}) != len(entries):
         raise ValueError("two entries have the same id")
 
@@ -160,7 +160,7 @@ def read_state(path: Path) -> QueueState:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Raises StorageError for the file's trouble."""
+    """Turns an OSError of the file into a StorageError."""
     try:
         yield
     except OSError as error:

@@ -165,10 +165,10 @@ class Store(Protocol):
         `limit` those of the latest records alone."""
         ...
 
-    def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
+    def last_resolved(self, fingerprint: str, excluded: Collection[str] = ()) -> Entry | None:
         """The latest resolved entry of the archive with this fingerprint (merged ones included).
 
-        `but_not` are ids that came back from the archive.
+        `excluded` are ids that came back from the archive.
         """
         ...
 
@@ -228,10 +228,10 @@ class MemoryStore:
         ]
         yield from found[-limit:] if limit else found
 
-    def last_resolved(self, fingerprint: str, but_not: Collection[str] = ()) -> Entry | None:
+    def last_resolved(self, fingerprint: str, excluded: Collection[str] = ()) -> Entry | None:
         found = None
         for entry in self._archive.values():
-            if entry["id"] in but_not:
+            if entry["id"] in excluded:
                 continue
             if entry["resolved_at"] and fingerprint in fingerprints(entry):
                 found = entry

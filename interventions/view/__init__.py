@@ -1,1 +1,1 @@
-"""Entries as a person sees them: chosen, grouped, described, handed on."""
+"""Entries as a person sees them: queried, grouped, described, exported."""

@@ -1,4 +1,5 @@
-"""One entry in words, section by section, as plain text that is safe to show; and to hand on."""
+"""One entry in words, section by section, as plain text that is safe to show; and as JSON or
+Markdown for somebody else."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ FIXES_SHOWN = 2
 
 
 class Kind(StrEnum):
-    """What a section is about, for a face that lays sections out; titles are for people."""
+    """What a section is about, for a front end that lays sections out; titles are for people."""
 
     HEAD = "head"
     PHASES = "phases"
@@ -276,7 +277,7 @@ def known_fixes(past: Iterable[Entry]) -> list[str]:
 
 
 def as_json(entry: Entry, past: list[Entry], journal: list[Transition], now: datetime) -> str:
-    """To hand on: redacted again, because rules may have grown since it was written."""
+    """For somebody else: redacted again, because rules may have grown since it was written."""
     document = {"intervention": entry, "similar": past, "journal": journal}
     clean: dict[str, Any] = {name: _redacted(value) for name, value in document.items()}
     return json.dumps(clean, ensure_ascii=False, indent=2)

@@ -1,4 +1,4 @@
-"""The phases of a turn: what ran, failed, never ran. In words; a face adds its colours."""
+"""The phases of a turn: what ran, failed, never ran. Without colours, which a front end adds."""
 
 from __future__ import annotations
 

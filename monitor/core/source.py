@@ -12,12 +12,12 @@ from typing import cast
 
 from interventions.entry import Entry, Transition, complete, is_open
 from interventions.errors import CorruptQueueError, QueueError, StorageError
-from interventions.health import Past, health, past
+from interventions.health import EntryFigures, figures_of, health
 from interventions.home import archive_file, emergency_log, lock_file, queue_file, state_folder
 from interventions.plaintext import for_home
 from interventions.queue import InterventionQueue
 from interventions.reader import closed_ones, similar
-from interventions.storage.error_log import Dropped
+from interventions.storage.error_log import DroppedCounts
 from interventions.storage.history import latest
 from interventions.storage.jsonl import Tail, parse_line
 from interventions.storage.lock import holders
@@ -40,7 +40,7 @@ class LiveSource:
         self._was_there = False
         self._archive = ArchiveReader(archive_file(queue.home))
         self._history: ArchiveReader | None = None
-        self._dropped = Dropped(queue.home)
+        self._dropped = DroppedCounts(queue.home)
         self._lock = LockWatch(queue.home)
 
     def stamp(self) -> object:
@@ -206,7 +206,7 @@ class ArchiveReader:
     def __init__(self, path: Path, *, whole: bool = False) -> None:
         self._tail = Tail(path)
         self._whole = whole
-        self.figures: dict[str, Past] = {}
+        self.figures: dict[str, EntryFigures] = {}
         self.entries: dict[str, Entry] = {}
 
     def read_new_lines(self) -> None:
@@ -220,7 +220,7 @@ class ArchiveReader:
                 if self._whole:
                     self.entries[entry["id"]] = entry
                 else:
-                    self.figures[entry["id"]] = past(entry)
+                    self.figures[entry["id"]] = figures_of(entry)
 
 
 class LockWatch:

@@ -45,7 +45,7 @@ def make_old(home: Path) -> None:
 
 def test_half_a_letter_goes_when_it_is_old(queue: InterventionQueue, make, home: Path) -> None:
     letters = Letters(home)
-    name = letters.post(prepare(make(), home).entry, LIMITS)
+    name = letters.post(prepare(make(), home), LIMITS)
     path = folder(home) / str(name)
     path.write_bytes(path.read_bytes()[:50])
     queue.put(make())
@@ -60,14 +60,14 @@ def test_a_letter_that_cannot_be_written_whole_is_none(
     make, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letters_module.os, "write", lambda fd, data: 3)
-    assert Letters(home).post(prepare(make(), home).entry, LIMITS) is None
+    assert Letters(home).post(prepare(make(), home), LIMITS) is None
     assert list(folder(home).iterdir()) == []
 
 
 def test_a_writer_that_died_gets_its_line_in_the_log(
     queue: InterventionQueue, make, home: Path
 ) -> None:
-    failure = prepare(make(error_message="left alone"), home).entry
+    failure = prepare(make(error_message="left alone"), home)
     Letters(home).post(failure, LIMITS)
     queue.put(make())
     assert len(queue.entries()) == 2
@@ -132,7 +132,7 @@ def test_a_committed_put_is_not_dropped_because_the_answer_cannot_be_looked_up(
     make, home: Path
 ) -> None:
     letters = Letters(home)
-    failure = prepare(make(), home).entry
+    failure = prepare(make(), home)
     answer = {"kind": "accepted", "id": "int_x", "reason": "", "detail": "", "failure": {}}
     queue_file(home).parent.mkdir()
     queue_file(home).write_text("{ damaged meanwhile")

@@ -9,7 +9,7 @@ from typing import Any
 
 from interventions import InterventionQueue
 from interventions.home import archive_file, emergency_log, error_log, queue_file, state_folder
-from interventions.storage.error_log import Dropped
+from interventions.storage.error_log import DroppedCounts
 from monitor.core.feeds import LogTail, feed_reader
 from monitor.core.snapshot import TroubleKind
 from monitor.core.source import ArchiveReader, LiveSource
@@ -55,7 +55,7 @@ def test_what_was_dropped_is_counted_on(tmp_path: Path) -> None:
         emergency_log(tmp_path, NOW.date()),
         emergency_log(tmp_path, datetime.min.date()),
     )
-    dropped = Dropped(tmp_path)
+    dropped = DroppedCounts(tmp_path)
     _append(today, {"admission": "dropped", "reason": "queue_full"}, {"admission": "merged"})
     _append(before, {"admission": "dropped"})
     assert dropped.by_reason() == {"queue_full": 1, "unknown": 1}
