@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import grimp
 import pytest
 
 import unified_flow
@@ -25,6 +27,38 @@ def _files(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
 
+def test_no_circle_of_files() -> None:
+    graph = grimp.build_graph(*PACKAGES)
+    modules = graph.modules
+    below = {module: graph.find_modules_directly_imported_by(module) for module in modules}
+    # Take away what imports nothing that is left; what remains is a circle, or above one.
+    while leaves := {module for module, others in below.items() if not others & below.keys()}:
+        below = {module: others for module, others in below.items() if module not in leaves}
+    tied = set(below)
+    while tops := {m for m in tied if not any(m in below[other] for other in tied)}:
+        tied -= tops
+    assert tied == set()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_file_name_stands_twice(package: str) -> None:
+    stems = defaultdict(list)
+    for path in _files(package):
+        if path.stem not in COMMON_STEMS and not {"cli", "api", "errors"} & set(path.parts):
+            stems[path.stem].append(str(path.relative_to(ROOT)))
+    assert {stem: paths for stem, paths in stems.items() if len(paths) > 1} == {}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_public_class_name_stands_twice(package: str) -> None:
+    classes = defaultdict(list)
+    for path in _files(package):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in classes.items() if len(paths) > 1} == {}
+
+
 def test_phases_holds_the_eight() -> None:
     modules = {path.stem for path in (ROOT / "unified_flow/phases").glob("*.py")}
     assert modules == {"__init__", "context", "errors", "recipe", *NAMES}
@@ -34,6 +68,7 @@ def test_phases_holds_the_eight() -> None:
 def test_a_phase_loads_little_and_catches_nothing(name: str) -> None:
     loaded = _loaded_by_import(f"unified_flow.phases.{name}")
     ours = {module for module in loaded if module.split(".")[0] in PACKAGES}
+    assert len(ours) < 40
     assert not ours & {"interventions.queue", "unified_flow.retrieval.index"}
     assert not {"typer", "textual"} & loaded
     assert "except" not in (ROOT / f"unified_flow/phases/{name}.py").read_text()
@@ -53,6 +88,16 @@ OF_A_LIBRARY = {
     "unified_flow/api": {"fastapi", "uvicorn"},
     "unified_flow/guardrails": {"sqlalchemy"},
 }
+
+
+def test_heavy_libraries_are_imported_late() -> None:
+    early: dict[str, set[str]] = {}
+    for path in [*_files("unified_flow"), *_files("interventions")]:
+        own = [libraries for top, libraries in OF_A_LIBRARY.items() if ROOT / top in path.parents]
+        tops = {name.split(".")[0] for name in _imported(path)}
+        if found := tops & LATE.difference(*own):
+            early[str(path.relative_to(ROOT))] = found
+    assert early == {}
 
 
 def _loaded_by(*command: str) -> set[str]:
