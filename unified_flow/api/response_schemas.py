@@ -12,6 +12,21 @@ from unified_flow.api.http_exchange import PROBLEM_JSON
 from unified_flow.api.problems import Code, Kind, Problem
 from unified_flow.api.trace import Trace
 
+# The six of the document, in its order.
+DOCUMENTED = (
+    problems.invalid("question_empty", field_name="query"),
+    Problem(
+        "RetrievalError",
+        "RETRIEVAL_ERROR",
+        502,
+        {"stage": "retriever", "workspace_id": "default"},
+    ),
+    Problem("LlmError", "LLM_ERROR", 502, {"stage": "llm"}),
+    problems.limited("user_per_minute"),
+    Problem("InternalRagError", "INTERNAL_ERROR", 500, {"stage": "answer_pipeline"}),
+    problems.unexpected(),
+)
+
 
 class ErrorDetails(BaseModel):
     """For developers; each error has the fields that mean something there."""
@@ -25,21 +40,20 @@ class ErrorDetails(BaseModel):
     trace: Trace | None = Field(default=None, description="if requested")
 
 
-class ErrorEnvelope(BaseModel):
+class _Fallback(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    answer: str | None = Field(default=None, description="graceful: in place of an answer")
+    sources: list[Source] | None = Field(default=None, description="graceful: what was found")
+    metadata: dict[str, Any] | None = Field(default=None, description="graceful: confidence 0")
+
+
+class ErrorEnvelope(_Fallback):
     """rag-error-model.md, "Grundformat"; under `graceful` with what the ADR adds."""
 
     model_config = ConfigDict(
         frozen=True,
-        json_schema_extra={
-            "example": {
-                "error": True,
-                "type": "LlmError",
-                "code": "LLM_ERROR",
-                "message": "Kunde inte generera svar just nu.",
-                "request_id": "2025-11-16-abc123",
-                "details": {"stage": "llm"},
-            }
-        },
+        json_schema_extra={"example": DOCUMENTED[2].envelope("2025-11-16-abc123", "sv")},
     )
 
     error: Literal[True] = Field(description="always true")
@@ -49,15 +63,10 @@ class ErrorEnvelope(BaseModel):
     request_id: str
     details: ErrorDetails | None = None
     detail: str | None = Field(default=None, description="graceful: the message once more")
-    answer: str | None = Field(default=None, description="graceful: in place of an answer")
-    sources: list[Source] | None = Field(default=None, description="graceful: what was found")
-    metadata: dict[str, Any] | None = Field(default=None, description="graceful: confidence 0")
 
 
-class OpenAIProblem(BaseModel):
+class OpenAIProblem(_Fallback):
     """The four fields of that API, with our code; the rest of the envelope beside them."""
-
-    model_config = ConfigDict(frozen=True)
 
     message: str = Field(description="safe to show to a user")
     type: str
@@ -65,9 +74,6 @@ class OpenAIProblem(BaseModel):
     code: Code
     request_id: str
     details: dict[str, Any]
-    answer: str | None = Field(default=None, description="graceful: in place of an answer")
-    sources: list[Source] | None = Field(default=None, description="graceful: what was found")
-    metadata: dict[str, Any] | None = Field(default=None, description="graceful: confidence 0")
 
 
 class OpenAIError(BaseModel):
@@ -90,20 +96,6 @@ STREAM: dict[str, Any] = {
 }
 
 
-# The six of the document, in its order.
-DOCUMENTED = (
-    problems.invalid("question_empty", field_name="query"),
-    Problem(
-        "RetrievalError",
-        "RETRIEVAL_ERROR",
-        502,
-        {"stage": "retriever", "workspace_id": "default"},
-    ),
-    Problem("LlmError", "LLM_ERROR", 502, {"stage": "llm"}),
-    problems.limited("user_per_minute"),
-    Problem("InternalRagError", "INTERNAL_ERROR", 500, {"stage": "answer_pipeline"}),
-    problems.unexpected(),
-)
 MEANINGS = {
     400: "The question or a parameter cannot be accepted; `details.field` names it",
     401: "A bearer token is missing or wrong",
