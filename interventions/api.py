@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from interventions.admission.preparation import FOREIGN, prepare_anything
+from interventions.admission.preparation import FOREIGN, prepare_unreadable
 from interventions.errors import SettingsError
 from interventions.health import Health
 from interventions.queue import InterventionQueue, queue_at
@@ -81,11 +81,11 @@ def _put(
         try:
             request = InterventionRequest.from_exception(error, home=place.home, **fields)
         except FOREIGN as trouble:
-            failure = prepare_anything(SimpleNamespace(**what), trouble)
+            failure = prepare_unreadable(SimpleNamespace(**what), trouble)
             return place.put_prepared(failure).intervention_id
         return place.put(request).intervention_id
     except FOREIGN as trouble:  # not even a folder can be found
-        failure = prepare_anything(SimpleNamespace(**what), trouble)
+        failure = prepare_unreadable(SimpleNamespace(**what), trouble)
         reason = Admission(AdmissionKind.DROPPED, None, "internal", str(trouble))
         log_emergency(Path(home) if home else Path(), failure, reason)
         return None

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from interventions import transitions
 from interventions.admission.decision import limit_in_the_way
 from interventions.admission.notifications import notify
-from interventions.admission.preparation import FOREIGN, MAX_MESSAGE, prepare, prepare_anything
+from interventions.admission.preparation import FOREIGN, MAX_MESSAGE, prepare, prepare_unreadable
 from interventions.admission.put import admit, admit_again, log_admission
 from interventions.entry import Entry, EntryFields, Transition, is_about, is_open
 from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
 from interventions.home import find_home
-from interventions.reader import QueueReader, everything, find_anywhere
+from interventions.reader import QueueReader, all_entries, find_anywhere
 from interventions.secrets.redaction import redact_text
 from interventions.settings import queue_settings
 from interventions.storage.error_log import log_emergency, log_failure
@@ -73,7 +73,7 @@ class InterventionQueue(QueueReader):
         try:
             failure = prepare(request, self.home)
         except FOREIGN as error:
-            failure = prepare_anything(request, error)
+            failure = prepare_unreadable(request, error)
         return self.put_prepared(failure)
 
     def put_prepared(self, failure: Entry) -> Admission:
@@ -236,7 +236,7 @@ class InterventionQueue(QueueReader):
         """
         actor, now = Actor.current(**options), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
-            entries = everything(work.state.entries, self.store.archived())
+            entries = all_entries(work.state.entries, self.store.archived())
             wanted = None
             if intervention_id is not None:
                 current = work.state.entries

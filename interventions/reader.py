@@ -62,15 +62,15 @@ def find(entries: Iterable[Entry], wanted: str) -> Entry:
     return next(iter(fits.values()))
 
 
-def everything(current: Iterable[Entry], archived: Iterable[Entry]) -> dict[str, Entry]:
+def all_entries(current: Iterable[Entry], archived: Iterable[Entry]) -> dict[str, Entry]:
     """Every entry there is by its id; what is in the queue is newer than the archive."""
     found = {entry["id"]: entry for entry in archived}
     return found | {entry["id"]: entry for entry in current}
 
 
-def closed_ones(current: Iterable[Entry], archived: Iterable[Entry]) -> list[Entry]:
+def closed_entries(current: Iterable[Entry], archived: Iterable[Entry]) -> list[Entry]:
     """Every closed entry, the latest first."""
-    closed = (e for e in everything(current, archived).values() if not is_open(e))
+    closed = (e for e in all_entries(current, archived).values() if not is_open(e))
     return sorted(closed, key=closed_at, reverse=True)
 
 
@@ -111,7 +111,7 @@ class QueueReader:
 
     def history(self) -> list[Entry]:
         """Every closed entry, those of the archive included, the latest first."""
-        return closed_ones(self.entries(), self.store.archived())
+        return closed_entries(self.entries(), self.store.archived())
 
     def find(self, intervention_id: str) -> Entry:
         """By id or unique prefix, in the queue and in the archive.
@@ -141,7 +141,7 @@ class QueueReader:
         lines = list(self.store.journal(intervention_id))
         current = self.entries()
         if intervention_id is None:
-            return happened(lines, everything(current, self.store.archived()))
+            return happened(lines, all_entries(current, self.store.archived()))
         here = {entry["id"]: entry for entry in current}
         entry = here.get(intervention_id) or self.store.archived_one(intervention_id)
         return happened(lines, {intervention_id: entry} if entry else {})

@@ -77,7 +77,7 @@ def prepare(request: InterventionRequest, home: Path | None = None) -> Entry:
     return cast(Entry, entry)
 
 
-def prepare_anything(request: object, trouble: BaseException) -> Entry:
+def prepare_unreadable(request: object, trouble: BaseException) -> Entry:
     """What is known of a request that could not be prepared: never nothing."""
     now = utc_now()
     known = {}

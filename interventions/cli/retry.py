@@ -36,13 +36,19 @@ from interventions.retry.contract import (
     RetryResult,
 )
 from interventions.retry.entry_points import find_resumer
-from interventions.retry.retries import how_it_went, retry_entry
+from interventions.retry.retries import (
+    PATIENCE_S,
+    RetriedTurn,
+    result_lines,
+    retry_all,
+    retry_entry,
+    waiting_turns,
+)
 from interventions.secrets.redaction import redact, redact_text
 from interventions.storage.disk import draft_hint, save_draft
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
-    from interventions.retry.retries import RetriedTurn
 
 ARGS_SHOWN = 400
 
@@ -131,7 +137,7 @@ def _retry_one(
         how = {"result": result.as_dict(), "why_open": retried.why_open or None}
         say_json({**view, "resolved": retried.resolved, **how})
     else:
-        say_how_it_went(entry, result)
+        say_result(entry, result)
         if retried.resolved:
             say(f"resolved {entry['id']} (verified)")
         else:
@@ -158,8 +164,6 @@ def _retry_all(
     queue: InterventionQueue, entry: Entry, request: RetryRequest, *, jobs: int, as_json: bool
 ) -> None:
     """Exits with 1 if a turn failed, in whatever phase; what was got past is resolved, verified."""
-    from interventions.retry.retries import retry_all, waiting_turns
-
     find_resumer()
     turns = waiting_turns(entry, queue.entries())
     if not as_json and len(turns) > 1:
@@ -208,8 +212,6 @@ def _code_of_all(outcomes: Sequence[RetriedTurn]) -> Code:
 
 
 def _say_interrupted(running: int) -> None:
-    from interventions.retry.retries import PATIENCE_S
-
     if running:
         patience = f"for {running} turns that run, {PATIENCE_S:.0f} s at most"
         note(f"interrupted: waiting {patience}; Ctrl-C again stops them now")
@@ -224,8 +226,8 @@ def _silent(outcome: RetriedTurn, done: int, total: int) -> None:
     return
 
 
-def say_how_it_went(entry: Entry, result: RetryResult) -> None:
-    for line in how_it_went(entry, result):
+def say_result(entry: Entry, result: RetryResult) -> None:
+    for line in result_lines(entry, result):
         note(line)
     if result.failed and result.intervention_id is not None:
         note(f"  next: interventions show {short_id(result.intervention_id)}")

@@ -21,7 +21,7 @@ from interventions.cli.options import (
     Yes,
     the_queue,
 )
-from interventions.cli.retry import say_how_it_went, say_retry_failed, with_person
+from interventions.cli.retry import say_result, say_retry_failed, with_person
 from interventions.cli.terminal import Code, UsageError, code_of, note, report, say, say_json
 from interventions.entry import Entry, entry_view, short_ids, worst_first
 from interventions.errors import QueueError
@@ -82,7 +82,7 @@ def resolve(
             with_person(request, as_json=as_json),
             expected_version=change["expected_version"],
         )
-        say_how_it_went(entry, retried.result)
+        say_result(entry, retried.result)
         results[entry["id"]] = retried.result
         return retried.entry
 
@@ -230,15 +230,10 @@ def each(
         try:
             done.append(one(name))
         except QueueError as error:
-            row: dict[str, Any] = {
-                "id": name,
-                "error": str(error),
-                "exit_code": int(code_of(error)),
-            }
+            failed.append({"id": name, "error": str(error), "exit_code": int(code_of(error))})
             if isinstance(error, StillOpenError):
-                row["result"] = error.retried.result.as_dict()
-                say_how_it_went(error.retried.entry, error.retried.result)
-            failed.append(row)
+                failed[-1]["result"] = error.retried.result.as_dict()
+                say_result(error.retried.entry, error.retried.result)
             report(error)
         except RetryFailedError as error:
             failed.append({"id": name, "error": str(error), "exit_code": int(Code.FAILED)})
@@ -247,11 +242,11 @@ def each(
             raise UsageError(str(error)) from error
     if as_json:
         now = utc_now()
-        results = (
-            {"results": {name: result.as_dict() for name, result in how.items()}} if how else {}
-        )
-        views = [entry_view(entry, now) for entry in done]
-        say_json({done_word: views, "failed": failed, **results})
+        shown: dict[str, Any] = {done_word: [entry_view(entry, now) for entry in done]}
+        shown["failed"] = failed
+        if how:
+            shown["results"] = {name: result.as_dict() for name, result in how.items()}
+        say_json(shown)
     else:
         for entry in done:
             say(f"{done_word} {entry['id']}")

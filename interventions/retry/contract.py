@@ -64,7 +64,7 @@ class RetryRequest:
 @dataclass(frozen=True)
 class RetryResult:
     """`status` is how the turn ended, FAILED if a phase failed, None if unknown. `passed`: the
-    phase has completed. `went_on_at` is where the turn went on, `changed` what differs since.
+    phase has completed. The turn went on at the phase `resumed_at`; `changed` is what differs.
 
     Of a failure: its `phase`, `message` and `intervention_id` (None if there is none), and its
     `difference` from the failure before. `closed` is the entry that was resolved, `waiting` another
@@ -74,7 +74,7 @@ class RetryResult:
     turn_id: int
     status: str | None = None
     passed: bool = True
-    went_on_at: str | None = None
+    resumed_at: str | None = None
     changed: Sequence[str] = ()
     response: str | None = None
     phase: str | None = None
@@ -101,8 +101,8 @@ class RetryResult:
         return not self.failed and self.passed and self.waiting is None
 
     @property
-    def went_well(self) -> bool:
-        """Nothing of how it went needs a person."""
+    def succeeded(self) -> bool:
+        """No phase failed, and neither did the queue."""
         return not self.failed and not self.trouble
 
     @property
@@ -124,7 +124,7 @@ class RetryResult:
             "turn_id": self.turn_id,
             "status": self.status,
             "passed": self.passed,
-            "from": self.went_on_at,
+            "from": self.resumed_at,
             "changed": list(self.changed),
             "response": self.response,
             "phase": self.phase,

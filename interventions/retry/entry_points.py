@@ -31,7 +31,7 @@ RESUMERS_GROUP = "interventions.resumers"
 TURNS_GROUP = "interventions.turns"
 _ALWAYS_PASSED = {"intervention_id", "note", "by", "via"}
 _TEXTS = ("status", "response", "phase", "intervention_id", "message", "closed", "trouble")
-_RESULT_FIELDS = {each.name for each in fields(RetryResult)} - {"more", "went_on_at"}
+_RESULT_FIELDS = {each.name for each in fields(RetryResult)} - {"more", "resumed_at"}
 
 
 def has_resumer() -> bool:
@@ -131,7 +131,7 @@ def result_of(answer: Any, turn_id: int) -> RetryResult:
     more = {
         str(name): v for name, v in answer.items() if name not in _RESULT_FIELDS and name != "from"
     }
-    return RetryResult(**known, went_on_at=answer.get("from"), more=more)
+    return RetryResult(**known, resumed_at=answer.get("from"), more=more)
 
 
 class LiveTurn(TypedDict, total=False):

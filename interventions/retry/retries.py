@@ -104,7 +104,7 @@ def _reported_in(result: RetryResult) -> str:
     return f"intervention {short_id(again)}" if again else "nobody was told"
 
 
-def how_it_went(entry: Entry, result: RetryResult) -> list[str]:
+def result_lines(entry: Entry, result: RetryResult) -> list[str]:
     """The result of a turn that got past the failed phase, in lines for a person; none for a result
     that says nothing."""
     turn, name, lines = f"turn {entry['turn_id']}", short_id(entry["id"]), []
@@ -115,7 +115,7 @@ def how_it_went(entry: Entry, result: RetryResult) -> list[str]:
     elif result.status == ANSWERED_BEFORE:
         lines.append(f"{turn} was answered before; what was left was to close {name}")
     elif result.status:
-        where = result.went_on_at or entry["phase"]
+        where = result.resumed_at or entry["phase"]
         lines.append(f"{turn} went on from {where} and is {result.status}")
     if result.trouble:
         closes = f"the next interventions retry {name} does"
@@ -206,7 +206,7 @@ def retry_all(
     while rest:
         first = rest.pop(0)
         try:
-            canary = _one(first, home, stop, request)
+            canary = _retry_turn(first, home, stop, request)
         except KeyboardInterrupt:
             skip((first, *rest), INTERRUPTED)
             return done, True
@@ -217,7 +217,7 @@ def retry_all(
         if canary.status == "passed":
             break
     pool = ThreadPoolExecutor(max_workers=jobs)
-    running = {pool.submit(_one, turn, home, stop, request): turn for turn in rest}
+    running = {pool.submit(_retry_turn, turn, home, stop, request): turn for turn in rest}
     try:
         for future in as_completed(running):
             report(future.result())
@@ -242,7 +242,7 @@ def retry_all(
     return done, False
 
 
-def _one(
+def _retry_turn(
     turn: WaitingTurn, home: Path, stop: Callable[[], bool], request: RetryRequest
 ) -> RetriedTurn:
     if stop():

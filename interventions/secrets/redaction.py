@@ -60,10 +60,10 @@ WHOLE = Bounds(depth=100, items=_ALL, nodes=_ALL, text=_ALL, total_text=_ALL)
 
 def redact(value: Any, bounds: Bounds = OF_THE_QUEUE) -> Any:
     """Plain JSON data for any value, with secrets replaced at every depth."""
-    return _Walk(bounds).visit(value, 0)
+    return _Redaction(bounds).visit(value, 0)
 
 
-class _Walk:
+class _Redaction:
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self._nodes_left = bounds.nodes
@@ -122,7 +122,7 @@ class _Walk:
             if number >= self._bounds.items:
                 clean["[...]"] = f"[{len(value) - self._bounds.items} more items]"
                 break
-            written = _written(key)
+            written = _key_text(key)
             kind = _kind_of(key, written)
             if (
                 kind is NameKind.PLAIN
@@ -186,12 +186,12 @@ def _mask(value: Any) -> Any:
     return value if empty else MASK
 
 
-def _written(key: Any) -> str:
+def _key_text(key: Any) -> str:
     """A key as text; headers come as bytes."""
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, Enum):
-        return _written(key.value)
+        return _key_text(key.value)
     if isinstance(key, bytes | bytearray):
         return bytes(key[: 4 * _LONGEST_NAME]).decode("utf-8", "replace")
     return _safe_repr(key)
@@ -207,7 +207,7 @@ def _kind_of(key: Any, written: str) -> NameKind:
 def _kind_of_item(item: Any) -> NameKind:
     if not isinstance(item, str | bytes | bytearray | Enum) or isinstance(item, int):
         return NameKind.PLAIN
-    written = _written(item)
+    written = _key_text(item)
     return _kind_of(item, written) if _A_NAME.match(written) else NameKind.PLAIN
 
 
@@ -217,10 +217,10 @@ def _kind_by_item_before(before: Any, item: Any, pair: bool) -> NameKind:
         return NameKind.PLAIN
     if pair:
         return _kind_of_item(before)
-    flag = _written(before)
+    flag = _key_text(before)
     if not flag.startswith("-"):
         return NameKind.PLAIN
-    given = _written(item) if isinstance(item, str | bytes | bytearray) else ""
+    given = _key_text(item) if isinstance(item, str | bytes | bytearray) else ""
     if given.startswith("--"):
         return NameKind.PLAIN
     if flag in _USER_FLAGS and ":" in given:
@@ -233,7 +233,7 @@ def _named(value: Mapping[Any, Any]) -> NameKind:
     if not 2 <= len(value) <= 20:
         return NameKind.PLAIN
     for key, item in value.items():
-        if isinstance(key, str | bytes) and _written(key).lower() in _NAME_FIELDS:
+        if isinstance(key, str | bytes) and _key_text(key).lower() in _NAME_FIELDS:
             kind = _kind_of_item(item)
             if kind is not NameKind.PLAIN:
                 return kind

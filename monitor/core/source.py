@@ -16,7 +16,7 @@ from interventions.health import EntryFigures, figures_of, health
 from interventions.home import archive_file, emergency_log, lock_file, queue_file, state_folder
 from interventions.plaintext import for_home
 from interventions.queue import InterventionQueue
-from interventions.reader import closed_ones, similar
+from interventions.reader import closed_entries, similar
 from interventions.storage.error_log import DroppedCounts
 from interventions.storage.history import latest
 from interventions.storage.jsonl import Tail, parse_line
@@ -91,7 +91,7 @@ class LiveSource:
         except OSError as error:
             hint = self._hint("interventions doctor")
             raise QueueError(_cannot_read(error), hint=hint) from error
-        return closed_ones(current, self._history.entries.values())
+        return closed_entries(current, self._history.entries.values())
 
     def background(self, intervention_id: str) -> Background:
         past = tuple(self._queue.similar(intervention_id, limit=_MOST_PAST))

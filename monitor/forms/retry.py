@@ -23,7 +23,7 @@ from interventions.retry.entry_points import LiveTurn
 from interventions.retry.retries import (
     RetriedTurn,
     WaitingTurn,
-    how_it_went,
+    result_lines,
     retry_all,
     retry_and_resolve,
     waiting_turns,
@@ -140,8 +140,8 @@ class RetryForm(Form):
             with watched_turns(self.queue.home, [entry["turn_id"]], self._show_progress):
                 version = entry["version"]
                 retried = retry_and_resolve(self.queue, request, expected_version=version)
-            if not retried.result.went_well:
-                self.remarks += how_it_went(entry, retried.result)
+            if not retried.result.succeeded:
+                self.remarks += result_lines(entry, retried.result)
             return retried.entry
 
         return retry

@@ -67,7 +67,7 @@ def _result(resumed: Resumed) -> RetryResult:
         turn_id=turn.turn_id,
         status=resumed.status,
         passed=resumed.passed,
-        went_on_at=resumed.event.phase,
+        resumed_at=resumed.event.phase,
         changed=resumed.event.changed,
         response=None if resumed.failed else turn.response,
         phase=failed.phase if failed is not None else None,

@@ -63,7 +63,7 @@ def test_a_plain_one_gets_only_the_options_that_were_used(home: Path, install: I
     result = retry(home, RetryRequest(2, "int_1", "mended", rerun_tools=True, answer=""))
     given = {"intervention_id": "int_1", "note": "mended", "by": None, "via": "library"}
     assert result.more["options"] == {**given, "rerun_tools": True}
-    assert (result.status, result.went_on_at, result.solved) == ("done", "planner", True)
+    assert (result.status, result.resumed_at, result.solved) == ("done", "planner", True)
     assert result.as_dict()["options"] == result.more["options"]
 
 
