@@ -74,7 +74,7 @@ def list_(
     wanted = query_of(query, session)
     now = utc_now()
     entries = read_entries(home)
-    found = _first(worst_first(wanted.select(entries, now)), limit)
+    found = worst_first(wanted.select(entries, now))[: limit or None]
     if not _as_data(found, now, as_json, as_jsonl):
         _as_table(found, now, flat=flat)
         total = sum(1 for entry in entries if is_open(entry))
@@ -98,7 +98,7 @@ def history(
     wanted = query_of(query, session)
     now = utc_now()
     found = [entry for entry in the_queue(home).history() if wanted.matches(entry, now)]
-    shown = _first(found, limit)
+    shown = found[: limit or None]
     if not _as_data(shown, now, as_json, as_jsonl):
         _as_table(shown, now, flat=True)
         note(f"{len(shown)} of {len(found)} closed" if found else "nothing was closed yet")
@@ -112,15 +112,11 @@ def similar(
     limit: Limit = 0,
 ) -> None:
     """Past resolutions of the same failure."""
-    found = _first(the_queue(home).similar(intervention_id), limit)
+    found = the_queue(home).similar(intervention_id)[: limit or None]
     now = utc_now()
     if not _as_data(found, now, as_json, as_jsonl):
         _as_table(found, now, flat=True)
         note(f"{len(found)} resolved before" if found else "this failure was never resolved before")
-
-
-def _first(entries: list[Entry], limit: int) -> list[Entry]:
-    return entries[:limit] if limit else entries
 
 
 def _as_data(entries: list[Entry], now: datetime, as_json: bool, as_jsonl: bool) -> bool:

@@ -14,15 +14,7 @@ from typing import Any
 import click
 import typer
 
-from interventions.errors import (
-    ConflictError,
-    NoResumerError,
-    NotFoundError,
-    QueryError,
-    QueueError,
-    SettingsError,
-    StorageError,
-)
+from interventions.errors import ConflictError, NotFoundError, QueueError, StorageError
 from interventions.plaintext import clean, for_home
 from interventions.retry.contract import StillOpenError
 
@@ -44,9 +36,6 @@ _CODES: tuple[tuple[type[QueueError], Code], ...] = (
     (NotFoundError, Code.NOT_FOUND),
     (ConflictError, Code.CONFLICT),
     (StorageError, Code.QUEUE),
-    (QueryError, Code.USAGE),
-    (SettingsError, Code.USAGE),
-    (NoResumerError, Code.USAGE),
 )
 
 
@@ -55,6 +44,7 @@ class UsageError(QueueError):
 
 
 def code_of(error: QueueError) -> Code:
+    """USAGE for what the caller can put right: a query, a setting, a missing resumer."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), Code.USAGE)
 
 

@@ -156,7 +156,8 @@ class FileStore:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         fd = os.open(temporary, flags, PRIVATE_FILE_MODE)
         try:
-            _write_all(fd, data)
+            if os.write(fd, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(fd)
             os.replace(temporary, self._path)  # noqa: PTH105 - a fifth of the cost of Path.replace
         except BaseException:
@@ -215,8 +216,3 @@ class _FileCache:
 
 def _mark(found: os.stat_result) -> tuple[int, int, int, int]:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    if os.write(fd, data) != len(data):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

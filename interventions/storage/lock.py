@@ -62,7 +62,7 @@ class FairLock:
         lasts, and the function that it yields does. `before_waiting` is called if there is a line.
         """
         deadline = monotonic() + timeout_s
-        self._let_others_by()
+        self._yield_to_waiters()
         threads = self._threads
         if not threads.acquire(timeout=max(timeout_s, 0)):
             raise self._timed_out(timeout_s)
@@ -94,7 +94,7 @@ class FairLock:
         if getattr(self, "_turnstile", None) is not None:
             self.close()
 
-    def _let_others_by(self) -> None:
+    def _yield_to_waiters(self) -> None:
         """A waiter needs a moment to wake; one that comes straight back always overtakes it."""
         if self._had_to_wait and monotonic() - self._released_at < _WAKING_S:
             sleep(_WAKING_S)

@@ -113,7 +113,7 @@ def test_a_writer_whose_time_is_up_while_its_letter_is_committed_hears_of_it(
     holder = threading.Thread(target=lambda: queue.put(make()))
     with monkeypatch.context() as patch:
         # The holder of the turnstile waits for a foreign program until the letter is there.
-        patch.setattr(FairLock, "_let_others_by", lambda self: None)
+        patch.setattr(FairLock, "_yield_to_waiters", lambda self: None)
         holder.start()
         while not _is_locked(queue_file(home).with_suffix(".json.turnstile")):
             time.sleep(0.001)
