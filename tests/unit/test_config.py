@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from unified_flow.config.origins import settings_of
 from unified_flow.config.settings import Settings, SettingsOverrides, load
 from unified_flow.config.tool_names import BUILT_IN, FAMILIES
 from unified_flow.errors import ConfigError
+from unified_flow.flow import ProcessOptions, UnifiedFlow
 from unified_flow.wiring import wire
 
 
@@ -176,3 +178,9 @@ def test_no_secret_of_a_server_or_of_the_notifications_is_shown(home: Path) -> N
 def test_a_program_may_override_every_setting() -> None:
     own = {"docs", "tools"}  # parameters of their own, or of another meaning there
     assert SettingsOverrides.__annotations__.keys() == Settings.model_fields.keys() - own
+
+
+def test_process_request_takes_what_process_takes() -> None:
+    parameters = inspect.signature(UnifiedFlow.process).parameters.values()
+    options = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
+    assert ProcessOptions.__annotations__.keys() == options - {"request_id"}

@@ -69,49 +69,51 @@ class Guardrails:
         """Raises ConfigError where the extra is missing."""
         return self._inspector.store()
 
-    async def admits(self, ledger: Ledger, by: float | None = None) -> bool:
-        """Whether the message may be answered. When a turn goes on, a decision that was made holds.
+    async def admits(self, ledger: Ledger, ends_at: float | None = None) -> bool:
+        """Whether the message may be answered. A resumed turn keeps its decision.
 
-        `by`, on the loop's clock, is when the turn must be done: a check that is not done then has
+        `ends_at`, on the loop's clock, is the turn's deadline: an unfinished check then counts as
         failed, and records are written without the turn. None: no bound.
         """
         turn = ledger.turn
         if turn.pre is not None:
             return turn.pre.decision == "pass"
-        result = await self._completed(turn, self._of_message(ledger, by), by)
+        result = await self._completed(turn, self._of_message(ledger, ends_at), ends_at)
         if result is None:
             return True
         _record(ledger, "pre", result)
         if not result.passes:
             log_block(turn, "pre", result)
             recording = self._recorder.blocked(ledger.turn, self.store(), "pre", result)
-            await self._recorder.in_time(recording, by)
+            await self._recorder.in_time(recording, ends_at)
         return result.passes
 
-    async def releases(self, ledger: Ledger, reply: str, by: float | None = None) -> bool:
-        """Whether `reply` may be said; `by` as in `admits`. If not, it leaves the session with the
-        message that it answers, and so does what the turn has remembered of its user."""
+    async def releases(self, ledger: Ledger, reply: str, ends_at: float | None = None) -> bool:
+        """Whether `reply` may be given; `ends_at` as in `admits`. If not, the session loses it, the
+        message that it answers, and the memories that the turn has made."""
         turn = ledger.turn
         if turn.post is not None:
             # It was released before; the process may have died before that was recorded.
-            await self._recorder.in_time(self._recorder.answered(turn, self.store()), by)
+            await self._recorder.in_time(self._recorder.answered(turn, self.store()), ends_at)
             return True
-        checking = self._inspector.moderated(turn, reply, "post", by)
-        result = await self._completed(turn, checking, by) or PASS
+        checking = self._inspector.moderated(turn, reply, "post", ends_at)
+        result = await self._completed(turn, checking, ends_at) or PASS
         more = {"reply": reply[:REPLY_CHARS]}
         if not result.passes:
             log_block(turn, "post", result)
             # First: should the process die in between, the reply is checked once more.
-            gone = await self._recorder.in_time(self._take_back(turn), by)
+            gone = await self._recorder.in_time(self._take_back(turn), ends_at)
             if gone:
                 more["forgotten"] = "\n".join(record.text for record in gone)[:REPLY_CHARS]
         if self.checks_replies:
             _record(ledger, "post", result)
         if not result.passes:
             recording = self._recorder.blocked(turn, self.store(), "post", result, more)
-            await self._recorder.in_time(recording, by)
+            await self._recorder.in_time(recording, ends_at)
         elif self._always or turn.pre is not None:
-            await self._recorder.in_time(self._recorder.answered(ledger.turn, self.store()), by)
+            await self._recorder.in_time(
+                self._recorder.answered(ledger.turn, self.store()), ends_at
+            )
         return result.passes
 
     def tried(self, attempt: int, message: str) -> None:
@@ -147,11 +149,11 @@ class Guardrails:
         await self._recorder.aclose()
         await self._inspector.aclose()
 
-    async def _of_message(self, ledger: Ledger, by: float | None) -> GuardrailResult | None:
-        result = await self._inspector.message(ledger.turn, by)
+    async def _of_message(self, ledger: Ledger, ends_at: float | None) -> GuardrailResult | None:
+        result = await self._inspector.message(ledger.turn, ends_at)
         history = ledger.turn.history
         if result is not None and result.passes and history:
-            kept = await self._inspector.history(ledger.turn, history, by)
+            kept = await self._inspector.history(ledger.turn, history, ends_at)
             if len(kept) < len(history):
                 ledger.insist(HistoryRead(phase="query_analyzer", turns=kept))
         return result
@@ -160,14 +162,14 @@ class Guardrails:
         self,
         turn: Turn,
         checking: Coroutine[Any, Any, GuardrailResult | None],
-        by: float | None,
+        ends_at: float | None,
     ) -> GuardrailResult | None:
         """The result of the check; one that raises lets nothing pass."""
         try:
             return await checking
         except Exception as exc:  # noqa: BLE001 - a check that broke must let nothing pass
             logger.error("a guardrail of turn %s failed: %r", turn.turn_id, exc)
-            await self._recorder.report(exc, turn, by)
+            await self._recorder.report(exc, turn, ends_at)
             return BROKEN
 
     async def _take_back(self, turn: Turn) -> list[MemoryRecord]:

@@ -1,7 +1,7 @@
 """What the checks find in a message, in the history before it, and in a reply.
 
-Every method knows when the turn must be done (`by`, on the loop's clock; None: no bound): a check
-that is not done then has failed.
+`ends_at` is the turn's deadline on the loop's clock (None: no bound); a check that is unfinished
+then has failed.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ class Inspector:
                 self._store = open_store(self._home, self._settings)
         return self._store
 
-    async def message(self, turn: Turn, by: float | None) -> GuardrailResult | None:
+    async def message(self, turn: Turn, ends_at: float | None) -> GuardrailResult | None:
         """None where nothing is configured for this user. The cheapest check comes first, and a
         text that is blocked already is sent to no endpoint."""
         try:
-            async with asyncio.timeout_at(by):
+            async with asyncio.timeout_at(ends_at):
                 active = await self._rules_of(turn.user_id)
         except (RetrievalError, TimeoutError) as exc:
-            await self._recorder.report(exc, turn, by)
+            await self._recorder.report(exc, turn, ends_at)
             return UNREADABLE
         if active is None and self.moderator is None:
             return None
@@ -84,29 +84,29 @@ class Inspector:
             )
             if not result.passes:
                 return result
-        return await self.moderated(turn, turn.question, "pre", by)
+        return await self.moderated(turn, turn.question, "pre", ends_at)
 
     async def history(
-        self, turn: Turn, history: Sequence[PriorTurn], by: float | None
+        self, turn: Turn, history: Sequence[PriorTurn], ends_at: float | None
     ) -> list[PriorTurn]:
         """The part of the caller's history that the model may see: a front end sends the blocked
         messages of a conversation again with every later one."""
-        async with asyncio.timeout_at(by):
+        async with asyncio.timeout_at(ends_at):
             active = await self._rules_of(turn.user_id)
-        checks = [self._passes(turn, each, active, by) for each in history]
+        checks = [self._passes(turn, each, active, ends_at) for each in history]
         passed = await asyncio.gather(*checks)
         return [each for each, passes in zip(history, passed, strict=True) if passes]
 
     async def moderated(
-        self, turn: Turn, text: str, stage: Stage, by: float | None
+        self, turn: Turn, text: str, stage: Stage, ends_at: float | None
     ) -> GuardrailResult:
         if self.moderator is None or not text:
             return PASS
         own_s = self._settings.moderation_timeout_s
-        timeout_s = own_s if by is None else min(own_s, left_s(by))
+        timeout_s = own_s if ends_at is None else min(own_s, left_s(ends_at))
         outcome = await moderated(self.moderator, text, timeout_s)
         if isinstance(outcome, ModerationFailed):
-            await self._recorder.report(outcome.error, turn, by)
+            await self._recorder.report(outcome.error, turn, ends_at)
         return of_moderation(
             outcome,
             stage=stage,
@@ -127,7 +127,7 @@ class Inspector:
             self._store.close()
 
     async def _passes(
-        self, turn: Turn, exchange: PriorTurn, active: ActiveRules | None, by: float | None
+        self, turn: Turn, exchange: PriorTurn, active: ActiveRules | None, ends_at: float | None
     ) -> bool:
         """An exchange without an answer does not: it was met with silence."""
         if not exchange.answer.strip():
@@ -136,7 +136,7 @@ class Inspector:
         found = await asyncio.to_thread(active.matcher.matches, text) if active else []
         if found:
             return False
-        return (await self.moderated(turn, text, "pre", by)).passes
+        return (await self.moderated(turn, text, "pre", ends_at)).passes
 
     async def _rules_of(self, user_id: str) -> ActiveRules | None:
         if not self.has_store:

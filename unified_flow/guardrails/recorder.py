@@ -32,9 +32,9 @@ logger = logging.getLogger("unified_flow.guardrails")
 REPLY_CHARS = 500
 
 
-def left_s(by: float) -> float:
-    """Seconds until `by`, on the loop's clock."""
-    return max(0.0, by - asyncio.get_running_loop().time())
+def left_s(ends_at: float) -> float:
+    """Seconds until `ends_at`, on the loop's clock."""
+    return max(0.0, ends_at - asyncio.get_running_loop().time())
 
 
 class SpikeOfBlocksError(UnifiedFlowError):
@@ -108,18 +108,20 @@ class Recorder:
             more={"phase": turn.failure.phase, "intervention_id": turn.failure.intervention_id},
         )
 
-    async def report(self, error: Exception, turn: Turn, by: float | None = None) -> str | None:
+    async def report(
+        self, error: Exception, turn: Turn, ends_at: float | None = None
+    ) -> str | None:
         """The id of the intervention; None if the queue had no room, or has not answered yet."""
-        return await self.in_time(asyncio.to_thread(self._put, error, turn, "high"), by)
+        return await self.in_time(asyncio.to_thread(self._put, error, turn, "high"), ends_at)
 
-    async def in_time(self, work: Coroutine[Any, Any, T], by: float | None) -> T | None:
+    async def in_time(self, work: Coroutine[Any, Any, T], ends_at: float | None) -> T | None:
         """The result of `work`. None once the turn's time is up: it goes on without the turn."""
-        if by is None:
+        if ends_at is None:
             return await work
         task = asyncio.create_task(work)
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
-        await asyncio.wait({task}, timeout=left_s(by))
+        await asyncio.wait({task}, timeout=left_s(ends_at))
         return task.result() if task.done() else None
 
     async def aclose(self) -> None:
