@@ -29,7 +29,7 @@ from unified_flow.policies.graceful import Graceful
 from unified_flow.policies.silent import Silent
 from unified_flow.retrieval import Retriever
 from unified_flow.retrieval.documents import documents_of, roots_of
-from unified_flow.retrieval.web_pages import policy_of
+from unified_flow.retrieval.web_pages import fetch_policy_of
 from unified_flow.tools import Tool
 from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.builtin.doc_search import doc_search
@@ -157,7 +157,7 @@ def _built_in_tools(
     roots = folders_of(resolved(settings.roots) if settings.roots else docs)
     search = [doc_search(retriever)] if retriever is not None else []
     files = list(file_tools(roots, exclude=private)) if roots else []
-    research = internet_research(policy_of(settings.research))
+    research = internet_research(fetch_policy_of(settings.research))
     return [*search, *files, research, CALCULATE, HUMAN_ASK, *memory_tools(memory)]
 
 

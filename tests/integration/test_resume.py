@@ -36,10 +36,11 @@ from unified_flow.phases import NAMES
 from unified_flow.phases import errors as phase_errors
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import Resumed, resume_turn
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import TurnResumed, this_process
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.results import Reflection
+from unified_flow.turns.results import Plan, Reflection, ToolRequest
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
@@ -493,3 +494,19 @@ def test_one_that_blocks_others_is_not_closed_by_a_later_failure_of_its_own_turn
     assert last.closed == counting["id"]
     closed = InterventionQueue(home).find(counting["id"])
     assert (closed["resolution"], closed["resolutions"][-1]["verified"]) == ("for both", True)
+
+
+def test_a_tool_with_passages_of_its_own_hides_no_later_failure(home: Path, docs: Path) -> None:
+    async def run(args: Arguments) -> ToolOutput:
+        return ToolOutput({"passages": ["page one", {"text": "page two"}]})
+
+    shelf = Tool("shelf", "lists pages", Arguments, frozenset({Access.READS}), run)
+    request = ToolRequest(tool="shelf", args={})
+    plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[request])
+    flow = make(home, docs, planner=[plan, COMPLETE], synthesis=BROKEN, tools=[shelf])
+    error = ask(flow)
+    assert isinstance(error, phase_errors.SynthesisError)
+    (entry,) = open_entries(home)
+    assert entry["context"]["turn"]["evidence"] == [
+        {"tool": "shelf", "query": None, "passages": []}
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, get_args
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -22,7 +22,7 @@ PROBE_PATHS = ("/health", "/ready", "/metrics", "/openapi.json")
 QUESTION_PATHS = ("/query", "/v1/chat/completions")
 _REQUEST_ID = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _QUALITY = re.compile(r"\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*")
-_LANGUAGES: tuple[Language, ...] = ("en", "sv")
+_LANGUAGES: tuple[Language, ...] = get_args(Language)
 _OPENAI_TYPES = {
     "VALIDATION_ERROR": "invalid_request_error",
     "RATE_LIMITED": "rate_limit_error",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 import typer
 
@@ -90,7 +91,9 @@ def paths(incomplete: str) -> list[str]:
 
 
 def policies(incomplete: str) -> list[str]:
-    return _fitting(("fail_fast", "graceful", "silent"), incomplete)
+    from unified_flow.config.settings import PolicyName
+
+    return _fitting(get_args(PolicyName), incomplete)
 
 
 def phase_names(incomplete: str) -> list[str]:

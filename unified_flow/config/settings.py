@@ -42,7 +42,9 @@ from unified_flow.config.tables import (
 )
 from unified_flow.config.tool_names import FAMILIES
 from unified_flow.errors import ConfigError
+from unified_flow.errors.safe_messages import Language
 
+PolicyName = Literal["fail_fast", "graceful", "silent"]
 EMBEDDED = "embedded"
 LOCAL = "local"
 PREFIX = "UNIFIED_FLOW_"
@@ -100,11 +102,11 @@ class Settings(BaseSettings):
         " or the `model` too",
     )
     local: LocalSettings = LocalSettings()
-    policy: Literal["fail_fast", "graceful", "silent"] = Field(
+    policy: PolicyName = Field(
         default="fail_fast", description="what a failure does: `fail_fast`, `graceful` or `silent`"
     )
     graceful: GracefulSettings = GracefulSettings()
-    language: Literal["en", "sv"] = Field(
+    language: Language = Field(
         default="en", description="of the messages to users when something fails"
     )
     roots: list[Path] = Field(

@@ -25,7 +25,7 @@ from unified_flow.phases import NAMES
 from unified_flow.phases.errors import FailureReport, LoopLimitError, PhaseError
 from unified_flow.policies import Failure
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.passage import source_of
+from unified_flow.turns.passage import passages_in
 from unified_flow.turns.results import ToolResult
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.failure import error_context
@@ -261,14 +261,10 @@ def _input(context: LivePhaseContext | None) -> dict[str, Any]:
 
 
 def _evidence(result: ToolResult) -> dict[str, Any]:
-    """What a tool found: for a search its query, and each passage's id, source and score."""
+    """For a search its query, and each passage's id, source and score."""
     found = result.result if isinstance(result.result, dict) else {}
     passages = [
-        {
-            "chunk_id": passage["chunk_id"],
-            "source": source_of(passage["path"], passage["line"], passage.get("page")),
-            "score": passage["score"],
-        }
-        for passage in found.get("passages", [])
+        {"chunk_id": passage.chunk_id, "source": passage.source(), "score": passage.score}
+        for passage in passages_in(found)
     ]
     return {"tool": result.tool, "query": found.get("query"), "passages": passages}

@@ -23,7 +23,7 @@ from unified_flow.errors import ToolNotFoundError
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.phases import NAMES
 from unified_flow.tools import Caller, Tool, ToolOutput
-from unified_flow.turns.passage import Passage
+from unified_flow.turns.passage import Passage, passages_in
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.turn import Turn
 
@@ -93,7 +93,7 @@ class Prefetch:
         if self._failed:
             logger.error("the search beside a phase that failed has failed too: %s", self._why)
             return []
-        return passages_of(self._task.result().result)
+        return passages_in(self._task.result().result)
 
     def answers(self, tool: Tool, args: BaseModel) -> tuple[ToolOutput, float] | None:
         """The result of the same call, and its duration in ms; None for any other call."""
@@ -125,12 +125,6 @@ class Prefetch:
         return output
 
 
-def passages_of(result: Any) -> list[Passage]:
-    """The passages in what a search has found; [] for another tool's result."""
-    found = result.get("passages", []) if isinstance(result, dict) else []
-    return [Passage.model_validate(passage) for passage in found]
-
-
 async def _cancelled(task: asyncio.Future[Any]) -> None:
     if not task.done():
         task.cancel()
@@ -148,7 +142,7 @@ async def retrieved_passages(turn: Turn, prefetch: Prefetch | None) -> list[Pass
     """The passages found for the question, redacted, best first: by the turn's own searches, else
     by the one beside its first phase."""
     results = [*turn.sections.coordinator, *turn.tools_done.values()]
-    found = [passage for result in results for passage in passages_of(result.result)]
+    found = [passage for result in results for passage in passages_in(result.result)]
     if not found and prefetch is not None:
         found = await prefetch.passages()
     once = {passage.chunk_id: passage for passage in found}

@@ -23,7 +23,7 @@ from unified_flow.retrieval.explanation import Explanation
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_update import IndexReport
 from unified_flow.retrieval.index_writer import Progress
-from unified_flow.retrieval.web_pages import Fetch, page_fetcher, policy_of
+from unified_flow.retrieval.web_pages import Fetch, fetch_policy_of, page_fetcher
 from unified_flow.turns.passage import Passage
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents
             raise unknown_collection(folder, settings.collection)
         return None
     private = [state_folder(home), home / "logs"]
-    fetch = page_fetcher(policy_of(settings.research))
+    fetch = page_fetcher(fetch_policy_of(settings.research))
     hybrid = _hybrid_search(folder, settings)
     return Documents(index, roots, exclude=private, fetch=fetch, hybrid=hybrid)
 

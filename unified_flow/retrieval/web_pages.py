@@ -29,7 +29,7 @@ Fetch = Callable[[str], Page]
 """Raises UnifiedFlowError for a page that cannot be had."""
 
 
-def policy_of(settings: ResearchSettings) -> FetchPolicy:
+def fetch_policy_of(settings: ResearchSettings) -> FetchPolicy:
     return FetchPolicy(
         timeout_s=settings.timeout_s,
         max_bytes=settings.max_bytes,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interventions.secrets.redaction import redact_text
 from unified_flow.config import tool_names
@@ -53,12 +55,21 @@ def path_of(source: str) -> str:
     return _PLACE.sub("", source)
 
 
+def passages_in(result: Any) -> list[Passage]:
+    """The passages in a search's result. Another tool's result may hold `passages` of its own."""
+    found = result.get("passages") if isinstance(result, dict) else None
+    passages: list[Passage] = []
+    for raw in found if isinstance(found, list) else []:
+        with suppress(ValidationError):
+            passages.append(Passage.model_validate(raw))
+    return passages
+
+
 def searches(turn: Turn) -> Iterator[tuple[str, list[Passage], float]]:
     """Each search of the documents: its query, its passages, its duration in ms."""
     for done in turn.sections.coordinator:
         if done.tool == tool_names.DOC_SEARCH and isinstance(done.result, dict):
-            passages = [Passage.model_validate(each) for each in done.result["passages"]]
-            yield done.result["query"], passages, done.duration_ms
+            yield done.result["query"], passages_in(done.result), done.duration_ms
 
 
 def section_of(citation: Citation, passages: list[Passage]) -> str:

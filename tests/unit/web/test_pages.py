@@ -14,7 +14,7 @@ from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError, PageError
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.web.fetch import fetch
-from unified_flow.retrieval.web_pages import page_fetcher, policy_of
+from unified_flow.retrieval.web_pages import fetch_policy_of, page_fetcher
 
 ROBOTS = "<h1>Robots</h1><h2>Topics</h2><p>A topic is a named bus over which nodes talk.</p>"
 
@@ -66,7 +66,7 @@ def test_the_settings(home: Path) -> None:
         '[research]\nallow_private = ["10.0.0.5", "intranet.example:8080"]\n'
         "ports = [443]\ntimeout_s = 3\nmax_bytes = 1000\nmax_redirects = 0\n"
     )
-    policy = policy_of(load(home).research)
+    policy = fetch_policy_of(load(home).research)
     assert (policy.timeout_s, policy.max_bytes, policy.max_redirects) == (3.0, 1000, 0)
     assert policy.ports == {443}
     assert [(entry.network, entry.host, entry.port) for entry in policy.allow_private] == [

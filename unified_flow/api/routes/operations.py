@@ -18,7 +18,7 @@ from unified_flow.api.dependencies import ExchangeDep, StateDep
 from unified_flow.api.problems import CODES, Code, Kind
 from unified_flow.api.response_schemas import errors
 from unified_flow.errors.kinds import kind_of_status
-from unified_flow.errors.safe_messages import MESSAGES
+from unified_flow.errors.safe_messages import MESSAGES, Language
 
 router = APIRouter(tags=["operations"])
 
@@ -92,7 +92,7 @@ class Advice(BaseModel):
         default=False, description="mention high load when it happens often"
     )
     admin: list[str] = Field(description="what to look at in the logs")
-    message: dict[Literal["en", "sv"], str] = Field(description="what to show")
+    message: dict[Language, str] = Field(description="what to show")
 
 
 class Advices(BaseModel):
@@ -116,7 +116,7 @@ def _advice(code: Code, *, graceful: set[int], **behaviour: Any) -> Advice:
         types=types,
         statuses={"fail_fast": sorted(halted), "graceful": sorted(degraded)},
         retry_statuses=sorted(filter(_may_pass, halted | degraded)),
-        message={"en": MESSAGES["en"][f"ui_{code}"], "sv": MESSAGES["sv"][f"ui_{code}"]},
+        message={language: texts[f"ui_{code}"] for language, texts in MESSAGES.items()},
         **behaviour,
     )
 

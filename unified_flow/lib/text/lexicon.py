@@ -2,7 +2,7 @@
 
 Each language is a TOML file in `languages/`, named by its ISO 639-1 code; a new language is one
 more file. In a pattern a space stands for white space of any length, a line break for nothing, and
-case makes no difference. English has every key, another language may leave any out. A language
+case makes no difference. A language may leave any key out. A language
 without a file is read with the English one: its patterns rarely match another's words.
 """
 
