@@ -36,7 +36,7 @@ from unified_flow.models.embedded.analysis import analyze, reflect
 from unified_flow.models.embedded.excerpts import found_passages
 from unified_flow.models.embedded.planning import plan
 from unified_flow.models.reply import parse_reply
-from unified_flow.phases.grounding.citing import cited
+from unified_flow.phases.grounding.citations import cited
 from unified_flow.turns.results import (
     Draft,
     Plan,

@@ -23,7 +23,7 @@ _LOG_FIELDS = ("logged_at", "admission", "intervention_id", "reason", "detail")
 
 
 @dataclass
-class Drained:
+class DrainResult:
     """`put` maps the id of each failure to the entry that holds it now; `left` are waiting."""
 
     put: dict[str, str] = field(default_factory=dict)
@@ -49,12 +49,12 @@ def pending(queue: InterventionQueue) -> tuple[list[Entry], int]:
     return sorted(waiting.values(), key=_oldest_critical_first), unusable
 
 
-def drain(queue: InterventionQueue, *, by: str | None = None, via: str = "library") -> Drained:
+def drain(queue: InterventionQueue, *, by: str | None = None, via: str = "library") -> DrainResult:
     """Emergency entries back into the queue: the oldest critical first, each at most once.
 
     Raises StorageError; what was put until then stays put."""
     failures, unusable = pending(queue)
-    result = Drained(unusable=unusable)
+    result = DrainResult(unusable=unusable)
     for failure in failures:
         admission = queue.put_back(failure, by=by, via=via)
         if admission:

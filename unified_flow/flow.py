@@ -149,7 +149,7 @@ class UnifiedFlow:
             started = self._begin(observer, run, channel=channel, persist=persist, **asked)
             with self._removed_unless_needed(started) as ledger:
                 if history is not None:
-                    ledger.insist(HistoryRead(phase="query_analyzer", turns=list(history)))
+                    ledger.record_always(HistoryRead(phase="query_analyzer", turns=list(history)))
                 try:
                     return await run_turn(ledger, run, self.services, log)
                 except PhaseError as exc:

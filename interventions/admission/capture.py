@@ -22,7 +22,7 @@ MAX_GROUP = 5
 
 
 @dataclass(frozen=True)
-class Captured:
+class CapturedTraceback:
     """`culprit` is the innermost in-app `module:function`, `location` its `file:line`."""
 
     exception_type: str
@@ -42,10 +42,10 @@ class _Frame:
     source_globals: dict[str, object]
 
 
-def capture(error: BaseException) -> Captured:
+def capture(error: BaseException) -> CapturedTraceback:
     frames = _frames(error.__traceback__)
     blame = _innermost(frames)
-    return Captured(
+    return CapturedTraceback(
         exception_type=qualified_name(type(error)),
         message=message_of(error),
         traceback="\n".join(_describe(error, frames)),

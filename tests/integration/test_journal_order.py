@@ -13,7 +13,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.resume.replay.recording import recorded
 from unified_flow.turns.archive import TurnArchive, TurnFolders
 from unified_flow.turns.events import READER
-from unified_flow.turns.folding import JournalOrderError, fold
+from unified_flow.turns.fold import JournalOrderError, fold
 from unified_flow.turns.journal import NAME, read
 from unified_flow.turns.ledger import Ledger
 

@@ -35,7 +35,7 @@ from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
 from unified_flow.phases import errors as phase_errors
 from unified_flow.resume.human_input import ResumeRequest
-from unified_flow.resume.resumption import Resumed, resume_turn
+from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import TurnResumed, this_process
@@ -72,7 +72,7 @@ def ask(flow: UnifiedFlow) -> Turn | phase_errors.PhaseError:
         return exc
 
 
-def resume(flow: UnifiedFlow, turn: int = 1, **wanted: Any) -> Resumed:
+def resume(flow: UnifiedFlow, turn: int = 1, **wanted: Any) -> ResumeResult:
     return asyncio.run(resume_turn(flow, turn, ResumeRequest(**wanted)))
 
 
@@ -342,7 +342,7 @@ def test_an_entry_that_blocks_other_turns_stays_until_the_last_is_past(
     (last,) = [entry for entry in open_entries(home) if entry.get("turns")]
     assert (last["turn_id"], last["turns"]) == (5, [6, 7])
 
-    def take_up(turn_id: int) -> Resumed:
+    def take_up(turn_id: int) -> ResumeResult:
         wanted = ResumeRequest(note="mended")
         return asyncio.run(resume_turn(make(home, docs), turn_id, wanted))
 

@@ -40,7 +40,7 @@ from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.events import PhaseCompleted, ToolCompleted
-from unified_flow.turns.folding import fold
+from unified_flow.turns.fold import fold
 from unified_flow.turns.journal import NAME, read
 from unified_flow.turns.results import Plan, PriorTurn, Reflection, Saved, ToolRequest
 from unified_flow.turns.sections import written

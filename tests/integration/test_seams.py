@@ -32,7 +32,7 @@ from unified_flow.phases.recipe import PACKAGED
 from unified_flow.policies import UNBOUNDED, Failure, Retry, Stop
 from unified_flow.turns import journal
 from unified_flow.turns.events import AnyEvent, PhaseCompleted
-from unified_flow.turns.folding import fold
+from unified_flow.turns.fold import fold
 from unified_flow.turns.journal import read
 from unified_flow.wiring import wire
 

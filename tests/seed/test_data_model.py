@@ -23,7 +23,7 @@ from unified_flow.turns.passage import Passage
 from unified_flow.turns.wire.agents import PHASES_OF, AgentName, AgentResponse, agent_responses
 from unified_flow.turns.wire.failure import ErrorContext, ErrorType, error_context
 from unified_flow.turns.wire.message import Message
-from unified_flow.turns.wire.retrieved import QueryResult, RetrievedChunk, query_result
+from unified_flow.turns.wire.query_result import QueryResult, RetrievedChunk, query_result
 
 LOGGED = {"timestamp": "2025-12-20T10:30:00Z", "request_id": "req-123"}
 

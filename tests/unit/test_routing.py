@@ -21,7 +21,7 @@ from tests.answers import (
 from unified_flow.config.tables import Limits
 from unified_flow.engine.routing import End, Step, next_step
 from unified_flow.turns.events import PhaseCompleted, PhaseStarted, TurnStarted
-from unified_flow.turns.folding import apply, fold
+from unified_flow.turns.fold import apply, fold
 from unified_flow.turns.journal import read
 from unified_flow.turns.results import GatheredContext, Saved
 from unified_flow.turns.turn import Turn

@@ -27,7 +27,7 @@ from unified_flow.turns.wire.message import (
     assistant_message,
     user_message,
 )
-from unified_flow.turns.wire.retrieved import QueryResult, query_result
+from unified_flow.turns.wire.query_result import QueryResult, query_result
 
 
 class Trace(BaseModel):

@@ -26,9 +26,9 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.prepared_turn import flow_for, prepare, resume_prepared
-from unified_flow.resume.resumption import Resumed
+from unified_flow.resume.resumption import ResumeResult
 from unified_flow.turns.events import Observed
-from unified_flow.turns.folding import apply
+from unified_flow.turns.fold import apply
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.turn import Turn
 
@@ -108,7 +108,7 @@ async def ask(
 
 async def retry(
     state: AppState, exchange: HttpExchange, turn_id: int, request: ResumeRequest
-) -> Resumed:
+) -> ResumeResult:
     """How the turn of an intervention went on; past the failed phase the intervention is closed.
 
     Raises ProblemError if it fails again, and what `problems.PROBLEM_OF` knows if it cannot go on.

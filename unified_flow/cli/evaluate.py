@@ -232,7 +232,7 @@ async def _run(
 ) -> Run:
     """The run, closed, with all its answers. `settings` are those of `wire`."""
     from unified_flow.evaluation.cache import ReplyCache
-    from unified_flow.evaluation.evaluating import evaluate
+    from unified_flow.evaluation.evaluation_run import evaluate
     from unified_flow.evaluation.flows import evaluations
     from unified_flow.evaluation.runs import Run
 

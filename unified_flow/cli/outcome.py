@@ -15,7 +15,7 @@ from unified_flow.cli.terminal import beginning, on_terminal, wrapped
 from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import HumanNeededError, ToolDeniedError, UnifiedFlowError, wire_name
 from unified_flow.phases.errors import PhaseError
-from unified_flow.resume.resumption import Resumed
+from unified_flow.resume.resumption import ResumeResult
 from unified_flow.turns.passage import public_citation, public_text
 from unified_flow.turns.turn import Turn
 
@@ -128,7 +128,7 @@ def show_sources(turn: Turn, response: str = "") -> None:
         say(wrapped(clean(f"  {one_line(citation.source)}  “{quote}”")))
 
 
-def show_resumed(resumed: Resumed, home: Path | None) -> None:
+def show_resumed(resumed: ResumeResult, home: Path | None) -> None:
     show_outcome(resumed.turn, resumed.error, home)
     for line in resumed.difference:
         note(f"  {one_line(line)}")

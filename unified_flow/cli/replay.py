@@ -17,7 +17,7 @@ from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
     from unified_flow.engine.services import Services
-    from unified_flow.resume.replay.differences import Replayed
+    from unified_flow.resume.replay.differences import ReplayResult
     from unified_flow.resume.replay.recording import Recording
     from unified_flow.turns.turn import Turn
 
@@ -99,7 +99,7 @@ def _asked_otherwise(recording: Recording, phase: str | None, services: Services
     ]
 
 
-def _outcome(turn_id: int, replayed: Replayed, otherwise: list[str]) -> dict[str, object]:
+def _outcome(turn_id: int, replayed: ReplayResult, otherwise: list[str]) -> dict[str, object]:
     return {
         "turn_id": turn_id,
         "same": replayed.same,
@@ -108,7 +108,7 @@ def _outcome(turn_id: int, replayed: Replayed, otherwise: list[str]) -> dict[str
     }
 
 
-def _show(turn_id: int, replayed: Replayed, otherwise: list[str]) -> None:
+def _show(turn_id: int, replayed: ReplayResult, otherwise: list[str]) -> None:
     for visit in replayed.visits:
         say(f"{'=' if visit.same else '!'} {visit.phase:<17} {one_line(visit.what)}")
     if otherwise:

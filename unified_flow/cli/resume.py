@@ -17,7 +17,7 @@ from unified_flow.cli.terminal import on_terminal, say_object
 
 if TYPE_CHECKING:
     from unified_flow.resume.prepared_turn import PreparedTurn
-    from unified_flow.resume.resumption import Resumed
+    from unified_flow.resume.resumption import ResumeResult
     from unified_flow.turns.events import Observed, TurnResumed
 
 
@@ -126,7 +126,7 @@ def _announce(turn_id: int, event: TurnResumed) -> None:
     note(f"changed since it stopped: {one_line(changed)}")
 
 
-def _more(resumed: Resumed) -> dict[str, object]:
+def _more(resumed: ResumeResult) -> dict[str, object]:
     return {
         "resumed_at": resumed.event.phase,
         "changed": resumed.event.changed,

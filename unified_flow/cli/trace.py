@@ -15,7 +15,7 @@ from unified_flow.cli import options
 from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
-    from unified_flow.engine.telemetry.tracing import Traced
+    from unified_flow.engine.telemetry.tracing import RequestTrace
 
 
 def trace(
@@ -53,7 +53,7 @@ def trace(
         _show(each)
 
 
-def _show(request: Traced) -> None:
+def _show(request: RequestTrace) -> None:
     say(f"request  {_clean(request.request_id)}  {_clean(request.timestamp)}")
     if http := request.http:
         took = f"{http.duration_ms:.1f} ms"

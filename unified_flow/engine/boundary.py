@@ -87,7 +87,7 @@ class _Visit:
                 raise self._step.limit
             result = BY_NAME[phase].run(self._ledger.turn, context)
             if self._prefetch is not None:
-                result = self._prefetch.beside(result, context.set_call_site)
+                result = self._prefetch.run_beside(result, context.set_call_site)
             output = await self._run.within_time(result)
             took = elapsed_ms(started)
             self._ledger.record(
@@ -213,7 +213,7 @@ class _Visit:
         limit = None
         if isinstance(error, LimitReachedError):
             limit = Limit(loop=error.loop, iterations=error.iterations, limit=error.limit)
-        self._ledger.insist(
+        self._ledger.record_always(
             PhaseFailed(
                 phase=failure.phase,
                 visit=self._number,

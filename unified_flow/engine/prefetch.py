@@ -63,7 +63,7 @@ class Prefetch:
         assert run.search_ends_at is not None
         return cls(services, turn, tool, args, run.search_ends_at)
 
-    async def beside(
+    async def run_beside(
         self, phase: Coroutine[Any, Any, T], set_call_site: Callable[[CallSite], None]
     ) -> T:
         """The phase's result, once the search has completed too. The first failure of the two

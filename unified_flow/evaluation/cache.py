@@ -30,7 +30,7 @@ KEPT = {"key", "text", "prompt_tokens", "completion_tokens", "duration_ms"}
 
 
 @dataclass(frozen=True)
-class Answered:
+class CachedReply:
     """One reply: what it cost when it was made, and whether that was just now."""
 
     phase: str
@@ -47,7 +47,7 @@ class ReplyCache:
         self._file = LineFile(path)
         whole = (line for line in read_lines(path) if line.keys() >= KEPT)
         self._known = {line["key"]: line for line in whole}
-        self.log: list[Answered] = []
+        self.log: list[CachedReply] = []
         self._draws: Counter[str] = Counter()
 
     def draw_of(self, digest: str) -> str:
@@ -63,7 +63,7 @@ class ReplyCache:
         self._known[line["key"]] = line
         self._file.add(line)
 
-    def taken(self) -> list[Answered]:
+    def taken(self) -> list[CachedReply]:
         """The log of the turn that has ended; another begins."""
         self._draws.clear()
         log, self.log = self.log, []
@@ -103,7 +103,7 @@ class CachedModel:
             cached = False
         else:
             cached = True
-        self._cache.log.append(Answered(call.phase, self.name, known["duration_ms"], cached))
+        self._cache.log.append(CachedReply(call.phase, self.name, known["duration_ms"], cached))
         tokens = known["prompt_tokens"], known["completion_tokens"]
         return ModelReply(known["text"], *tokens, left_out=made.left_out)
 

@@ -9,12 +9,12 @@ from time import perf_counter
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.errors import InputError
 from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble, contained
-from unified_flow.evaluation.cache import Answered, ReplyCache
+from unified_flow.evaluation.cache import CachedReply, ReplyCache
 from unified_flow.evaluation.datasets import DatasetQuestion
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.phases.errors import PhaseError
-from unified_flow.phases.grounding.citing import supporting
+from unified_flow.phases.grounding.citations import supporting
 from unified_flow.phases.grounding.sources import texts_of
 from unified_flow.turns.events import (
     ModelCalled,
@@ -23,7 +23,7 @@ from unified_flow.turns.events import (
     PhaseCompleted,
     PhaseFailed,
 )
-from unified_flow.turns.folding import apply
+from unified_flow.turns.fold import apply
 from unified_flow.turns.turn import Turn
 
 USER = "evaluation"
@@ -109,7 +109,7 @@ def _answer(question: DatasetQuestion, turn: Turn, trouble: Trouble | None) -> E
     )
 
 
-def costs(events: Iterable[Observed], replies: Iterable[Answered]) -> dict[str, Cost]:
+def costs(events: Iterable[Observed], replies: Iterable[CachedReply]) -> dict[str, Cost]:
     """What each phase took, in the order in which they came."""
     found: dict[str, Cost] = {}
 

@@ -155,7 +155,7 @@ class Guardrails:
         if result is not None and result.passes and history:
             kept = await self._inspector.history(ledger.turn, history, ends_at)
             if len(kept) < len(history):
-                ledger.insist(HistoryRead(phase="query_analyzer", turns=kept))
+                ledger.record_always(HistoryRead(phase="query_analyzer", turns=kept))
         return result
 
     async def _completed(
@@ -189,4 +189,4 @@ class Guardrails:
 
 
 def _record(ledger: Ledger, stage: Stage, result: GuardrailResult) -> None:
-    ledger.insist(GuardrailChecked(stage=stage, **asdict(result)))
+    ledger.record_always(GuardrailChecked(stage=stage, **asdict(result)))

@@ -17,7 +17,7 @@ SEVERITY = "high"
 
 async def run(turn: Turn, context: PhaseContext) -> Draft:
     # Late, because grounding loads the rules of the embedded model.
-    from unified_flow.phases.grounding.citing import cited
+    from unified_flow.phases.grounding.citations import cited
     from unified_flow.phases.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
 
     found = evidence_of(turn.question, turn.sections) if context.leaves_to_rules else None

@@ -14,7 +14,7 @@ SEVERITY = "medium"
 async def run(turn: Turn, context: PhaseContext) -> Verdict:
     # Late, because grounding loads the rules of the embedded model.
     from unified_flow.phases.grounding.evidence import evidence_of
-    from unified_flow.phases.grounding.weighing import weighed
+    from unified_flow.phases.grounding.verdict_check import weighed
 
     found = evidence_of(turn.question, turn.sections) if context.leaves_to_rules else None
     verdict = weighed(await context.ask(Verdict), turn.question, turn.sections, found)

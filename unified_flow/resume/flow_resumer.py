@@ -11,7 +11,7 @@ from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.prepared_turn import prepare, resume_prepared
-from unified_flow.resume.resumption import Resumed
+from unified_flow.resume.resumption import ResumeResult
 from unified_flow.turns.events import Observed, TurnResumed
 from unified_flow.turns.ledger import Observer
 
@@ -56,7 +56,7 @@ def _follower(started: Started | None) -> Observer | None:
     return follow if started is not None else None
 
 
-def _result(resumed: Resumed) -> RetryResult:
+def _result(resumed: ResumeResult) -> RetryResult:
     turn = resumed.turn
     # Of a failure for which the journal had no room, the exception is all there is.
     failed = turn.failure or resumed.error

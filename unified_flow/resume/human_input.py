@@ -20,7 +20,7 @@ from unified_flow.errors.turns import NotResumableError
 from unified_flow.resume.entry_phase import END, entry_phase, writes_at_stake
 from unified_flow.tools.grants import SCOPES
 from unified_flow.turns.events import HumanInput, Runner, TurnResumed
-from unified_flow.turns.folding import OUTPUT, apply
+from unified_flow.turns.fold import OUTPUT, apply
 from unified_flow.turns.input_checks import checked_question
 from unified_flow.turns.journal import digest
 from unified_flow.turns.results import ToolRequest

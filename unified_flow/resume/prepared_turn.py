@@ -21,7 +21,7 @@ from unified_flow.errors import InputError, RetrievalError
 from unified_flow.errors.turns import NoSuchTurnError, NotResumableError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.resume.human_input import ResumeRequest, ask_person
-from unified_flow.resume.resumption import Resumed, resume_turn
+from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.turns.archive import LAST, MAX_DIGITS, TurnArchive
 from unified_flow.turns.ledger import Observer
 from unified_flow.turns.turn import Turn
@@ -86,7 +86,7 @@ async def resume_prepared(
     observer: Observer | None = None,
     log: LogRequest | None = None,
     stays_open: UnifiedFlow | None = None,
-) -> Resumed:
+) -> ResumeResult:
     """`resume_turn`, then close the flow, unless it is the caller's own, `stays_open`."""
     flow, turn_id = prepared.flow, prepared.turn_id
     async with nullcontext() if flow is stays_open else flow:

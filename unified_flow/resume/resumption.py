@@ -41,7 +41,7 @@ logger = logging.getLogger("unified_flow")
 
 
 @dataclass(frozen=True)
-class Resumed:
+class ResumeResult:
     """How it went. `before` is the failure that was retried. `passed`: the phase that had failed
     has completed since, and has not failed again. `closed` is the intervention that this resolved;
     `waiting` is a turn for whose sake it stays open. `trouble` is the queue's, if any."""
@@ -82,7 +82,7 @@ async def resume_turn(
     *,
     observer: Observer | None = None,
     log: LogRequest | None = None,
-) -> Resumed:
+) -> ResumeResult:
     """Let the turn go on. A failure of the resumed turn is in the answer, not raised.
 
     Raises NoSuchTurnError, NotResumableError, TurnBusyError, RetrievalError for a damaged journal,
@@ -253,12 +253,12 @@ def _resolved(
     event: TurnResumed,
     turn: Turn,
     error: PhaseError | None,
-) -> Resumed:
+) -> ResumeResult:
     """Resolve what the turn has passed, and mark the interventions that it has left behind."""
     queue, archive = services.queue, TurnArchive(services.folders)
     # An interrupted retry does not count: the failure before it is still the one to compare with.
     failed = before.failure or before.last_failure
-    resumed = Resumed(turn, error, failed, event, _has_passed(turn, failed, error))
+    resumed = ResumeResult(turn, error, failed, event, _has_passed(turn, failed, error))
     about = _retried_interventions(before, turn, request)
     resolution = ResolutionRequest(event.note, event.by, event.via, about)
     outcome = turn.status if error is None else f"failed in {error.phase}"

@@ -15,7 +15,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NoSuchTurnError
 from unified_flow.turns.context_page import markdown
 from unified_flow.turns.events import AnyEvent, TurnStarted
-from unified_flow.turns.folding import JournalOrderError, fold
+from unified_flow.turns.fold import JournalOrderError, fold
 from unified_flow.turns.journal import NAME, begun, read
 from unified_flow.turns.lock import is_held
 from unified_flow.turns.turn import Turn

@@ -16,7 +16,7 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnStarted,
 )
-from unified_flow.turns.folding import OUTPUT
+from unified_flow.turns.fold import OUTPUT
 from unified_flow.turns.journal import encode
 
 NUMBER = {phase: number for number, phase in enumerate(OUTPUT)}

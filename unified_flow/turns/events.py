@@ -1,4 +1,4 @@
-"""The records of a turn's journal, format version 3. A turn is a fold over them (folding.py).
+"""The records of a turn's journal, format version 3. A turn is a fold over them (fold.py).
 
 Times are UTC; durations are milliseconds. `visit` counts the runs of one phase in one turn
 from 1 (loops come back to a phase), `attempt` those within one visit (a policy may retry).

@@ -25,7 +25,7 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnStarted,
 )
-from unified_flow.turns.folding import apply
+from unified_flow.turns.fold import apply
 from unified_flow.turns.journal import Journal
 from unified_flow.turns.turn import Turn
 
@@ -111,7 +111,7 @@ class Ledger:
         self._journal.append(event)
         self._took(event)
 
-    def insist(self, event: PhaseFailed | GuardrailChecked | HistoryRead) -> None:
+    def record_always(self, event: PhaseFailed | GuardrailChecked | HistoryRead) -> None:
         """Record an event even if the journal cannot take it: a failure or a check must not depend
         on the disk. The next phase meets the full disk itself."""
         try:

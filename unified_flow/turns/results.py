@@ -131,7 +131,7 @@ class Evidence(Result):
 
 class Draft(Result):
     # A language model is asked for two fields alone: citations are attached in code
-    # (grounding/citing.py), where they cost no tokens and stand in the sources. It decides first
+    # (grounding/citations.py), where they cost no tokens and stand in the sources. It decides first
     # whether there is an answer, since what it has written it tends to defend.
     abstained: bool = Field(default=False, description="true if no source states the answer")
     response: str = Field(min_length=1)

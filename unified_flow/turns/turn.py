@@ -1,4 +1,4 @@
-"""A turn: one question on its way through the phases, as a value. `folding.py` moves it."""
+"""A turn: one question on its way through the phases, as a value. `fold.py` moves it."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.grounding.test_citing import (
+from tests.unit.grounding.test_citations import (
     APPROVED,
     BRIDGE,
     KIOSK,
@@ -15,7 +15,7 @@ from tests.unit.grounding.test_citing import (
     searched,
 )
 from unified_flow.phases.grounding.evidence import evidence_of, is_hopeless, is_refusal, is_sure
-from unified_flow.phases.grounding.weighing import weighed
+from unified_flow.phases.grounding.verdict_check import weighed
 from unified_flow.turns.results import GatheredContext, Memory, ToolResult
 from unified_flow.turns.sections import Sections
 

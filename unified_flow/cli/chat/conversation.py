@@ -14,7 +14,7 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.prepared_turn import prepare, resume_prepared
-from unified_flow.resume.resumption import Resumed
+from unified_flow.resume.resumption import ResumeResult
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import Observed, TurnStarted
 from unified_flow.turns.turn import Turn
@@ -61,7 +61,7 @@ class Conversation:
         """As its journal has it; None if Ctrl-C came before the turn began."""
         return TurnArchive(self.flow.services.folders).load(turn_id) if turn_id else None
 
-    async def retry(self, **wanted: Any) -> Resumed | None:
+    async def retry(self, **wanted: Any) -> ResumeResult | None:
         """Let the unfinished turn go on, with today's settings; None if it was interrupted.
 
         Raises what `prepare` and `resume_prepared` raise, and ConfigError for settings that are

@@ -45,14 +45,14 @@ class Waiting(BaseModel):
     resolution: str | None
 
 
-class Traced(RequestLine):
+class RequestTrace(RequestLine):
     """`intervention` is null also for one that is in no queue and no archive any more."""
 
     phases: tuple[TracedPhase, ...] = ()
     intervention: Waiting | None = None
 
 
-def trace(home: Path | str | None, request_id: str) -> list[Traced]:
+def trace(home: Path | str | None, request_id: str) -> list[RequestTrace]:
     """Every request of that id, oldest first: its line, and the intervention as it stands now.
 
     A client may use an id again, so there may be several; [] for an unknown one. Raises OSError
@@ -82,7 +82,7 @@ def _lines(path: Path, request_id: str) -> Iterator[RequestLine]:
                     yield line
 
 
-def _traced(line: RequestLine, root: Path) -> Traced:
+def _traced(line: RequestLine, root: Path) -> RequestTrace:
     said = line.model_dump()
     for phase in said["phases"]:
         phase["agent"] = AGENT_OF.get(phase["name"])
@@ -90,7 +90,7 @@ def _traced(line: RequestLine, root: Path) -> Traced:
         entry = _entry(line, queue_at(root))
     except NotFoundError:
         entry = None
-    return Traced(**said, intervention=_waiting(entry) if entry is not None else None)
+    return RequestTrace(**said, intervention=_waiting(entry) if entry is not None else None)
 
 
 def _waiting(entry: Entry) -> Waiting:

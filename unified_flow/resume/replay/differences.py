@@ -17,7 +17,7 @@ RECORDED = RecordedFailureError.__name__
 
 
 @dataclass(frozen=True)
-class Compared:
+class VisitComparison:
     """One visit of a phase, then and now.
 
     `asked_otherwise`: the model's prompt differs now. Only a replay of one phase can say so, since
@@ -31,11 +31,11 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """`failure` is how it ends now, if a phase fails. `further` are phases that completed more
     often than in the recording."""
 
-    visits: tuple[Compared, ...]
+    visits: tuple[VisitComparison, ...]
     failure: RecordedFailure | None
     further: frozenset[str] = frozenset()
 
@@ -61,7 +61,7 @@ class Replayed:
         return self.failure.phase != phase and all(visit.same for visit in self.visits[:-1])
 
 
-def compare(recording: Recording, events: list[Observed], *, alone: bool = False) -> Replayed:
+def compare(recording: Recording, events: list[Observed], *, alone: bool = False) -> ReplayResult:
     then = [visit for visit in recording.visits if visit.completed]
     digests = [[r.request_digest for r in visit.replies] for visit in recording.visits]
     now: list[tuple[PhaseCompleted, list[str]]] = []
@@ -84,40 +84,42 @@ def compare(recording: Recording, events: list[Observed], *, alone: bool = False
     compared = []
     for place in range(max(len(then), len(now))):
         if place >= len(now):
-            compared.append(Compared(then[place].phase, same=False, what="not reached"))
+            compared.append(VisitComparison(then[place].phase, same=False, what="not reached"))
             continue
         event, requests = now[place]
         if place >= len(then) and recording.unfinished:
             break
         if place >= len(then) or then[place].phase != event.phase:
-            compared.append(Compared(event.phase, same=False, what="did not run then"))
+            compared.append(VisitComparison(event.phase, same=False, what="did not run then"))
             break
         same = _comparable(then[place].output) == _comparable(event.output)
         otherwise = alone and requests != digests[recording.visits.index(then[place])]
         what = "the same" if same else "different"
-        compared.append(Compared(event.phase, same, what, asked_otherwise=otherwise))
+        compared.append(VisitComparison(event.phase, same, what, asked_otherwise=otherwise))
     compared += _failures(recording, failure)
     often, before = Counter(e.phase for e, _ in now), Counter(visit.phase for visit in then)
     further = frozenset(phase for phase in often if often[phase] > before[phase])
-    return Replayed(tuple(compared), failure, further)
+    return ReplayResult(tuple(compared), failure, further)
 
 
-def _failures(recording: Recording, now: RecordedFailure | None) -> list[Compared]:
+def _failures(recording: Recording, now: RecordedFailure | None) -> list[VisitComparison]:
     then = recording.failed
     if then is None and now is None:
         return []
     if recording.unfinished and now is not None and now.error_type == DIVERGED:
-        return [Compared(now.phase, same=True, what="was stopped here, so nothing more is known")]
+        return [
+            VisitComparison(now.phase, same=True, what="was stopped here, so nothing more is known")
+        ]
     if now is None:
         assert then is not None
-        return [Compared(then.phase, same=False, what="failed then, and does not now")]
+        return [VisitComparison(then.phase, same=False, what="failed then, and does not now")]
     if then is None:
-        return [Compared(now.phase, same=False, what=f"fails now: {now.message}")]
+        return [VisitComparison(now.phase, same=False, what=f"fails now: {now.message}")]
     recorded = now.error_type == RECORDED and now.phase == then.phase
     again = (then.phase, then.error_type, then.message) == (now.phase, now.error_type, now.message)
     same = recorded or again
     what = "fails the same way" if same else f"fails otherwise: {now.error_type}: {now.message}"
-    return [Compared(now.phase, same=same, what=what)]
+    return [VisitComparison(now.phase, same=same, what=what)]
 
 
 def _comparable(output: Any) -> Any:

@@ -28,7 +28,7 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnStarted,
 )
-from unified_flow.turns.folding import OUTPUT, JournalOrderError, apply
+from unified_flow.turns.fold import OUTPUT, JournalOrderError, apply
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
 

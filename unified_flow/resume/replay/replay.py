@@ -15,7 +15,7 @@ from unified_flow.engine.routing import Step, next_step
 from unified_flow.engine.services import Services
 from unified_flow.phases.errors import PhaseError
 from unified_flow.policies.fail_fast import FailFast
-from unified_flow.resume.replay.differences import Replayed, compare
+from unified_flow.resume.replay.differences import ReplayResult, compare
 from unified_flow.resume.replay.recording import RecordedVisit, Recording
 from unified_flow.resume.replay.stand_ins import (
     RecordedMemory,
@@ -31,7 +31,7 @@ from unified_flow.turns.events import (
     TurnStarted,
     this_process,
 )
-from unified_flow.turns.folding import OUTPUT
+from unified_flow.turns.fold import OUTPUT
 from unified_flow.turns.ledger import Ledger
 from unified_flow.wiring import wire
 
@@ -52,7 +52,7 @@ def replay(
     phase: str | None = None,
     real: Services | None = None,
     live: bool = False,
-) -> Replayed:
+) -> ReplayResult:
     """Run the turn again, or only the visits of `phase`. `real` gives the recipes, the tools'
     descriptions and the history; without it only the answers are the same. `live` makes the failed
     call, to a model or a tool, for real, in a whole replay."""

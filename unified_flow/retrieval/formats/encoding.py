@@ -22,7 +22,7 @@ _HIGH_ALLOWED = 0.3  # of the bytes: Latin text has fewer, other scripts more
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedText:
     """`guessed` says that nothing in the file names the encoding. Lines end with \\n."""
 
     text: str
@@ -30,7 +30,7 @@ class Decoded:
     guessed: bool = False
 
 
-def decode(data: bytes) -> Decoded:
+def decode(data: bytes) -> DecodedText:
     """Raises UnusableError for what is no text."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
@@ -54,12 +54,12 @@ def _strict(data: bytes, encoding: str) -> str:
         raise UnusableError(f"not valid {encoding} at byte {exc.start}") from exc
 
 
-def _accepted(text: str, encoding: str, guessed: bool = False) -> Decoded:
+def _accepted(text: str, encoding: str, guessed: bool = False) -> DecodedText:
     controls = len(_CONTROL.findall(text))
     if controls > max(1, len(text) * _CONTROLS_ALLOWED) or "\0" in text:
         raise UnusableError("binary")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return Decoded(text, encoding, guessed)
+    return DecodedText(text, encoding, guessed)
 
 
 def _declared(data: bytes) -> str | None:

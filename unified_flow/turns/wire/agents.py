@@ -19,7 +19,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
 
 from unified_flow.turns.wire.failure import ErrorContext, ErrorType, PublicErrorContext
-from unified_flow.turns.wire.retrieved import SHORTEST_MS
+from unified_flow.turns.wire.query_result import SHORTEST_MS
 
 
 class AgentName(StrEnum):

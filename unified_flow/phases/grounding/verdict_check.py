@@ -5,7 +5,7 @@ from __future__ import annotations
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.quotes import one_line
 from unified_flow.models.embedded.verification import faults
-from unified_flow.phases.grounding.citing import REMOVED
+from unified_flow.phases.grounding.citations import REMOVED
 from unified_flow.phases.grounding.evidence import rests_on_it
 from unified_flow.phases.grounding.sources import texts_of
 from unified_flow.turns.results import Evidence, Verdict

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from unified_flow.models.embedded.extraction import extract
-from unified_flow.phases.grounding.citing import REMOVED, cited, supporting
-from unified_flow.phases.grounding.weighing import weighed
+from unified_flow.phases.grounding.citations import REMOVED, cited, supporting
+from unified_flow.phases.grounding.verdict_check import weighed
 from unified_flow.turns.results import (
     Checks,
     Citation,
