@@ -33,8 +33,8 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
     from unified_flow.retrieval.documents import index_folder
 
     folder = index_folder(find_home(home))
-    found = []
-    for name in collection_names(folder):
+    names, found = collection_names(folder), []
+    for name in names:
         try:
             found.append(collection_at(folder, name))
         except RetrievalError as exc:
@@ -42,9 +42,9 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
     if as_json:
         rows = [asdict(each) | {"roots": [str(root) for root in each.roots]} for each in found]
         say_object({"collections": rows})
-    elif not found:
+    elif not names:
         say("no collections yet: unified-flow index FOLDER")
-    else:
+    elif found:
         width = max(len("COLLECTION"), *(len(each.name) for each in found))
         say(f"{'COLLECTION':{width}}  FILES  CHUNKS       MB  FROM")
         for each in found:

@@ -82,7 +82,7 @@ def checked_pattern(text: str) -> str:
     versions may have it: there it is ignored.)"""
     rule = checked_rule(text)
     seen = visible(rule)
-    if _NO_PATTERN.search(seen):
+    if _NO_PATTERN.search(seen) or _has_lone_star(seen):
         raise InputError(
             f"the rule {rule!r} is no pattern that rules know",
             field="rule",
@@ -95,6 +95,11 @@ def checked_pattern(text: str) -> str:
             hint=f"write {_SHORTEST_STEM} letters or more beside the `*`",
         )
     return rule
+
+
+def _has_lone_star(seen: str) -> bool:
+    """Whether a `*` stands anywhere but beside the letters at an end of the rule."""
+    return any(not any(map(str.isalnum, part)) for part in seen.split() if "*" in part)
 
 
 def canonical(rule: str) -> str:
@@ -233,6 +238,8 @@ def _with_signs(seen: str) -> str:
 def _tidy(text: str) -> str:
     """Without punctuation after words, and with signs together that only blanks divide."""
     parts = _CLOSING.sub("", text).split()
+    if not parts:
+        return ""
     gaps = ("" if _is_sign(a[-1]) and _is_sign(b[0]) else " " for a, b in pairwise(parts))
     return "".join(map("".join, zip(parts, (*gaps, ""), strict=True)))
 

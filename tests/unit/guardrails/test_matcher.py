@@ -382,6 +382,18 @@ def test_an_asterisk_at_an_end_stands_for_more_letters(
     assert [text for text in innocent if matcher.matches(text)] == []
 
 
+@pytest.mark.parametrize("text", ["", " ", "\ufe0f", "\u034f"])
+def test_a_text_without_anything_to_read_matches_no_rule_with_signs(text: str) -> None:
+    assert Matcher([Rule("keyword", "C++")]).matches(text) == []
+    assert canonical(text) == ""
+
+
+@pytest.mark.parametrize("rule", ["**", ".*", "*.*", "buy * now", "* spam", "spam *"])
+def test_a_star_apart_from_letters_means_nothing(rule: str) -> None:
+    with pytest.raises(InputError):
+        checked_pattern(rule)
+
+
 @pytest.mark.parametrize("rule", ["sp*m", "ab*", "*a*", "buy* now", "spam|scam", "sp[ae]m", "sp?m"])
 def test_what_a_rule_cannot_mean_is_refused(rule: str) -> None:
     with pytest.raises(InputError) as caught:
