@@ -25,7 +25,7 @@ _YES, _NO = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
 @dataclass(frozen=True)
-class ModerationOutcome:
+class Moderated:
     """`categories`: those that are flagged, with scores 0..1, the greatest first."""
 
     flagged: bool
@@ -46,7 +46,7 @@ class ModerationFailed:
 class Moderator(Protocol):
     """A local classifier needs no more than this. May raise anything: that is a failure."""
 
-    async def moderate(self, text: str) -> ModerationOutcome: ...
+    async def moderate(self, text: str) -> Moderated: ...
 
     async def aclose(self) -> None: ...
 
@@ -66,7 +66,7 @@ class EndpointModerator:
     def __repr__(self) -> str:
         return f"EndpointModerator({self._server.endpoint!r})"
 
-    async def moderate(self, text: str) -> ModerationOutcome:
+    async def moderate(self, text: str) -> Moderated:
         """Raises httpx errors, ModelError for a reply that is of no use."""
         payload = {"input": text} | ({} if self._model is None else {"model": self._model})
         _, body = await self._server.request("POST", "moderations", self._timeout_s, payload)
@@ -86,7 +86,7 @@ class _Reply(BaseModel):
     results: list[_Result]
 
 
-def _parsed(body: bytes, endpoint: str) -> ModerationOutcome:
+def _parsed(body: bytes, endpoint: str) -> Moderated:
     try:
         results = _Reply.model_validate(json.loads(body)).results
     except (ValueError, RecursionError) as exc:
@@ -101,16 +101,16 @@ def _parsed(body: bytes, endpoint: str) -> ModerationOutcome:
                 score = result.category_scores.get(category)
                 found[category] = max(found.get(category, 0.0), 1.0 if score is None else score)
     ordered = sorted(found.items(), key=lambda item: -item[1])
-    return ModerationOutcome(any(result.flagged for result in results), dict(ordered))
+    return Moderated(any(result.flagged for result in results), dict(ordered))
 
 
 async def moderated(
     moderator: Moderator, text: str, timeout_s: float
-) -> ModerationOutcome | ModerationFailed:
+) -> Moderated | ModerationFailed:
     """The moderator's judgement; its failure is a value, because the settings decide what follows.
 
     No answer within `timeout_s` seconds is a failure, and so is one of another type."""
-    asking: asyncio.Future[ModerationOutcome] | None = None
+    asking: asyncio.Future[Moderated] | None = None
     try:
         asking = asyncio.ensure_future(moderator.moderate(text))
         # Not wait_for: it would wait for a moderator that ignores its cancellation.
@@ -127,9 +127,9 @@ async def moderated(
             asking.cancel()
 
 
-def _checked(answer: object) -> ModerationOutcome:
+def _checked(answer: object) -> Moderated:
     """A foreign classifier's answer, its scores within 0..1; one that is no number is certain."""
-    if not isinstance(answer, ModerationOutcome) or not isinstance(answer.flagged, bool):
+    if not isinstance(answer, Moderated) or not isinstance(answer.flagged, bool):
         raise SchemaMismatchError(f"the moderator answered {type(answer).__name__}, not Moderated")
     scores = {str(name): float(score) for name, score in answer.categories.items()}
     scores = {name: 1.0 if math.isnan(s) else min(1.0, max(0.0, s)) for name, s in scores.items()}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from unified_flow.guardrails.decisions import Outcome
-from unified_flow.guardrails.moderator import ModerationFailed, ModerationOutcome
+from unified_flow.guardrails.moderator import Moderated, ModerationFailed
 
 if TYPE_CHECKING:
     # Importing these takes longer than a flow without rules takes to start.
@@ -93,7 +93,7 @@ def of_rules(rules: UserRules, matcher: Matcher, channel: str | None, text: str)
 
 
 def of_moderation(
-    outcome: ModerationOutcome | ModerationFailed,
+    outcome: Moderated | ModerationFailed,
     *,
     stage: Stage,
     fails_open: bool,

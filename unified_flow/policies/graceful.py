@@ -7,8 +7,7 @@ else halts as under `fail_fast`, and so does a failed save, which does not cost 
 from __future__ import annotations
 
 from unified_flow.config.tables import GracefulSettings
-from unified_flow.policies import Bounds, Failure, Retry, Stop
-from unified_flow.policies.retries import retry_wait_s
+from unified_flow.policies import Bounds, Failure, Retry, Stop, retry_wait_s
 
 
 class Graceful:

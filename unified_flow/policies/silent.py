@@ -7,8 +7,7 @@ A failed save does not cost the answer, as under every policy.
 
 from __future__ import annotations
 
-from unified_flow.policies import UNBOUNDED, Failure, Retry, Stop
-from unified_flow.policies.retries import retry_wait_s
+from unified_flow.policies import UNBOUNDED, Failure, Retry, Stop, retry_wait_s
 
 MAX_ATTEMPTS = 3
 RETRY_DELAY_S = 2.0

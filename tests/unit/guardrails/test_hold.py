@@ -18,7 +18,7 @@ from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import InputError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.inspector import open_store
-from unified_flow.guardrails.moderator import ModerationFailed, ModerationOutcome, moderated
+from unified_flow.guardrails.moderator import Moderated, ModerationFailed, moderated
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.turn import Turn
@@ -103,7 +103,7 @@ class Odd:
     def __init__(self, outcome: Any) -> None:
         self._outcome = outcome
 
-    async def moderate(self, text: str) -> ModerationOutcome:
+    async def moderate(self, text: str) -> Moderated:
         if self._outcome == "hangs":
             await asyncio.Event().wait()
         if isinstance(self._outcome, BaseException):
@@ -119,8 +119,8 @@ class Odd:
         {"flagged": False},
         None,
         "hangs",
-        ModerationOutcome("no"),  # type: ignore[arg-type]
-        ModerationOutcome(True, {"x": "much"}),  # type: ignore[dict-item]
+        Moderated("no"),  # type: ignore[arg-type]
+        Moderated(True, {"x": "much"}),  # type: ignore[dict-item]
         asyncio.CancelledError(),
     ],
 )
@@ -131,8 +131,8 @@ def test_a_moderator_of_odd_ways_has_failed(outcome: Any) -> None:
 
 def test_scores_are_held_within_their_bounds() -> None:
     scores = {"a": 7.5, "b": -1.0, "c": float("nan")}
-    found = asyncio.run(moderated(Odd(ModerationOutcome(True, scores)), "x", 5.0))
-    assert isinstance(found, ModerationOutcome)
+    found = asyncio.run(moderated(Odd(Moderated(True, scores)), "x", 5.0))
+    assert isinstance(found, Moderated)
     assert found.categories == {"a": 1.0, "b": 0.0, "c": 1.0}
 
 

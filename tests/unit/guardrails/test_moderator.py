@@ -14,8 +14,8 @@ from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError
 from unified_flow.guardrails.moderator import (
     EndpointModerator,
+    Moderated,
     ModerationFailed,
-    ModerationOutcome,
     moderated,
     moderator_of,
 )
@@ -29,10 +29,8 @@ def server() -> Iterator[ModerationServer]:
         yield running
 
 
-def _ask(
-    settings: GuardrailSettings, text: str, **environ: str
-) -> ModerationOutcome | ModerationFailed:
-    async def run() -> ModerationOutcome | ModerationFailed:
+def _ask(settings: GuardrailSettings, text: str, **environ: str) -> Moderated | ModerationFailed:
+    async def run() -> Moderated | ModerationFailed:
         moderator = moderator_of(settings, environ)
         assert moderator is not None
         try:
@@ -45,11 +43,9 @@ def _ask(
 
 def test_what_is_flagged_is_told_with_its_categories(server: ModerationServer) -> None:
     said = _ask(GuardrailSettings(moderation_url=server.url), "an insult")
-    assert said == ModerationOutcome(True, {"harassment": 0.91, "hate": 0.62})
+    assert said == Moderated(True, {"harassment": 0.91, "hate": 0.62})
     assert list(said.categories) == ["harassment", "hate"]  # the greatest first
-    assert _ask(GuardrailSettings(moderation_url=server.url), "a kindness") == ModerationOutcome(
-        False
-    )
+    assert _ask(GuardrailSettings(moderation_url=server.url), "a kindness") == Moderated(False)
 
 
 def test_only_its_own_key_is_sent(server: ModerationServer) -> None:
@@ -150,7 +146,7 @@ def test_a_classifier_of_ones_own_is_asked_instead(tmp_path: Path) -> None:
     (tmp_path / "words.py").write_text(OWN)
     settings = GuardrailSettings(moderator=f"{tmp_path}/words.py:Words")
     said = _ask(settings, "how rude")
-    assert said == ModerationOutcome(True, {"rude": 1.0}, "Words", "words")
+    assert said == Moderated(True, {"rude": 1.0}, "Words", "words")
     failed = _ask(settings, "boom")
     assert isinstance(failed, ModerationFailed)
     assert failed.reason == "ArithmeticError"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unified_flow.guardrails.matcher import Match, Rule
-from unified_flow.guardrails.moderator import ModerationFailed, ModerationOutcome
+from unified_flow.guardrails.moderator import Moderated, ModerationFailed
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.guardrails.verdict import (
     PASS,
@@ -61,7 +61,7 @@ def test_what_is_off_is_silent(off: str, channel: str | None, rule: str | None) 
 
 
 def test_moderation_says_what_was_violated() -> None:
-    said = ModerationOutcome(True, {"harassment": 0.91, "hate": 0.4})
+    said = Moderated(True, {"harassment": 0.91, "hate": 0.4})
     before = of_moderation(said, stage="pre", fails_open=False)
     assert before == GuardrailResult(
         "block", "OpenAI Moderation: harassment, hate", 0.91, "openai_moderation"
@@ -71,7 +71,7 @@ def test_moderation_says_what_was_violated() -> None:
 
 
 def test_some_categories_go_to_a_person_and_a_reply_never_does() -> None:
-    said = ModerationOutcome(True, {"self-harm": 0.8})
+    said = Moderated(True, {"self-harm": 0.8})
     assert of_moderation(said, stage="pre", fails_open=False, escalate=["self-harm"]).decision == (
         "escalate"
     )
@@ -81,7 +81,7 @@ def test_some_categories_go_to_a_person_and_a_reply_never_does() -> None:
 
 
 def test_a_text_that_is_not_flagged_passes() -> None:
-    assert of_moderation(ModerationOutcome(False), stage="pre", fails_open=False) is PASS
+    assert of_moderation(Moderated(False), stage="pre", fails_open=False) is PASS
 
 
 @pytest.mark.parametrize(("fails_open", "decision"), [(False, "block"), (True, "pass")])
