@@ -25,7 +25,7 @@ from unified_flow.api import readiness
 
 @pytest.fixture
 def hanging() -> Iterator[ModelServer]:
-    with ModelServer(script(query_analyzer=hang())) as model:
+    with ModelServer(script(query_analyzer=hang(), synthesis=hang())) as model:
         yield model
 
 
