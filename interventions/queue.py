@@ -102,25 +102,13 @@ class InterventionQueue(QueueReader):
         with self.store.transaction(self.lock_timeout_s) as work:
             return admit_again(work, failure, self.limits, self.store, actor).admission
 
-    def resolve(
-        self,
-        intervention_id: str,
-        note: str,
-        *,
-        verified: str | None = None,
-        **options: Unpack[ChangeOptions],
-    ) -> Entry:
-        """Close it as solved. ConflictError when it is closed.
-
-        `verified` is what became of the turn that was resumed and got past the failed phase.
-        """
+    def resolve(self, intervention_id: str, note: str, **options: Unpack[ChangeOptions]) -> Entry:
+        """Close it as solved, unverified. ConflictError when it is closed."""
         clean = _note(note)
         return self._change(
             "resolve",
             intervention_id,
-            lambda entry, now, actor: transitions.resolve(
-                entry, note=clean, actor=actor, now=now, verified=verified
-            ),
+            lambda entry, now, actor: transitions.resolve(entry, note=clean, actor=actor, now=now),
             **options,
         )
 

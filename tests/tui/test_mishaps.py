@@ -269,7 +269,8 @@ class Slow:
 
     def resume(self, turn_id: int, home: Path, **options: Any) -> dict[str, Any]:
         assert self.gate.wait(30)
-        InterventionQueue(home).resolve(options["intervention_id"], "passed", verified="failed")
+        queue = InterventionQueue(home)
+        queue.close_retried([options["intervention_id"]], "passed", outcome="failed")
         later = {"phase": "validation", "message": "boom later", "intervention_id": "int_1_bbbbbb"}
         return {"status": "failed", "passed": True, **later}
 

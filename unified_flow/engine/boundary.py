@@ -180,9 +180,7 @@ class _Visit:
         reporting = asyncio.create_task(
             asyncio.to_thread(report_failure, failure, context, ledger.turn, services)
         )
-        turn_id = ledger.turn.turn_id
-        services.reporting[turn_id] += 1
-        reporting.add_done_callback(lambda _: services.reporting.subtract([turn_id]))
+        services.count_report(ledger.turn.turn_id, reporting)
         # A policy with time-outs does not let the queue's lock delay the answer.
         bounded = services.policy.bounds.pipeline_s is not None
         try:

@@ -67,6 +67,17 @@ class Services:
             )
         return recipe.load(phase, self.recipes)
 
+    def count_report(self, turn_id: int, report: asyncio.Task[Any]) -> None:
+        """Count the turn among those in `reporting` until `report` ends."""
+
+        def ended(_: asyncio.Task[Any]) -> None:
+            self.reporting[turn_id] -= 1
+            if not self.reporting[turn_id]:
+                del self.reporting[turn_id]
+
+        self.reporting[turn_id] += 1
+        report.add_done_callback(ended)
+
     async def aclose(self) -> None:
         await self.toolbox.aclose()
         await self.models.aclose()
