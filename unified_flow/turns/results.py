@@ -139,11 +139,15 @@ class Draft(Result):
     checklist: SkipJsonSchema[dict[str, bool]] = {}
 
 
+Check = bool | SkipJsonSchema[Literal["not checked"]]
+"""What a check can know. A language model is asked for true or false alone."""
+
+
 class Checks(Result):
-    claims_supported: bool
-    no_hallucinations: bool
-    query_addressed: bool
-    coherent_format: bool
+    claims_supported: Check
+    no_hallucinations: Check
+    query_addressed: Check
+    coherent_format: Check
 
 
 class Verdict(Result):

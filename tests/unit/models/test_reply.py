@@ -108,8 +108,18 @@ def test_a_mismatch_names_each_field_and_what_was_expected() -> None:
     assert said.startswith("the reply does not fit Verdict: decision: Input should be 'APPROVE'")
     assert "not 'MAYBE'" in said
     assert "confidence: Input should be less than or equal to 1, not 3" in said
-    assert "checks.claims_supported: Input should be a valid boolean, not an array" in said
+    assert "checks.claims_supported.bool: Input should be a valid boolean, not an array" in said
     assert "checks.query_addressed: Field required" in said
+
+
+def test_a_check_may_say_that_it_was_not_made() -> None:
+    text = (
+        '{"decision": "APPROVE", "confidence": 1, "checks": {"claims_supported": "not checked",'
+        ' "no_hallucinations": true, "query_addressed": true, "coherent_format": true}}'
+    )
+    verdict = parse_reply(text, Verdict)
+    assert verdict.checks.claims_supported == "not checked"
+    assert verdict.checks.no_hallucinations is True
 
 
 def test_a_rule_of_the_whole_object_is_said_in_its_own_words() -> None:
