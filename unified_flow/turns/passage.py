@@ -109,4 +109,5 @@ def public_text(text: str) -> str:
 
 
 def public_citation(citation: Citation) -> Citation:
-    return citation.model_copy(update={"quote": public_text(citation.quote)})
+    shown = {"quote": public_text(citation.quote), "passage": public_text(citation.passage)}
+    return citation.model_copy(update=shown)

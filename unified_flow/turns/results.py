@@ -113,8 +113,17 @@ class ToolResult(Result):
 
 
 class Citation(Result):
+    """What an answer rests on.
+
+    `quote` is the decisive sentence, verbatim; `passage` the contiguous text that it stands in,
+    `heading` the headings above it joined by " > ": both are "" for what is no document. `source`
+    is where the quote begins, `path:line`; `score` is what the search gave the passage.
+    """
+
     source: str
     quote: str
+    passage: str = ""
+    heading: str = ""
     score: Unit = 0.0
 
 

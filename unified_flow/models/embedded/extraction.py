@@ -109,9 +109,7 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
         results = own if len(parts) > 1 else sections.coordinator
         most = max(1, MOST // len(parts))
         found.append((part, quotes_for(part, found_passages(results), most, refused)))
-    citations = sorted(
-        {c.quote: c for _, each in found for c in each.quotes}.values(), key=lambda c: -c.score
-    )
+    citations = list({c.quote: c for _, each in found for c in each.quotes}.values())
     if not citations:
         return _abstention(phrases.nothing)
     quoted = (f"“{one_line(each.quote)}” ({each.source})" for each in citations)

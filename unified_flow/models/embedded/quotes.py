@@ -61,7 +61,7 @@ def quotes_for(
             break
         if any(candidate.sentence.text in quote.quote for quote in quotes):
             continue
-        quote = _citation(candidate, confidence, quotes)
+        quote = _citation(candidate, quotes)
         if quote.quote in refused:
             continue
         sentence = sentence or candidate.sentence.text
@@ -69,9 +69,7 @@ def quotes_for(
     return QuoteSelection(quotes, confidence, sentence)
 
 
-def _citation(
-    candidate: RankedSentence, confidence: float, earlier: Sequence[Citation]
-) -> Citation:
+def _citation(candidate: RankedSentence, earlier: Sequence[Citation]) -> Citation:
     excerpt, sentence = candidate.excerpt, candidate.sentence
     first = _with_antecedent(excerpt, sentence)
     if any(first.text in citation.quote for citation in earlier):
@@ -83,7 +81,9 @@ def _citation(
     return Citation(
         source=excerpt.source(first),
         quote=quote,
-        score=round(candidate.probability * confidence, 4),
+        passage=quote,
+        heading=excerpt.passage.heading,
+        score=excerpt.passage.score,
     )
 
 

@@ -153,14 +153,7 @@ def _found(
         chosen.append(max(left, key=partial(_worth, said, known, reader)))
         known |= chosen[-1].known
         if reader.supports(said, [known]):
-            return [
-                Citation(
-                    source=each.source,
-                    quote=each.quote,
-                    score=round(reader.share(said, each.known), 4),
-                )
-                for each in chosen
-            ]
+            return [each.citation for each in chosen]
     return []
 
 

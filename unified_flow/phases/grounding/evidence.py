@@ -18,7 +18,6 @@ from unified_flow.turns.sections import Sections
 
 _SURE = 0.5
 _NEEDS_PASSAGES = frozenset({"reason", "manner"})
-_NEAR = 0.25  # of the likeliest sentence's probability
 
 
 def evidence_of(question: str, sections: Sections) -> Evidence | None:
@@ -60,8 +59,7 @@ def is_hopeless(evidence: Evidence, *, small: bool) -> bool:
 
 def rests_on_it(draft: Draft, evidence: Evidence) -> bool:
     """Whether a draft's citations are among the sentences that could well state the answer."""
-    least = _NEAR * evidence.sentences[0].score
-    near = [one_line(each.quote) for each in evidence.sentences if each.score >= least]
+    near = [one_line(each.quote) for each in evidence.sentences]
     cited = [one_line(citation.quote) for citation in draft.citations]
     return not cited or any(own in each or each in own for own in cited for each in near)
 

@@ -14,6 +14,7 @@ from unified_flow.models.embedded.excerpts import (
 )
 from unified_flow.models.embedded.quotes import LONGEST, one_line
 from unified_flow.models.embedded.verification import source_texts
+from unified_flow.turns.results import Citation
 from unified_flow.turns.sections import Sections
 
 
@@ -21,15 +22,14 @@ from unified_flow.turns.sections import Sections
 class CitableSentence:
     """A sentence of a source that could be cited; `known` are its terms and its heading's."""
 
-    source: str
-    quote: str
+    citation: Citation
     known: frozenset[str]
 
 
 def texts_of(sections: Sections) -> list[str]:
     """Every text that the draft may rest on, each on one line."""
     texts = source_texts(sections.coordinator)
-    texts += [text for _, text in _remembered(sections)]
+    texts += [text for _, text, _ in _remembered(sections)]
     return [one_line(text) for text in dict.fromkeys(texts)]
 
 
@@ -41,26 +41,36 @@ def language_of_sources(sections: Sections, texts: list[str]) -> str:
 def citable_sentences(sections: Sections, language: str) -> list[CitableSentence]:
     """Best passage first, each with its sentences in order."""
     found = [
-        CitableSentence(excerpt.source(each), each.text[:LONGEST], each.terms | excerpt.heading)
+        CitableSentence(
+            Citation(
+                source=excerpt.source(each),
+                quote=each.text[:LONGEST],
+                passage=each.text[:LONGEST],
+                heading=excerpt.passage.heading,
+                score=excerpt.passage.score,
+            ),
+            each.terms | excerpt.heading,
+        )
         for excerpt in excerpts_of(found_passages(sections.coordinator), language)
         for each in excerpt.sentences
     ]
     said = [
-        (claim.source, claim.claim)
+        (claim.source, claim.claim, claim.confidence)
         for result in sections.coordinator
         if result.tool not in SEARCHES
         for claim in result.claims
     ]
-    for source, text in [*said, *_remembered(sections)]:
+    for source, text, score in [*said, *_remembered(sections)]:
         if quote := text.strip()[:LONGEST]:
-            found.append(CitableSentence(source, quote, frozenset(matching_terms(quote, language))))
+            own = Citation(source=source, quote=quote, score=score)
+            found.append(CitableSentence(own, frozenset(matching_terms(quote, language))))
     return found
 
 
-def _remembered(sections: Sections) -> list[tuple[str, str]]:
-    """By the names that the context gatherer gives them."""
+def _remembered(sections: Sections) -> list[tuple[str, str, float]]:
+    """(source, text, score), by the names that the context gatherer gives them."""
     known = sections.context_gatherer
     if known is None:
         return []
-    turns = [(f"turn:{turn.turn_id}", turn.answer) for turn in known.prior_turns]
-    return turns + [(f"memory:{memory.id}", memory.text) for memory in known.memories]
+    turns = [(f"turn:{turn.turn_id}", turn.answer, turn.score) for turn in known.prior_turns]
+    return turns + [(f"memory:{each.id}", each.text, each.score) for each in known.memories]

@@ -123,8 +123,12 @@ def _failures(recording: Recording, now: RecordedFailure | None) -> list[VisitCo
 
 
 def _comparable(output: Any) -> Any:
-    """An output without its durations."""
+    """An output without its durations; a citation is its source and quote, and the rest follows
+    from the search."""
     plain = to_jsonable_python(output)
     if isinstance(plain, list):
         return [{k: v for k, v in item.items() if k != "duration_ms"} for item in plain]
+    if isinstance(plain, dict) and "citations" in plain:
+        named = [(each["source"], each["quote"]) for each in plain["citations"]]
+        return {**plain, "citations": named}
     return plain
