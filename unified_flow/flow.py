@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from interventions.secrets.redaction import redact_text
+from interventions.secrets.redaction import redact_for_asker, redact_text
 from unified_flow.engine.environment import recorded_environment
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.engine.failure_report import report_unhandled
@@ -34,7 +34,6 @@ from unified_flow.turns.input_checks import (
     new_request_id,
 )
 from unified_flow.turns.ledger import Ledger, Observer
-from unified_flow.turns.passage import public_text
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.sessions.deliveries import Deliveries, turn_that_answered
 from unified_flow.turns.turn import Turn
@@ -270,7 +269,7 @@ class UnifiedFlow:
             turn = await self.process(session_id, message, request_id=request_id, **options)
         except Exception as exc:  # noqa: BLE001 - the document's last line: nothing else may pass
             return await _failed(exc, session_id, request_id, self.services)
-        answer = _answer(public_text(turn.response or ""), request_id, turn_id=turn.turn_id)
+        answer = _answer(redact_for_asker(turn.response or ""), request_id, turn_id=turn.turn_id)
         if not turn.should_respond:
             return answer | {
                 "should_respond": False,

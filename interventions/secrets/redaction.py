@@ -1,8 +1,9 @@
-"""Nothing unredacted leaves the turn.
+"""Nothing unredacted leaves the turn: strictly for operators, leniently for the person who asked.
 
 `redact` takes any value and gives back plain JSON data: secrets replaced by key and by form, sizes
-bounded, cycles and foreign objects made harmless. `redact_text` does the same for one string. Both
-are idempotent. Whatever exceeds a limit is replaced, never passed through.
+bounded, cycles and foreign objects made harmless. `redact_text` does the same for one string.
+`redact_for_asker` masks in an answer only what is a secret whatever stands around it. All are
+idempotent. Whatever exceeds a limit is replaced, never passed through.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import PurePath
 from typing import Any
 
 from interventions.secrets.forms import scrub
+from interventions.secrets.issued import mask_issued
 from interventions.secrets.names import MASK, NameKind, hides, name_kind
 
 MAX_TEXT = 8_000
@@ -39,6 +41,12 @@ def redact_text(text: str, limit: int = MAX_TEXT) -> str:
         return clean
     cut = clean[:limit]
     return f"{cut}[... {max(total - len(cut), 1)} more characters]"
+
+
+def redact_for_asker(text: str) -> str:
+    """What a person's own documents say, whole: `password=...` and `csrf.txt:12` are text, and only
+    issued tokens, JSON web tokens and private keys are masked."""
+    return mask_issued(_printable(text))
 
 
 @dataclasses.dataclass(frozen=True)

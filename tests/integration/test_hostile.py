@@ -62,6 +62,24 @@ def test_a_secret_in_a_question_or_an_answer_is_not_shown(home: Path, docs: Path
     assert SECRET not in run("turns", "list", home=home).stdout
 
 
+def test_what_documents_say_is_redacted_only_for_others(home: Path, docs: Path) -> None:
+    said = "password=swordfish99 at postgresql://scott:tiger@localhost/gizmo"
+    (docs / "client.md").write_text(f"# Client\n\nThe frobnicator logs in with {said}.\n")
+    asked = ("ask", "How does the frobnicator log in?", "--docs", docs, "--session", "s")
+    assert said in run(*asked, home=home).stdout
+    outcome = json.loads(run(*asked, "--json", home=home).stdout)
+    assert said in outcome["response"]
+    assert said in outcome["citations"][0]["quote"]
+    assert said in run("sessions", "show", "s", home=home).stdout
+    assert said in run("sessions", "show", "s", "--json", home=home).stdout
+    for others in (["sessions", "export", "s"], ["turns", "show", "1"]):
+        for form in ([], ["--json"]):
+            shown = run(*others, *form, home=home).stdout
+            assert "frobnicator" in shown
+            assert "swordfish99" not in shown
+            assert "tiger" not in shown
+
+
 def test_partial_results_are_redacted_for_a_service_too(home: Path, docs: Path) -> None:
     leaky = PROCEED.model_copy(update={"reasoning": f"the key is {SECRET}"})
     flow = scripted_flow(home, docs, reflection=leaky, synthesis=RuntimeError("x"))

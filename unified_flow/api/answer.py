@@ -1,4 +1,4 @@
-"""The body of an answered question, redacted (the ADR's "Error Response Format")."""
+"""The body of an answered question, redacted for who asked (the ADR's "Error Response Format")."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from interventions.secrets.redaction import redact_for_asker
 from unified_flow.api.trace import Trace, trace_of
 from unified_flow.errors.safe_messages import MESSAGES, Language
-from unified_flow.turns.passage import Passage, path_of, public_text, searches, section_of
+from unified_flow.turns.passage import Passage, path_of, searches, section_of
 from unified_flow.turns.turn import Turn
 
 PIECE_CHARS = 40
@@ -105,12 +106,12 @@ def answer_of(
         Source(
             chapter_id=path_of(citation.source),
             section_title=section_of(citation, passages),
-            excerpt=public_text(citation.quote),
+            excerpt=redact_for_asker(citation.quote),
             relevance_score=citation.score,
         )
         for citation in turn.citations
     ]
-    text = public_text(turn.response or "")
+    text = redact_for_asker(turn.response or "")
     if turn.policy == "graceful" and turn.abstained and not sources:
         text = MESSAGES[language]["graceful_nothing"]
     verdict = turn.sections.validation
@@ -163,7 +164,7 @@ def source_of_passage(passage: Passage) -> Source:
     return Source(
         chapter_id=passage.path,
         section_title=passage.heading,
-        excerpt=public_text(passage.text),
+        excerpt=redact_for_asker(passage.text),
         relevance_score=passage.score,
     )
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from interventions.secrets.redaction import redact_for_asker, redact_text
 from unified_flow.api.problems import Problem
 from unified_flow.errors import InputError
 from unified_flow.errors.classification import ERROR_TYPES, classify
 from unified_flow.errors.safe_messages import MESSAGES, Language, safe_message
 from unified_flow.turns.events import now, stamp
-from unified_flow.turns.passage import public_text, searches
+from unified_flow.turns.passage import passage_for_asker, searches
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.agents import AgentResponse, agent_responses
 from unified_flow.turns.wire.failure import ErrorContext, ErrorType, error_context, may_pass
@@ -66,17 +67,15 @@ def with_trace(problem: Problem, turn: Turn, error: Exception, language: Languag
 
 
 def _shown(message: Message, text: str) -> Message:
-    return message.model_copy(update={"content": public_text(text)[:MAX_CONTENT_CHARS]})
+    return message.model_copy(update={"content": redact_for_asker(text)[:MAX_CONTENT_CHARS]})
 
 
 def _retrievals(turn: Turn) -> list[QueryResult]:
     """What each search of the turn found."""
     results = []
     for query, passages, took_ms in searches(turn):
-        public = [
-            passage.model_copy(update={"text": public_text(passage.text)}) for passage in passages
-        ]
-        results.append(query_result(public_text(query), public, took_ms))
+        shown = [passage_for_asker(passage) for passage in passages]
+        results.append(query_result(redact_for_asker(query), shown, took_ms))
     return results
 
 
@@ -109,7 +108,7 @@ def _outside_a_phase(error: Exception, turn: Turn, language: Language) -> ErrorC
         return error_context(error, meaning, text, request_id=turn.request_id)
     return ErrorContext(
         error_type=ErrorType.VALIDATION_ERROR,
-        original_error=public_text(str(error)),
+        original_error=redact_text(str(error)),
         user_safe_message=MESSAGES[language][error.reason].format(field=error.field),
         retry_able=False,
         log_details={"timestamp": stamp(now()), "request_id": turn.request_id},

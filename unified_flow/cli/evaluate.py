@@ -365,8 +365,8 @@ def _comparison_table(run_a: str, run_b: str, found: dict[str, Any]) -> str:
 
 
 def _wrong_answers(answers: Iterable[EvaluatedAnswer]) -> str:
+    from interventions.secrets.redaction import redact_for_asker
     from unified_flow.evaluation.answers import QUALITY
-    from unified_flow.turns.passage import public_text
 
     lines = []
     for answer in answers:
@@ -377,6 +377,6 @@ def _wrong_answers(answers: Iterable[EvaluatedAnswer]) -> str:
         lines += [
             f"\n{answer.id}  {one_line(answer.question)}",
             f"  expected: {one_line(expected)}",
-            f"  {answer.status}: {one_line(public_text(said))}",
+            f"  {answer.status}: {one_line(redact_for_asker(said))}",
         ]
     return "\n".join(lines)

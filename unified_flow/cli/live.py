@@ -21,7 +21,7 @@ from rich.text import Text
 
 from interventions.cli.terminal import note
 from interventions.plaintext import clean, one_line
-from interventions.secrets.redaction import redact
+from interventions.secrets.redaction import redact, redact_for_asker
 from unified_flow.cli.documents import refresh_documents
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import PhaseError
@@ -37,7 +37,6 @@ from unified_flow.turns.events import (
     TurnResumed,
 )
 from unified_flow.turns.ledger import Observer
-from unified_flow.turns.passage import public_text
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ class LivePhases:
             case ToolStarted():
                 self._doing = event.tool
             case TextArrived():
-                self._text = public_text(event.text)
+                self._text = redact_for_asker(event.text)
             case PhaseCompleted() | PhaseFailed():
                 done = "completed" if isinstance(event, PhaseCompleted) else "failed"
                 self._status[event.phase] = done

@@ -10,13 +10,13 @@ from interventions.cli.terminal import Code, note, say
 from interventions.entry import short_id
 from interventions.errors import QueueError
 from interventions.plaintext import clean, home_flag, one_line
-from interventions.secrets.redaction import redact, redact_text
+from interventions.secrets.redaction import redact, redact_for_asker, redact_text
 from unified_flow.cli.terminal import beginning, on_terminal, wrapped
 from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import HumanNeededError, ToolDeniedError, UnifiedFlowError, wire_name
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.resumption import ResumeResult
-from unified_flow.turns.passage import public_citation, public_text
+from unified_flow.turns.passage import citation_for_asker
 from unified_flow.turns.turn import Turn
 
 SYMBOL = {"completed": "✓", "failed": "✗", "running": "…", "not_run": "·"}
@@ -26,13 +26,14 @@ MESSAGE_CHARS = 600
 def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
     """The object of `ask --json`; a failed turn adds what is known of the failure."""
     status = "failed" if error else turn.status
+    response = redact_for_asker(turn.response or "")
     outcome: dict[str, Any] = {
-        "response": None if error or turn.response is None else public_text(turn.response),
+        "response": None if error or turn.response is None else response,
         "status": status,
-        "clarification_question": public_text(turn.response or "") if status == "clarify" else None,
+        "clarification_question": response if status == "clarify" else None,
         "citations": []
         if error
-        else [public_citation(c).model_dump(mode="json") for c in turn.citations],
+        else [citation_for_asker(c).model_dump(mode="json") for c in turn.citations],
         "abstained": turn.abstained and error is None,
         "error": error is not None,
         "session_id": turn.session_id,
@@ -108,7 +109,7 @@ def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> Non
     if not turn.should_respond:
         note(f"no answer: {redact_text(turn.error_message or '')}{f' ({show})' if show else ''}")
         return
-    response = public_text(turn.response or "")
+    response = redact_for_asker(turn.response or "")
     if on_terminal():
         print()
     say(wrapped(clean(response)))
@@ -124,7 +125,7 @@ def show_sources(turn: Turn, response: str = "") -> None:
         return
     say("\nSources:")
     for citation in rest:
-        quote = public_text(" ".join(citation.quote.split()))
+        quote = redact_for_asker(" ".join(citation.quote.split()))
         say(wrapped(clean(f"  {one_line(citation.source)}  “{quote}”")))
 
 

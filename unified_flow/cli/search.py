@@ -105,8 +105,10 @@ def of_explanation(question: str, found: Explanation) -> dict[str, Any]:
 
 
 def _of_hit(hit: Hit) -> dict[str, Any]:
+    from unified_flow.turns.passage import passage_for_asker
+
     return {
-        **hit.passage.model_dump(mode="json"),
+        **passage_for_asker(hit.passage).model_dump(mode="json"),
         "source": hit.passage.source(),
         "parts": {term: round(part, 6) for term, part in hit.parts.items()},
         "proposed": hit.proposed,
@@ -143,7 +145,9 @@ def _show_words(found: Explanation) -> None:
 
 
 def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
-    passage = hit.passage
+    from unified_flow.turns.passage import passage_for_asker
+
+    passage = passage_for_asker(hit.passage)
     source = paint(one_line(passage.source()), "bold")
     heading = paint(one_line(passage.heading), "dim") if passage.heading else ""
     say_painted(f"\n{rank:2}  {passage.score:.3f}  {source}  {heading}".rstrip())

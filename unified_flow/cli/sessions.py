@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ import typer
 from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
 from interventions.home import find_home, state_folder
-from interventions.secrets.redaction import redact, redact_text
+from interventions.secrets.redaction import WHOLE, redact, redact_for_asker, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.completion import session_ids
 from unified_flow.cli.terminal import beginning, counted, say_object
@@ -71,7 +72,7 @@ def show_session(
 
     session, exchanges, unanswered = _known_session(session, home)
     if as_json:
-        say_object(redact(_object(session, exchanges, unanswered)))
+        say_object(_object(session, exchanges, unanswered))
     else:
         say(markdown(session, exchanges, unanswered).rstrip())
 
@@ -91,13 +92,11 @@ def export_session(
     unified-flow sessions export ros -o ros.md
     unified-flow sessions export last --json --output last.json
     """
-    from unified_flow.turns.sessions.book import markdown
-
     found = _known_session(session, home)
     if as_json:
-        text = json.dumps(redact(_object(*found)), ensure_ascii=False) + "\n"
+        text = json.dumps(redact(_object(*found), WHOLE), ensure_ascii=False) + "\n"
     else:
-        text = markdown(*found)
+        text = exported(*found)
     if output is None:
         say(text.rstrip())
         return
@@ -199,22 +198,34 @@ def _known_session(name: str, home: Path | None) -> tuple[str, list[Exchange], l
     return session, exchanges, unanswered
 
 
+def exported(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> str:
+    """As Markdown for others, strictly redacted."""
+    from unified_flow.turns.sessions.book import markdown
+
+    return markdown(session, exchanges, unanswered, partial(redact, bounds=WHOLE))
+
+
 def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> dict[str, Any]:
+    """For the person who asked."""
+    from unified_flow.turns.passage import citation_for_asker
+
     return {
         "session_id": session,
         "exchanges": [
             {
                 "turn_id": each.turn_id,
                 "at": each.at,
-                "question": each.question,
-                "response": each.response,
-                "citations": [c.model_dump(mode="json") for c in each.citations],
+                "question": redact_text(each.question),
+                "response": redact_for_asker(each.response),
+                "citations": [
+                    citation_for_asker(c).model_dump(mode="json") for c in each.citations
+                ],
                 "abstained": each.abstained,
             }
             for each in exchanges
         ],
         "unanswered": [
-            {"turn_id": turn.turn_id, "status": turn.status, "question": turn.question}
+            {"turn_id": turn.turn_id, "status": turn.status, "question": redact_text(turn.question)}
             for turn in sorted(unanswered, key=lambda turn: turn.turn_id)
         ],
     }

@@ -11,7 +11,7 @@ from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
 from interventions.home import find_home
 from interventions.plaintext import one_line
-from interventions.secrets.redaction import redact, redact_text
+from interventions.secrets.redaction import redact, redact_for_asker, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.completion import granted_names, tool_names
 from unified_flow.cli.sessions import session_named
@@ -236,9 +236,7 @@ async def _called(
 
 
 def _say_output(output: ToolOutput) -> None:
-    from unified_flow.turns.passage import public_text
-
     if isinstance(output.result, str):
-        say(public_text(output.result))
+        say(redact_for_asker(output.result))
     else:
         say(json.dumps(redact(output.result), ensure_ascii=False, indent=2))

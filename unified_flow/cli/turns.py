@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interventions.cli.terminal import note, say, width
-from interventions.secrets.redaction import redact, redact_text
+from interventions.secrets.redaction import WHOLE, redact, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.sessions import session_named
 from unified_flow.cli.terminal import beginning, on_terminal, say_object
@@ -76,9 +76,7 @@ def show_turn(
         }
         say_object(redact(whole))
     else:
-        from unified_flow.turns.passage import public_text
-
-        say(public_text(archive.page(found.turn_id)))
+        say(redact(archive.page(found.turn_id), WHOLE))
 
 
 def _turn_named(name: str, home: Path | None) -> tuple[TurnArchive, Turn]:

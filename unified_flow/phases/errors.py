@@ -39,7 +39,7 @@ class PhaseError(UnifiedFlowError):
 
     `turn` is as it stands in the journal, the failure included. `failure` is the first attempt's,
     with the number of the last; `report` is what the queue made of it, `stop` what the policy
-    decided. `retrieved` holds the passages for a degraded answer, redacted, best first.
+    decided. `retrieved` holds the passages for a degraded answer, best first.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from interventions.secrets.redaction import redact_text
+from interventions.secrets.redaction import redact_for_asker
 from unified_flow.config import tool_names
 from unified_flow.turns.results import Citation
 from unified_flow.turns.turn import Turn
@@ -100,14 +100,10 @@ def _is_from(citation: Citation, passage: Passage) -> bool:
     return citation.source == passage.source() or citation.quote in passage.text
 
 
-MAX_CHARS = 4_000_000
+def citation_for_asker(citation: Citation) -> Citation:
+    words = citation.model_dump(include={"quote", "passage", "heading"})
+    return citation.model_copy(update={k: redact_for_asker(text) for k, text in words.items()})
 
 
-def public_text(text: str) -> str:
-    """What a person or a client reads: redacted, and unlike a log sample never cut short."""
-    return redact_text(text, MAX_CHARS)
-
-
-def public_citation(citation: Citation) -> Citation:
-    shown = {"quote": public_text(citation.quote), "passage": public_text(citation.passage)}
-    return citation.model_copy(update=shown)
+def passage_for_asker(passage: Passage) -> Passage:
+    return passage.model_copy(update={"text": redact_for_asker(passage.text)})

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from interventions.entry import Entry, entry_view, worst_first
 from interventions.queue import InterventionQueue
 from interventions.retry.retries import entry_to_retry
-from interventions.secrets.redaction import redact
+from interventions.secrets.redaction import WHOLE, redact
 from interventions.times import parse_duration, utc_now
 from interventions.view.query import parse
 from unified_flow.api import problems
@@ -26,7 +26,6 @@ from unified_flow.engine.telemetry.query_log import PhaseLine
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import stamp
-from unified_flow.turns.passage import public_text
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
 
@@ -164,8 +163,7 @@ class TurnView(BaseModel):
             "intervention_id": turn.failure.intervention_id if turn.failure else None,
             "sections": written(turn.sections),
         }
-        response = None if turn.response is None else public_text(turn.response)
-        return cls.model_validate(redact(view) | {"response": response})
+        return cls.model_validate(redact(view) | {"response": redact(turn.response, WHOLE)})
 
 
 @router.get("/turns/{turn}", responses=errors(404, 422))

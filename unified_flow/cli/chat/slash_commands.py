@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from interventions.cli.terminal import note, say
 from interventions.plaintext import clean, one_line
-from interventions.secrets.redaction import redact
+from interventions.secrets.redaction import redact, redact_for_asker
 from unified_flow.cli.chat.conversation import Conversation
 from unified_flow.cli.live import new_session_id
 from unified_flow.cli.outcome import show_outcome, show_resumed, show_sources
@@ -122,8 +122,8 @@ async def _search(chat: Conversation, words: str) -> None:
         note("there are no documents" if documents is None else "search for what? /search WORDS")
         return
     for passage in documents.search(words, 5):
-        where = clean(passage.source())
-        say(f"  {passage.score:.2f}  {where}  {beginning(passage.text, ARGS_SHOWN)}")
+        said = beginning(redact_for_asker(passage.text), ARGS_SHOWN)
+        say(f"  {passage.score:.2f}  {clean(passage.source())}  {said}")
 
 
 async def _session(chat: Conversation, words: str) -> None:
@@ -138,10 +138,9 @@ async def _new(chat: Conversation, words: str) -> None:
 
 async def _export(chat: Conversation, words: str) -> None:
     """Raises InputError for a file that is there, or whose name is none."""
-    from unified_flow.cli.sessions import of_session, save_text
-    from unified_flow.turns.sessions.book import markdown
+    from unified_flow.cli.sessions import exported, of_session, save_text
 
-    text = markdown(chat.session, *of_session(chat.session, chat.flow.services.home))
+    text = exported(chat.session, *of_session(chat.session, chat.flow.services.home))
     if not words:
         say(clean(text).rstrip())
         return

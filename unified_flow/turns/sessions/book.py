@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from unified_flow.turns.passage import public_text
+from interventions.secrets.redaction import redact_for_asker, redact_text
 from unified_flow.turns.results import Citation
 from unified_flow.turns.sessions.store import SessionDatabase, file_of
 from unified_flow.turns.turn import Turn
@@ -107,31 +107,37 @@ class SessionBook:
 _MARKS = re.compile(r"[\\`*<\[\]&]|(?<!\w)_|_(?!\w)")  # of Markdown; snake_case is none
 
 
-def markdown(session_id: str, exchanges: Sequence[Exchange], unanswered: Sequence[Turn]) -> str:
-    """Everything in the order of the turns; secrets are redacted, as wherever text leaves."""
-    parts: dict[int, str] = {turn.turn_id: "\n".join(_open_end(turn)) for turn in unanswered}
-    parts |= {exchange.turn_id: "\n".join(_exchange(exchange)) for exchange in exchanges}
+def markdown(
+    session_id: str,
+    exchanges: Sequence[Exchange],
+    unanswered: Sequence[Turn],
+    mask: Callable[[str], str] = redact_for_asker,
+) -> str:
+    """Everything in the order of the turns. `mask` is for the answers and what they cite;
+    a question is redacted strictly."""
+    parts: dict[int, str] = {turn.turn_id: "\n".join(_open_end(turn, mask)) for turn in unanswered}
+    parts |= {exchange.turn_id: "\n".join(_exchange(exchange, mask)) for exchange in exchanges}
     body = "\n\n".join(parts[turn_id] for turn_id in sorted(parts))
     return f"# Session {session_id}\n\n{body}\n"
 
 
-def _exchange(exchange: Exchange) -> Iterator[str]:
-    yield f"## {_line(exchange.question)}"
+def _exchange(exchange: Exchange, mask: Callable[[str], str]) -> Iterator[str]:
+    yield f"## {_line(redact_text(exchange.question))}"
     yield ""
     yield f"*turn {exchange.turn_id}, {exchange.at}*"
     yield ""
-    yield public_text(exchange.response)
+    yield mask(exchange.response)
     if exchange.citations:
         yield ""
         for citation in exchange.citations:
-            yield f"- `{citation.source}`: {_line(citation.quote)}"
+            yield f"- `{citation.source}`: {_line(mask(citation.quote))}"
 
 
-def _open_end(turn: Turn) -> Iterator[str]:
-    yield f"## {_line(turn.question)}"
+def _open_end(turn: Turn, mask: Callable[[str], str]) -> Iterator[str]:
+    yield f"## {_line(redact_text(turn.question))}"
     yield ""
     if turn.status == "clarify":
-        yield f"*turn {turn.turn_id} asked back:* {public_text(turn.response or '')}"
+        yield f"*turn {turn.turn_id} asked back:* {mask(turn.response or '')}"
         return
     if turn.status == "answered":
         yield f"*turn {turn.turn_id} answered; the session keeps it no more*"
@@ -142,4 +148,4 @@ def _open_end(turn: Turn) -> Iterator[str]:
 
 def _line(text: str) -> str:
     """On one line, and only text: a question or a quote brings no tags and no links."""
-    return _MARKS.sub(r"\\\g<0>", " ".join(public_text(text).split()))
+    return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))

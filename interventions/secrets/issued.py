@@ -1,0 +1,78 @@
+"""What is a secret whatever stands around it: keys, JSON web tokens, what known issuers issue."""
+
+from __future__ import annotations
+
+import re
+
+from interventions.secrets.names import MASK
+
+# Issued tokens carry their issuer's prefix; one alternation, each branch starting with a literal.
+_TOKENS = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"sk-(?!(?!(?:proj|ant|or|svcacct|admin|live|test)-)[a-z]{2,14}(?:-[a-z]{1,14}){1,8}"
+    r"(?![A-Za-z0-9_\-]))[A-Za-z0-9_\-]{8,}"
+    r"|(?:sk|pk|rk|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,}"
+    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
+    r"|gh[pousr]_[A-Za-z0-9]{16,}"
+    r"|github_pat_[A-Za-z0-9_]{20,}"
+    r"|glpat-[A-Za-z0-9_\-]{16,}"
+    r"|xox[abeoprs]-[A-Za-z0-9\-]{10,}"
+    r"|xapp-[A-Za-z0-9\-]{10,}"
+    r"|AIza[A-Za-z0-9_\-]{30,}"
+    r"|ya29\.[A-Za-z0-9_\-]{10,}"
+    r"|GOCSPX-[A-Za-z0-9_\-]{10,}"
+    r"|hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9_/\-]{8,}"
+    r"|discord(?:app)?\.com/api/webhooks/[0-9]{5,25}/[A-Za-z0-9_\-]{8,}"
+    r"|hf_[A-Za-z0-9]{20,}"
+    r"|npm_[A-Za-z0-9]{30,}"
+    r"|pypi-[A-Za-z0-9_\-]{20,}"
+    r"|dop_v1_[a-f0-9]{32,}"
+    r"|SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}"
+    r"|[0-9]{8,10}:[A-Za-z0-9_\-]{35}"
+    r")"
+)
+# `xoxb-your-token-here`, `ghp_xxxxxxxx`: what a page writes in the place of a token.
+_PLACEHOLDER = re.compile(r"[xX]{6,}\Z|[-_.](?:[A-Za-z]{1,14}[-_]){1,8}[A-Za-z]{1,14}\Z")
+
+# A JSON web token: dotted runs are read once each, so that no text is read again and again.
+_DOTTED = re.compile(r"(?<![A-Za-z0-9_\-])[A-Za-z0-9_\-]{8,}+(?:\.[A-Za-z0-9_\-]*+)++")
+_JWT_START = re.compile(r"(?<![A-Za-z0-9])eyJ")
+_JWT = re.compile(r"eyJ[A-Za-z0-9_\-]{5,}+\.[A-Za-z0-9_\-]{5,}+\.")
+
+# Between the lines of a key: line ends, also written out in source code, and a quotation's margin.
+_JOINT = r"(?:\\{1,2}[nrt]|[\s\"'`#>|,])*+"
+_BASE64 = "[A-Za-z0-9+/=]"
+_PRIVATE_KEY = re.compile(
+    rf"-----BEGIN (?:[A-Z0-9]{{1,20}} ){{0,3}}PRIVATE KEY(?: BLOCK)?-----{_JOINT}"
+    rf"(?:[A-Za-z][A-Za-z\-]{{1,30}}: [^\n\\\"']{{0,200}}+{_JOINT}){{0,5}}"
+    rf"(?:(?=[a-z]*+[A-Z0-9+/])(?:{_BASE64}++{_JOINT})++-----END [A-Z0-9 ]{{1,60}}-----"
+    rf"|(?:{_BASE64}{{24,}}+{_JOINT})++)"  # cut off
+)
+
+
+def mask_issued(text: str) -> str:
+    """Without private keys, JSON web tokens and issued tokens; placeholders of tokens stay."""
+    if "-----BEGIN" in text:
+        text = _PRIVATE_KEY.sub(MASK, text)
+    return _TOKENS.sub(_mask_issued, _mask_web_tokens(text))
+
+
+def mask_tokens(text: str) -> str:
+    """Without JSON web tokens and what has the form of an issued token, placeholders too."""
+    return _TOKENS.sub(MASK, _mask_web_tokens(text))
+
+
+def _mask_issued(match: re.Match[str]) -> str:
+    return match[0] if _PLACEHOLDER.search(match[0]) else MASK
+
+
+def _mask_web_tokens(text: str) -> str:
+    return _DOTTED.sub(_mask_jwt, text) if "eyJ" in text else text
+
+
+def _mask_jwt(match: re.Match[str]) -> str:
+    run = match[0]
+    start = _JWT_START.search(run)
+    if start is None or _JWT.match(run, start.start()) is None:
+        return run
+    return run[: start.start()] + MASK
