@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 TARGET = 1_600  # characters of a chunk that is put together from paragraphs
 LARGEST = 2_400  # a paragraph up to this stays whole
 LONGEST_TITLE = 200
-TINY = 100  # sections below this are put together, up to
-TINY_TOGETHER = 200
+MOST_HEADINGS = 8 * TARGET  # characters that headings with nothing under them may come to
 
+_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _SENTENCE_END = re.compile(r"[.!?…][\"')\]]*\s+|[。！？]")  # noqa: RUF001 -- Chinese marks
 
 
@@ -131,7 +131,7 @@ def _written(lines: Sequence[str]) -> tuple[int, int]:
 
 
 def _joined(sections: Iterable[Section]) -> Iterator[Section]:
-    """Tiny sections in a row go together under the heading that they share."""
+    """Lone headings go with what stands above: alone they would win searches, answering none."""
     held: Section | None = None
     for section in sections:
         both = None if held is None else _together(held, section)
@@ -143,29 +143,12 @@ def _joined(sections: Iterable[Section]) -> Iterator[Section]:
 
 
 def _together(first: Section, second: Section) -> Section | None:
-    if first.page != second.page:
-        return None
-    trail = _shared_trail(first, second)
-    if trail is None:
-        return None
     gap = second.line - len(second.lead) - (first.line + len(first.lines))
+    if not second.lone or first.page != second.page or _size(first.lines) > MOST_HEADINGS:
+        return None
     if gap < 0:  # another section of the same line (HTML without line breaks)
         return None
-    lines = (*first.lines, *[""] * gap, *second.lead, *second.lines)
-    return Section(trail, first.line, lines, first.lead, page=first.page)
-
-
-def _shared_trail(first: Section, second: Section) -> tuple[str, ...] | None:
-    """The headings over both if they are to be one section, else None."""
-    if second.lone and _size(first.lines) < 8 * TARGET:  # it would win searches, and answer nothing
-        return first.trail
-    if _size(second.lines) >= TINY or _size(first.lines) + _size(second.lines) > TINY_TOGETHER:
-        return None
-    below = second.trail[: len(first.trail)] == first.trail
-    trail = first.trail if below else first.trail[:-1]
-    if second.trail[: len(trail)] != trail or (second.trail and not trail):
-        return None
-    return trail
+    return replace(first, lines=(*first.lines, *[""] * gap, *second.lead, *second.lines))
 
 
 def _pieces(section: Section) -> Iterator[tuple[int, str]]:
@@ -186,12 +169,14 @@ def _pieces(section: Section) -> Iterator[tuple[int, str]]:
 
 
 def _paragraphs(section: Section) -> Iterator[tuple[int, list[str]]]:
-    """(line, lines with the blank lines that follow); one that is too large, line by line."""
+    """(line, lines with the blank lines that follow), fenced code in one; what is too large, line
+    by line."""
     found: list[str] = []
+    fenced = False
     for offset, text in enumerate([*section.lines, ""]):
-        begins = found and text.strip() and not found[-1].strip()
+        begins = found and not fenced and text.strip() and not found[-1].strip()
         at_end = offset == len(section.lines)
-        if begins or at_end:
+        if begins or at_end or (found and _size(found) > LARGEST):
             start = section.line + offset - len(found)
             if _size(found) > LARGEST:
                 yield from ((start + i, [single]) for i, single in enumerate(found))
@@ -199,6 +184,7 @@ def _paragraphs(section: Section) -> Iterator[tuple[int, list[str]]]:
                 yield start, found
             found = []
         found.append(text)
+        fenced ^= _FENCE.match(text) is not None
 
 
 def _emit(line: int, held: list[str]) -> Iterator[tuple[int, str]]:

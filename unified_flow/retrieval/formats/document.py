@@ -29,6 +29,7 @@ _SECTIONS: dict[str, Callable[[str], Iterator[Section]]] = {
     for module in (markdown, restructured_text, html, source_code)
     for extension in module.EXTENSIONS
 }
+_PLAIN = frozenset({"", ".txt", ".text"})  # which may hold any light markup
 # Extension to (function in this package, what people call the format, the library it needs).
 _CONVERTERS: dict[str, tuple[str, str, str]] = {
     ".pdf": ("pdf:pdf_parts", "PDF", "pypdfium2"),
@@ -116,6 +117,8 @@ def sections_of(extension: str, text: str) -> Iterator[Section]:
     """Of text whose lines end with a newline character each; without a format, one section."""
     if sections := _SECTIONS.get(extension):
         yield from sections(text)
+    elif extension in _PLAIN and restructured_text.is_restructured(text):
+        yield from restructured_text.sections(text)
     else:
         yield Section((), 1, text.split("\n"))
 

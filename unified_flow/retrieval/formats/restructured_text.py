@@ -1,55 +1,60 @@
-"""reStructuredText: titles by their underlines and overlines; metadata directives left out."""
+"""reStructuredText: titles by their underlines and overlines, the text as a reader sees it."""
 
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections.abc import Iterator
 
 from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
+from unified_flow.retrieval.formats.restructured_markup import ADORNMENT, plain_title, rendered
 
 EXTENSIONS = frozenset({".rst", ".rest"})
+_MARKS = frozenset(string.punctuation)
 
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*\s*\Z")
-_EXPLICIT = re.compile(r"\.\.(?:\s+|\Z)(?P<rest>.*)")
-_DIRECTIVE = re.compile(r"(?:\|[^|]+\|\s+)?(?P<name>[\w][\w:.+-]*)::(?:\s|\Z)")
-# Directives with nothing to read in them.
-_METADATA = frozenset(
-    """
-    contents toctree meta index highlight include raw image default-role role sectnum
-    currentmodule module title target-notes header footer class
-    """.split()  # noqa: SIM905
+_EVIDENCE = re.compile(
+    r"^[ \t]*\.\. (?:_[^:\n]+:|[\w:.+-]+::)|:[a-z][\w:-]*:`[^`\n]+`|``[^`\n]+``", re.MULTILINE
 )
-_ROLE = re.compile(r":[\w:.+-]+:`([^`]*)`")
-_ANGLE = re.compile(r"\s*<[^>]*>\Z")
 
 
 def sections(text: str) -> Iterator[Section]:
     lines = text.split("\n")
-    headings = list(_headings(lines))
-    _blank_metadata(lines)
-    if headings:
-        _blank_preamble(lines, headings[0].start)
-    yield from outlined(lines, headings)
+    found = list(headings(lines))
+    if found:
+        _blank_preamble(lines, found[0].start)
+    yield from outlined(rendered(lines, found), found)
+
+
+def is_restructured(text: str) -> bool:
+    """Whether plain text is written in it: two titles underlined to the letter, or one title and a
+    directive, a role or a literal."""
+    lines = text.split("\n")
+    titles = sum(
+        _width(lines[each.end - 2].strip()) == len(lines[each.end - 1].rstrip())
+        for each in headings(lines)
+    )
+    return titles > 1 or (titles == 1 and _EVIDENCE.search(text) is not None)
 
 
 def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _headings(lines: list[str]) -> Iterator[Heading]:
+def headings(lines: list[str]) -> Iterator[Heading]:
+    ruled = [number for number, line in enumerate(lines) if line[:1] in _MARKS and _adornment(line)]
     styles: list[tuple[str, bool]] = []  # in order of appearance, which is the order of depth
-    number = 0
-    while number < len(lines):
-        found = _title_at(lines, number)
+    after = 0
+    for number in sorted({each - 1 for each in ruled if each} | set(ruled)):
+        found = _title_at(lines, number) if number >= after else None
         if found is None:
-            number += 1
             continue
-        title, style, end = found
+        title, style, after = found
         if style not in styles:
             styles.append(style)
-        yield Heading(_plain(title), styles.index(style) + 1, number, end)
-        number = end
+        yield Heading(plain_title(title), styles.index(style) + 1, number, after)
 
 
 def _title_at(lines: list[str], at: int) -> tuple[str, tuple[str, bool], int] | None:
@@ -76,41 +81,11 @@ def _title_at(lines: list[str], at: int) -> tuple[str, tuple[str, bool], int] | 
 
 def _adornment(line: str) -> str:
     bare = line.rstrip()
-    return bare if _ADORNMENT.match(bare) and bare not in ("..", "::") else ""
-
-
-def _blank_metadata(lines: list[str]) -> None:
-    """Empties comments, targets and directives that hold nothing to read; the lines stay."""
-    number = 0
-    while number < len(lines):
-        stripped = lines[number].lstrip()
-        match = _EXPLICIT.match(stripped)
-        if match is None or not _is_metadata(match["rest"]):
-            number += 1
-            continue
-        indent = len(lines[number]) - len(stripped)
-        lines[number] = ""
-        number += 1
-        while number < len(lines) and (
-            not lines[number].strip() or len(lines[number]) - len(lines[number].lstrip()) > indent
-        ):
-            lines[number] = ""
-            number += 1
-
-
-def _is_metadata(rest: str) -> bool:
-    if directive := _DIRECTIVE.match(rest):
-        return directive["name"].casefold() in _METADATA
-    return not re.match(r"\[[^\]]+\]\s", rest)  # a footnote or citation is content
+    return bare if ADORNMENT.match(bare) and bare not in ("..", "::") else ""
 
 
 def _blank_preamble(lines: list[str], end: int) -> None:
     """What stands before the title and is nothing but explicit markup is about the page."""
     before = [line for line in lines[:end] if line.strip()]
-    if all(line[0].isspace() or line.startswith("..") for line in before):
+    if all(line[0].isspace() or line.startswith(("..", ":")) for line in before):
         lines[:end] = [""] * end
-
-
-def _plain(title: str) -> str:
-    title = _ROLE.sub(lambda match: _ANGLE.sub("", match[1]), title)
-    return re.sub(r"``|\*\*|(?<!\w)[*`|]|[*`|](?!\w)", "", title).strip()
