@@ -18,7 +18,7 @@ from unified_flow.errors import InputError
 from unified_flow.errors.classification import ERROR_TYPES, classify
 from unified_flow.errors.safe_messages import MESSAGES, Language, safe_message
 from unified_flow.turns.events import now, stamp
-from unified_flow.turns.passage import passage_for_asker, searches
+from unified_flow.turns.passage import searches
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.agents import AgentResponse, agent_responses
 from unified_flow.turns.wire.failure import ErrorContext, ErrorType, error_context, may_pass
@@ -74,7 +74,7 @@ def _retrievals(turn: Turn) -> list[QueryResult]:
     """What each search of the turn found."""
     results = []
     for query, passages, took_ms in searches(turn):
-        shown = [passage_for_asker(passage) for passage in passages]
+        shown = [p.model_copy(update={"text": redact_for_asker(p.text)}) for p in passages]
         results.append(query_result(redact_for_asker(query), shown, took_ms))
     return results
 

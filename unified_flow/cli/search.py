@@ -12,6 +12,7 @@ import typer
 
 from interventions.cli.terminal import paint, say, say_painted
 from interventions.plaintext import clean, one_line
+from interventions.secrets.redaction import redact_for_asker
 from unified_flow.cli import options
 from unified_flow.cli.documents import note_unasked
 from unified_flow.cli.terminal import say_object
@@ -105,10 +106,9 @@ def of_explanation(question: str, found: Explanation) -> dict[str, Any]:
 
 
 def _of_hit(hit: Hit) -> dict[str, Any]:
-    from unified_flow.turns.passage import passage_for_asker
-
     return {
-        **passage_for_asker(hit.passage).model_dump(mode="json"),
+        **hit.passage.model_dump(mode="json"),
+        "text": redact_for_asker(hit.passage.text),
         "source": hit.passage.source(),
         "parts": {term: round(part, 6) for term, part in hit.parts.items()},
         "proposed": hit.proposed,
@@ -145,9 +145,8 @@ def _show_words(found: Explanation) -> None:
 
 
 def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
-    from unified_flow.turns.passage import passage_for_asker
-
-    passage = passage_for_asker(hit.passage)
+    passage = hit.passage
+    text = redact_for_asker(passage.text)
     source = paint(one_line(passage.source()), "bold")
     heading = paint(one_line(passage.heading), "dim") if passage.heading else ""
     say_painted(f"\n{rank:2}  {passage.score:.3f}  {source}  {heading}".rstrip())
@@ -158,7 +157,7 @@ def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
         by_words, by_meaning = hit.ranks.words or "-", hit.ranks.meaning or "-"
         say_painted(paint(f"    rank by words {by_words}, by meaning {by_meaning}", "dim"))
     say_painted(paint(f"    {parts}  ({proposed}{bm25})", "dim"))
-    for line in _excerpt(passage.text, _spans(passage.text, hit.parts, languages)):
+    for line in _excerpt(text, _spans(text, hit.parts, languages)):
         say_painted(f"    {line}")
 
 

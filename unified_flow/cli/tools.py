@@ -103,8 +103,10 @@ def call_tool(
     claims = [claim.model_dump(mode="json") for claim in output.claims]
     if as_json:
         say_object({"tool": name, "result": redact(output.result), "claims": redact(claims)})
+    elif isinstance(output.result, str):
+        say(redact_for_asker(output.result))
     else:
-        _say_output(output)
+        say(json.dumps(redact(output.result), ensure_ascii=False, indent=2))
 
 
 def list_grants(as_json: options.AsJson = False, home: options.Home = None) -> None:
@@ -233,10 +235,3 @@ async def _called(
             raise ToolError(f"{name} failed: {type(exc).__name__}: {exc}") from exc
     finally:
         await services.aclose()
-
-
-def _say_output(output: ToolOutput) -> None:
-    if isinstance(output.result, str):
-        say(redact_for_asker(output.result))
-    else:
-        say(json.dumps(redact(output.result), ensure_ascii=False, indent=2))

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
-from unified_flow.engine.failure_report import pending_report, redacted_message, report_failure
+from interventions.secrets.redaction import redact_text
+from unified_flow.engine.failure_report import pending_report, report_failure
 from unified_flow.engine.live_context import LivePhaseContext
 from unified_flow.engine.phase_table import BY_NAME
 from unified_flow.engine.prefetch import Prefetch, retrieved_passages
@@ -106,7 +107,7 @@ class _Visit:
             replaced = action.model not in (None, failure.model)
             report = await self._report_once(*self._first) if replaced else None
             self._record(failure, report, action, took)
-            self._services.guardrails.tried(self._attempt, redacted_message(exc))
+            self._services.guardrails.tried(self._attempt, redact_text(str(exc)))
             return action
 
     def _enter(self) -> LivePhaseContext:
@@ -160,7 +161,7 @@ class _Visit:
         error = LoopLimitError if limit else BY_NAME[failure.phase].ERROR
         what = f"tool {failure.tool}" if failure.tool else failure.phase
         return error(
-            f"{what} failed: {type(failure.error).__name__}: {redacted_message(failure.error)}",
+            f"{what} failed: {type(failure.error).__name__}: {redact_text(str(failure.error))}",
             turn=turn,
             failure=failure,
             report=report,
@@ -217,7 +218,7 @@ class _Visit:
                 visit=self._number,
                 attempt=failure.attempt,
                 error_type=type(error).__name__,
-                error_message=redacted_message(error),
+                error_message=redact_text(str(error)),
                 category=failure.meaning.category,
                 code=failure.meaning.code,
                 kind=kind_of(error),

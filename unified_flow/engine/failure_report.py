@@ -35,10 +35,6 @@ logger = logging.getLogger("unified_flow")
 SHOWN = ("completed", "running", "failed", "interrupted")
 
 
-def redacted_message(error: BaseException) -> str:
-    return redact_text(str(error))
-
-
 def report_failure(
     failure: Failure, context: LivePhaseContext | None, turn: Turn, services: Services
 ) -> FailureReport:
@@ -210,7 +206,7 @@ def _log(error: BaseException, request: InterventionRequest, *, service: str) ->
             "operation": request.tool or "run",
             "service": service,
             "error_type": request.error_type,
-            "error_message": redacted_message(error),
+            "error_message": redact_text(str(error)),
             "session_id": request.session_id,
             "turn_id": request.turn_id,
             "request_id": request.request_id,

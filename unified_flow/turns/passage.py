@@ -103,7 +103,3 @@ def _is_from(citation: Citation, passage: Passage) -> bool:
 def citation_for_asker(citation: Citation) -> Citation:
     words = citation.model_dump(include={"quote", "passage", "heading"})
     return citation.model_copy(update={k: redact_for_asker(text) for k, text in words.items()})
-
-
-def passage_for_asker(passage: Passage) -> Passage:
-    return passage.model_copy(update={"text": redact_for_asker(passage.text)})
