@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -258,7 +259,9 @@ class Hanging:
         self.let_go = threading.Event()
         self.inside = 0
 
-    def search(self, query: str, limit: int = 8) -> list[Passage]:
+    def search(
+        self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
+    ) -> list[Passage]:
         self.inside += 1
         self.let_go.wait()
         return []

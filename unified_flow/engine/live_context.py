@@ -219,8 +219,11 @@ class LivePhaseContext:
         self._ledger.checkpoint()
         started = perf_counter()
         answer = given.answer if given is not None else None
-        caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer)
-        found = self._prefetch.answers(tool, args) if self._prefetch else None
+        analysis = turn.sections.query_analyzer
+        earlier = analysis.conversation if analysis is not None else {}
+        caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer, earlier)
+        # The search beside the first phase did not know the conversation yet.
+        found = self._prefetch.answers(tool, args) if self._prefetch and not earlier else None
         if found is not None:
             output, took = found
         else:

@@ -133,8 +133,10 @@ def _section(name: str, lines: list[str], left_out: int = 0, what: str = "") -> 
 
 
 def _result(result: BaseModel) -> str:
-    """What it leaves at its default says nothing, and a small model takes it for something."""
-    return _data(_json(result.model_dump(mode="json", exclude_defaults=True)))
+    """What it leaves at its default says nothing, and a small model takes it for something. The
+    words of the conversation are for the search."""
+    shown = result.model_dump(mode="json", exclude_defaults=True, exclude={"conversation"})
+    return _data(_json(shown))
 
 
 def _turn(turn: PriorTurn) -> str:

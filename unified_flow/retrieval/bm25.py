@@ -31,15 +31,21 @@ class Corpus:
 
 
 def score(
-    weights: Mapping[str, float], heading: Iterable[str], body: list[str], corpus: Corpus
+    weights: Mapping[str, float],
+    heading: Iterable[str],
+    body: list[str],
+    corpus: Corpus,
+    whole: float | None = None,
 ) -> float:
     """BM25 as a share of what a chunk could reach: 0 if it has no term of the question.
 
     `weights` holds the question's terms, those that no chunk has among them. Monotone in BM25
-    for one question: sum(idf * tf / (tf + norm)) / sum(idf), which stays below 1.
+    for one question: sum(idf * tf / (tf + norm)) / sum(idf), at most 1; `whole` replaces the
+    second sum.
     """
-    total = sum(weights.values())
-    return sum(gains(weights, heading, body, corpus).values()) / total if total > 0 else 0.0
+    total = sum(weights.values()) if whole is None else whole
+    gained = sum(gains(weights, heading, body, corpus).values())
+    return min(1.0, gained / total) if total > 0 else 0.0
 
 
 def gains(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -221,11 +221,13 @@ class Documents:
         finally:
             index.close()
 
-    def search(self, query: str, limit: int = 8) -> list[Passage]:
+    def search(
+        self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
+    ) -> list[Passage]:
         self.ensure_fresh()
         if self._hybrid is not None:
-            return self._hybrid.search(self.index, query, limit)
-        return self.index.search(query, limit)
+            return self._hybrid.search(self.index, query, limit, conversation)
+        return self.index.search(query, limit, conversation)
 
     def close(self) -> None:
         self.index.close()

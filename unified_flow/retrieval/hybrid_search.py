@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -56,11 +56,18 @@ class HybridSearch:
             self._store.remove(known - texts.keys())
         return len(missing)
 
-    def search(self, index: Index, query: str, limit: int) -> list[Passage]:
+    def search(
+        self,
+        index: Index,
+        query: str,
+        limit: int,
+        conversation: Mapping[str, float] | None = None,
+    ) -> list[Passage]:
         """In the order of both rankings joined. `score` is that of the words, 0 without any: it
         shows whether a passage states an answer, which a rank does not. Raises RetrievalError."""
-        with self._ranked(index, query, limit) as (reader, ranked, _):
-            words = {rowid: score for score, rowid in _by_words(reader, query, len(ranked))}
+        with self._ranked(index, query, limit, conversation) as (reader, ranked, _):
+            found = _by_words(reader, query, len(ranked), conversation)
+            words = {rowid: score for score, rowid in found}
             scored = [(words.get(rowid, 0.0), rowid) for _, rowid in ranked]
             return [passage for passage, _ in reader.passages(scored, limit)]
 
@@ -71,7 +78,11 @@ class HybridSearch:
 
     @contextmanager
     def _ranked(
-        self, index: Index, query: str, limit: int
+        self,
+        index: Index,
+        query: str,
+        limit: int,
+        conversation: Mapping[str, float] | None = None,
     ) -> Iterator[tuple[IndexReader, Ranked, Rankings]]:
         (vector,) = self._embedder.embed([query])
         most = max(limit, CANDIDATES)
@@ -79,7 +90,8 @@ class HybridSearch:
         while True:
             with index.reading() as reader:
                 if reader.data_version == self._state:
-                    by_words = [rowid for _, rowid in _by_words(reader, query, most)]
+                    found = _by_words(reader, query, most, conversation)
+                    by_words = [rowid for _, rowid in found]
                     # Others of the collection may be nearer than those that this index sees.
                     by_meaning = [self._chunks[key] for key in near if key in self._chunks]
                     rankings = by_words, by_meaning[:most]
@@ -133,5 +145,7 @@ def _refused_at(index: Index, chunk: int, refused: TextRefusedError) -> Retrieva
     )
 
 
-def _by_words(reader: IndexReader, query: str, limit: int) -> Ranked:
-    return reader.found(query, limit).ordered[:limit]
+def _by_words(
+    reader: IndexReader, query: str, limit: int, conversation: Mapping[str, float] | None
+) -> Ranked:
+    return reader.found(query, limit, conversation).ordered[:limit]

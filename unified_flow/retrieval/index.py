@@ -10,7 +10,7 @@ import re
 import shlex
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -159,14 +159,18 @@ class Index:
 
     # Reading
 
-    def search(self, query: str, limit: int = 8) -> list[Passage]:
+    def search(
+        self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
+    ) -> list[Passage]:
         """The passages that share most with the question, best first; [] if none shares a term.
 
+        `conversation` gives words of earlier turns, each with what it weighs beside a word of the
+        question; they count as far as the question seems to lean on them (`earlier_turns.py`).
         `score` is what bm25.score says. Raises RetrievalError for an index that is missing,
         broken, locked or unreadable, or was made by another version.
         """
         with self.reading() as reader:
-            return reader.search(query, limit)
+            return reader.search(query, limit, conversation)
 
     def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
         """What `search` finds, and how it came about; `why` names a file to look for."""

@@ -8,7 +8,7 @@ import os
 import shlex
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval.bm25 import HEADING_WEIGHT, Corpus, score
+from unified_flow.retrieval.earlier_turns import LOOKED_AT, heed, with_conversation
 from unified_flow.turns.passage import Passage
 
 _CANDIDATES = 48  # chunks that FTS5 proposes for each question
@@ -94,20 +95,54 @@ class IndexReader:
         )
         self.frequencies.clear()
 
-    def search(self, query: str, limit: int) -> list[Passage]:
-        return [passage for passage, _ in self.passages(self.found(query, limit).ordered, limit)]
+    def search(
+        self, query: str, limit: int, conversation: Mapping[str, float] | None = None
+    ) -> list[Passage]:
+        found = self.found(query, limit, conversation)
+        return [passage for passage, _ in self.passages(found.ordered, limit)]
 
-    def found(self, query: str, limit: int) -> Search:
-        """Enough to choose `limit` passages from."""
-        weights = self._weights_of(query)
-        selecting = self._selective(weights)
+    def found(
+        self, query: str, limit: int, conversation: Mapping[str, float] | None = None
+    ) -> Search:
+        """Enough to choose `limit` passages from. `conversation` weighs words of earlier turns."""
+        asked = self._weights_of(query)
+        selecting = self._selective(asked)
         proposed = self._proposed(selecting, limit) if selecting and limit > 0 else []
-        return Search(weights, selecting, proposed, self.ordered(proposed, weights))
+        plain = Search(asked, selecting, proposed, self.ordered(proposed, asked))
+        if not conversation or limit < 1:
+            return plain
+        spoken = self._weights_in(conversation)
+        best = {rowid for _, rowid in plain.ordered[:LOOKED_AT]}
+        looked_at = [chunk for chunk in plain.proposed if chunk.id in best]
+        shares = [share for share, _ in self.ordered(looked_at, spoken)]
+        heeded = heed([value for value, _ in plain.ordered], shares)
+        if not heeded:
+            return plain
+        both = {
+            language: with_conversation(weights, spoken[language], heeded)
+            for language, weights in asked.items()
+        }
+        weights = {language: each for language, (each, _) in both.items()}
+        wholes = {language: whole for language, (_, whole) in both.items()}
+        # Each chooses candidates by its own terms: the conversation's would crowd out the others.
+        selecting = list(dict.fromkeys([*plain.selecting, *self._selective(spoken)]))
+        proposed = self._proposed(selecting, limit) if selecting else []
+        return Search(weights, selecting, proposed, self.ordered(proposed, weights, wholes))
 
     def _weights_of(self, query: str) -> Weights:
         if len(self.frequencies) > _REMEMBERED:
             self.frequencies.clear()
         return {language: self._weights(terms(query, language)) for language in self.languages}
+
+    def _weights_in(self, conversation: Mapping[str, float]) -> Weights:
+        return {
+            language: {
+                term: weight * share
+                for word, share in conversation.items()
+                for term, weight in self._weights(terms(word, language)).items()
+            }
+            for language in self.languages
+        }
 
     def _proposed(self, selecting: list[str], limit: int) -> list[CandidateChunk]:
         """The chunks that FTS5 thinks best, best first."""
@@ -125,12 +160,18 @@ class IndexReader:
             for rowid, heading, body, language, rank in rows
         ]
 
-    def ordered(self, found: list[CandidateChunk], weights: Weights) -> list[tuple[float, int]]:
-        """(score, id of the chunk), best first."""
-        scored = [
-            (score(weights[each.language], each.heading, each.body, self.corpus), each.id)
-            for each in found
-        ]
+    def ordered(
+        self,
+        found: list[CandidateChunk],
+        weights: Weights,
+        wholes: Mapping[str, float] | None = None,
+    ) -> list[tuple[float, int]]:
+        """(score, id of the chunk), best first. `wholes` is by language: bm25.score, `whole`."""
+        scored = []
+        for chunk in found:
+            own, whole = weights[chunk.language], wholes and wholes[chunk.language]
+            value = score(own, chunk.heading, chunk.body, self.corpus, whole or None)
+            scored.append((value, chunk.id))
         return sorted(scored, key=lambda each: (-each[0], each[1]))
 
     def passages(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[Passage, int]]:

@@ -5,7 +5,7 @@ Inside `run`, `current_caller()` says for whom it runs.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -68,12 +68,14 @@ class Tool:
 
 @dataclass(frozen=True)
 class Caller:
-    """`answer` is what a person said to this very call when the turn was resumed."""
+    """`answer` is what a person said to this very call when the turn was resumed; `conversation`
+    is what phase 0 says of the earlier turns (QueryAnalysis)."""
 
     user_id: str = "default"
     session_id: str = ""
     turn_id: int = 0
     answer: str | None = None
+    conversation: Mapping[str, float] = field(default_factory=dict)
 
 
 CALLER: ContextVar[Caller] = ContextVar("unified_flow.caller", default=Caller())  # noqa: B039

@@ -29,6 +29,9 @@ class QueryAnalysis(Result):
     query_type: Literal["specific_content", "general_question", "followup", "new_topic"]
     content_reference: str | None = None
     reasoning: str = ""
+    # Words of earlier turns and what each weighs in a search beside a word of the question. Phase
+    # 0 finds them by rules, whichever model it asks.
+    conversation: SkipJsonSchema[dict[str, float]] = {}
 
 
 class Reflection(Result):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Mapping
 
 import pytest
 
@@ -22,7 +23,9 @@ class Shelf:
         self.release = threading.Event()
         self.release.set()
 
-    def search(self, query: str, limit: int = 8) -> list[Passage]:
+    def search(
+        self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
+    ) -> list[Passage]:
         self.release.wait()
         if query == "broken":
             raise RetrievalError("the index is not a database")

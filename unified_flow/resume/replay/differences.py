@@ -123,12 +123,14 @@ def _failures(recording: Recording, now: RecordedFailure | None) -> list[VisitCo
 
 
 def _comparable(output: Any) -> Any:
-    """An output without its durations; a citation is its source and quote, and the rest follows
-    from the search."""
+    """An output without its durations and without what follows from the search or the history: a
+    citation is its source and quote, and the words of the conversation are left out."""
     plain = to_jsonable_python(output)
     if isinstance(plain, list):
         return [{k: v for k, v in item.items() if k != "duration_ms"} for item in plain]
     if isinstance(plain, dict) and "citations" in plain:
         named = [(each["source"], each["quote"]) for each in plain["citations"]]
         return {**plain, "citations": named}
+    if isinstance(plain, dict):
+        return {key: value for key, value in plain.items() if key != "conversation"}
     return plain

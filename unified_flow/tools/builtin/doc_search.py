@@ -1,4 +1,7 @@
-"""`doc.search`: passages of the user's documents for a question, through any Retriever."""
+"""`doc.search`: passages of the user's documents for a question, through any Retriever.
+
+What the conversation is about weighs in, whoever made the plan: it comes with the caller.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pydantic import Field
 from unified_flow.config import tool_names
 from unified_flow.lib.threads import FewThreads
 from unified_flow.retrieval import Retriever
-from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
 
 THREADS = 4  # an index is read by one at a time; the others wait for it
 
@@ -24,7 +27,10 @@ def doc_search(retriever: Retriever, timeout_s: float = 30.0) -> Tool:
 
     async def run(args: SearchArguments) -> ToolOutput:
         # A thread costs 0.07 ms and keeps the time-out true for a store that hangs.
-        passages = await threads.run(partial(retriever.search, args.query, args.limit))
+        look = partial(retriever.search, args.query, args.limit)
+        if conversation := current_caller().conversation:
+            look = partial(look, conversation=conversation)
+        passages = await threads.run(look)
         return ToolOutput(
             result={
                 "query": args.query,
