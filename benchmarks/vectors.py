@@ -161,12 +161,8 @@ def rank_of(name: str, found: list[Passage]) -> int | None:
 
 
 def by_meaning(documents: Documents, question: str) -> list[Passage]:
-    ranked = [
-        (hit.ranks.meaning, hit.passage)
-        for hit in documents.explain(question, WHOLE).hits
-        if hit.ranks is not None and hit.ranks.meaning is not None
-    ]
-    return [passage for _, passage in sorted(ranked, key=lambda each: each[0])][:LIMIT]
+    hits = documents.explain(question, WHOLE).hits
+    return [hit.passage for hit in sorted(hits, key=lambda hit: -(hit.meaning or 0.0))][:LIMIT]
 
 
 def ranks_of(
@@ -270,7 +266,7 @@ def main() -> None:
         texts, asked = write_corpus(given.dataset, folder / "docs")
         if given.path is not None:
             path = json.dumps(str(given.path.resolve()))
-            settings = f"[vectors]\ntimeout_s = 600\npath = {path}\n"
+            settings = f"[vectors]\ntimeout_s = 600\nmodel = {path}\n"
             measure(texts, asked, folder, settings)
         elif given.model is not None:
             measure(texts, asked, folder, endpoint(given.base_url, given.model))

@@ -1,30 +1,29 @@
-"""Search by meaning beside search by words: a real Qdrant folder, a real embeddings server."""
+"""Search by meaning beside search by words: vectors in the index, a real embeddings server."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
+import sqlite3
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from unified_flow.cli.app import app
+from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError, RetrievalError
-from unified_flow.retrieval import vector_store
+from unified_flow.retrieval import store
 from unified_flow.retrieval.documents import Documents, open_documents
 from unified_flow.retrieval.embedding import HttpEmbedder, LocalEmbedder
-from unified_flow.retrieval.explanation import Ranks
-from unified_flow.retrieval.hybrid_search import fused
 
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
 MEANINGS = (("car", "automobile", "vehicle"), ("bread", "loaf", "dough"), ("rain", "storm"))
@@ -111,9 +110,9 @@ def test_what_shares_no_word_is_found_by_its_meaning(
     first = both.search("my car", 2)[0]
     assert first.path == "garage/a.md"
     assert both.index.search("my car", 2) == [], "no word of it stands anywhere"
-    assert first.score == 0.0, "the score is that of the words"
+    assert 0.5 < first.score <= 1.0, "nothing else is as near"
     by_words = both.index.search("warm loaf", 1)[0]
-    assert both.search("warm loaf", 3)[0] == by_words, "first in both rankings"
+    assert both.search("warm loaf", 3)[0].chunk_id == by_words.chunk_id, "first in both rankings"
     both.close()
 
 
@@ -123,15 +122,18 @@ def test_what_search_explains_is_what_a_turn_finds(
     both = documents(home, garage, embeddings)
     for query in ("my car", "warm loaf", "the of"):
         found = both.explain(query, 3)
-        ids = [hit.passage.chunk_id for hit in found.hits]
-        assert ids == [passage.chunk_id for passage in both.search(query, 3)]
-    (first, *_) = both.explain("warm loaf", 3).hits
-    assert first.ranks == Ranks(words=1, meaning=1)
-    (first, *_) = both.explain("my car", 3).hits
-    assert first.ranks == Ranks(words=None, meaning=1)
+        assert [hit.passage for hit in found.hits] == both.search(query, 3)
+        for hit in found.hits:
+            words, meaning = sum(hit.parts.values()), hit.meaning or 0.0
+            assert hit.passage.score == pytest.approx((words + 1.5 * meaning) / 2.5, abs=1e-5)
+    (why,) = both.explain("my car", 3, why="garage/a.md").why
+    assert (why.rank, why.reason) == (1, "it is among the passages shown")
     both.close()
-    outcome = CliRunner().invoke(app, ["search", "my car", "--home", str(home)])
-    assert "rank by words -, by meaning 1" in outcome.output
+    searched = ["search", "my car", "--home", str(home)]
+    outcome = CliRunner().invoke(app, searched)
+    assert "by words 0.000, by meaning 0." in outcome.output
+    first = json.loads(CliRunner().invoke(app, [*searched, "--json"]).output)["passages"][0]
+    assert first["score"] == pytest.approx(0.6 * first["meaning"], abs=1e-5)
 
 
 def test_only_what_is_new_is_embedded_and_what_is_gone_is_forgotten(
@@ -177,10 +179,10 @@ def test_two_processes_may_use_one_folder(home: Path, garage: Path, embeddings: 
 @pytest.mark.parametrize(
     ("status", "body", "message", "hint"),
     [
-        (500, b"broken", "status 500: 'broken'", "mend the server"),
-        (503, b"loading", "status 503: 'loading'", "mend the server"),
-        (401, b"no key", "status 401", "api_key_env"),
-        (404, b"no such model", "status 404: 'no such model'", "mend model"),
+        (500, b"broken", "500 Internal Server Error from .*: broken", "its own log"),
+        (503, b"loading", "503 Service Unavailable from .*: loading", "wait"),
+        (401, b"no key", "401 Unauthorized", "right environment variable"),
+        (404, b"no such model", "404 Not Found from .*: no such model", "no model of this name"),
         (200, b"[]", "does not answer with embeddings", "OpenAI-compatible"),
         (200, b'{"data": []}', "0 vectors for", ""),
     ],
@@ -200,16 +202,19 @@ def test_a_server_that_fails_is_a_retrieval_error(
     assert hint in (caught.value.hint or "")
 
 
-def test_a_text_that_is_too_long_is_named_and_what_is_long_together_goes_alone(
+def test_a_text_that_is_too_long_counts_by_its_parts(
     home: Path, garage: Path, embeddings: Embeddings
 ) -> None:
     embeddings.most = 1
     documents(home, garage, embeddings).refresh()
-    embeddings.longest = 60
+    embeddings.longest = 150
     (garage / "d.md").write_text(f"# Four\n\n{'Every vehicle has wheels. ' * 9}\n")
-    with pytest.raises(RetrievalError, match=r"garage/d\.md:3 has no vector .*too large") as caught:
+    both = documents(home, garage, embeddings)
+    assert "garage/d.md" in [passage.path for passage in both.search("car", 2)]
+    embeddings.longest = 10
+    (garage / "e.md").write_text("# Five\n\nA storm at sea.\n")
+    with pytest.raises(RetrievalError, match=r"test-embeddings cannot be used: 500 .*too large"):
         documents(home, garage, embeddings).refresh()
-    assert ".gitignore" in str(caught.value.hint)
 
 
 def test_what_is_down_is_an_intervention_that_says_what_to_start(
@@ -219,7 +224,7 @@ def test_what_is_down_is_an_intervention_that_says_what_to_start(
     nobody.close()
     unreachable = nobody.url.removesuffix("/v1")
     for base_url, more, message, hint in (
-        (nobody.url, "", f"embedding server {nobody.url}/embeddings", "base_url"),
+        (nobody.url, "", f"test-embeddings at {nobody.url}", "Start the model server"),
         (embeddings.url, f'qdrant_url = "{unreachable}"', f"vector store {unreachable}", "qdrant_"),
         (embeddings.url, f'qdrant_url = "{embeddings.url}"', "status 501", "is there a Qdrant"),
     ):
@@ -232,20 +237,6 @@ def test_what_is_down_is_an_intervention_that_says_what_to_start(
         assert "retrieval_error" in outcome.output
         assert message in outcome.output
         assert hint in outcome.output.partition("hint:")[2]
-
-
-def test_a_folder_that_another_process_keeps_is_a_retrieval_error(
-    home: Path, garage: Path, embeddings: Embeddings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    documents(home, garage, embeddings).refresh()
-    monkeypatch.setattr(vector_store, "LOCK_WAIT_S", 0.1)
-    # A lock is of the file as it was opened, so it makes no difference which process has it.
-    with (home / "shared_state" / "index" / "vectors.lock").open("r+") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(RetrievalError, match="in use by another process") as caught:
-            documents(home, garage, embeddings).search("car")
-    assert "qdrant_url" in str(caught.value.hint)
-    assert documents(home, garage, embeddings).search("my car", 1)[0].path == "garage/a.md"
 
 
 def test_a_model_file_that_ends_is_named_and_started_anew() -> None:
@@ -314,16 +305,39 @@ def test_a_model_that_gives_another_size_is_named(
     assert "garage/d.md" in {p.path for p in documents(home, garage, embeddings).search("car")}
 
 
-def test_a_damaged_store_is_a_retrieval_error_that_says_what_to_do(
-    home: Path, garage: Path, embeddings: Embeddings
+@pytest.mark.parametrize("damage", ["zeroblob(4)", "substr(data, 1, 12) || x'0000803f'"])
+def test_a_damaged_vector_is_a_retrieval_error_that_says_what_to_do(
+    home: Path, garage: Path, embeddings: Embeddings, damage: str
 ) -> None:
     whole = documents(home, garage, embeddings)
     whole.refresh()
-    meta = home / "shared_state" / "index" / "vectors" / "meta.json"
-    meta.write_text("{")
-    with pytest.raises(RetrievalError, match="cannot be used") as caught:
-        whole.search("car")
-    assert "remove" in str(caught.value.hint)
+    with closing(sqlite3.connect(whole.index.path)) as connection, connection:
+        connection.execute(f"UPDATE vector SET data = {damage} WHERE rowid = 2")
+    with pytest.raises(RetrievalError, match="is broken") as caught:
+        documents(home, garage, embeddings).search("car")
+    assert "collections delete documents" in str(caught.value.hint)
+
+
+def test_an_index_that_is_built_anew_keeps_its_vectors(
+    home: Path, garage: Path, embeddings: Embeddings
+) -> None:
+    documents(home, garage, embeddings).refresh()
+    again = documents(home, garage, embeddings)
+    again.refresh(rebuild=True)
+    assert len(embeddings.texts) == 3
+    assert again.search("my car", 1)[0].path == "garage/a.md"
+
+
+def test_a_read_only_index_is_searched_by_the_vectors_that_it_has(
+    home: Path, garage: Path, embeddings: Embeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents(home, garage, embeddings).refresh()
+    monkeypatch.setattr(store, "is_writable", lambda path: False)
+    assert documents(home, garage, embeddings).search("my car", 1)[0].path == "garage/a.md"
+    file = home / "unified_flow.toml"
+    file.write_text(file.read_text().replace("test-embeddings", "another"))
+    with pytest.raises(RetrievalError, match="3 passages have no vector of another"):
+        open_documents(home, [garage]).search("my car", 1)
 
 
 def test_the_key_goes_to_the_server_and_nowhere_else(
@@ -336,27 +350,24 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     with pytest.raises(RetrievalError) as caught:
         documents(home, garage, embeddings).search("car")
     assert "sk-embedding" not in repr(caught.value)
-    assert caught.value.__cause__ is None
+    assert isinstance(caught.value.__cause__, httpx.HTTPStatusError)
+    assert "sk-embedding" not in repr(caught.value.__cause__.request.headers.raw)
 
 
 def test_settings_that_cannot_be_meant_are_refused(home: Path) -> None:
     (home / "unified_flow.toml").write_text('[vectors]\nmodel = "m"\n')
-    with pytest.raises(ConfigError, match="base_url"):
+    with pytest.raises(ConfigError, match="no server is named") as caught:
         open_documents(home, [home])
+    assert "base_url" in str(caught.value.hint)
 
 
-def test_middling_places_in_both_rankings_are_worth_more_than_the_first_of_one() -> None:
-    words = [*range(10), 99]
-    meaning = [*range(20, 30), 99]
-    assert fused([words, meaning])[0][1] == 99
-
-
-@given(st.lists(st.permutations(range(6)), min_size=1, max_size=3))
-def test_fusion_keeps_what_all_rankings_agree_on(rankings: list[list[int]]) -> None:
-    scores = dict((key, score) for score, key in fused(rankings))
-    assert set(scores) == set(range(6))
-    assert all(0 < score <= 1 for score in scores.values())
-    for a in range(6):
-        for b in range(6):
-            if all(ranking.index(a) < ranking.index(b) for ranking in rankings):
-                assert scores[a] > scores[b]
+def test_one_line_of_settings_is_enough(home: Path, garage: Path, embeddings: Embeddings) -> None:
+    file = home / "unified_flow.toml"
+    file.write_text(f'base_url = "{embeddings.url}"\nvectors = "test-embeddings"\n')
+    assert open_documents(home, [garage]).search("my car", 1)[0].path == "garage/a.md"
+    file.write_text('vectors = "smollm2.gguf"\n')
+    (home / "smollm2.gguf").symlink_to(WEIGHTS)
+    local = open_documents(home, [garage])
+    assert len(local.search("my car", 3)) == 3
+    local.close()
+    assert load(home, vectors="other.gguf").vectors.path == Path("other.gguf").absolute()

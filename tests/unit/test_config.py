@@ -49,7 +49,7 @@ model = "local:here"
 roles = { reflex = "local:~/there", voice = "big" }
 graceful = { failover = "local:here" }
 local = { path = "~/there" }
-vectors = { path = "here" }
+vectors = "here.gguf"
 serve = { token_file = "here", triage_token_file = "~/there" }
 tools = { modules = ["here.py:tool", "json", "~/there.py"] }
 guardrails = { moderator = "here.py:Moderator" }
@@ -71,7 +71,8 @@ def test_paths_in_the_file_are_relative_to_it(
     assert (found.model, found.local_path(found.model)) == (f"local:{here}", here)
     assert (found.roles.reflex, found.roles.voice) == (f"local:{there}", "big")
     assert (found.graceful.failover, found.local.path) == (f"local:{here}", there)
-    assert (found.vectors.path, found.models["big"].api_key_file) == (here, here)
+    assert found.vectors.path == home / "here.gguf"
+    assert found.models["big"].api_key_file == here
     assert found.models["big"].model == "here", "the server's own name"
     assert (found.serve.token_file, found.serve.triage_token_file) == (here, there)
     assert found.tools.modules == [f"{here}.py:tool", "json", f"{there}.py"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,8 +44,8 @@ def search(
     unified-flow search "battery life" --why manual/power.md     why is it not there?
 
     A score is the share of the question's weight that a passage holds (0 to 1); a rare word
-    weighs more. With [vectors] it is that of both rankings joined (1: first in both); --why then
-    speaks of the words alone. `ask` answers from the same passages, in the same order.
+    weighs more. With [vectors] it is joined with how near the meanings are. `ask` answers from
+    the same passages, in the same order.
     """
     from unified_flow.cli.documents import bring_up_to_date
     from unified_flow.errors import InputError
@@ -113,7 +112,7 @@ def _of_hit(hit: Hit) -> dict[str, Any]:
         "parts": {term: round(part, 6) for term, part in hit.parts.items()},
         "proposed": hit.proposed,
         "bm25": None if hit.bm25 is None else round(hit.bm25, 4),
-        "ranks": None if hit.ranks is None else asdict(hit.ranks),
+        "meaning": None if hit.meaning is None else round(hit.meaning, 6),
     }
 
 
@@ -153,9 +152,9 @@ def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
     parts = ", ".join(f"{t} {part:.3f}" for t, part in sorted(hit.parts.items(), key=_largest))
     proposed = f"no. {hit.proposed} of FTS5" if hit.proposed else "not proposed by FTS5"
     bm25 = "" if hit.bm25 is None else f", bm25 {hit.bm25:.2f}"
-    if hit.ranks is not None:
-        by_words, by_meaning = hit.ranks.words or "-", hit.ranks.meaning or "-"
-        say_painted(paint(f"    rank by words {by_words}, by meaning {by_meaning}", "dim"))
+    if hit.meaning is not None:
+        by_words = sum(hit.parts.values())
+        say_painted(paint(f"    by words {by_words:.3f}, by meaning {hit.meaning:.3f}", "dim"))
     say_painted(paint(f"    {parts}  ({proposed}{bm25})", "dim"))
     for line in _excerpt(text, _spans(text, hit.parts, languages)):
         say_painted(f"    {line}")

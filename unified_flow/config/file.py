@@ -48,4 +48,6 @@ def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
         if not isinstance(data, dict):
             raise ConfigError(f"{path}: [{'.'.join(keys[:number])}] must be a table")
     tables: dict[str, Any] = data
+    if isinstance(model := tables.get("vectors"), str):  # one line for the whole table
+        tables["vectors"] = {"model": model}
     return tables

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from unified_flow.config.document_roots import is_address
 
 LOCAL_PREFIX = "local:"
+GGUF = ".gguf"
 
 
 def beside(home: Path, path: str) -> str:
@@ -67,6 +68,10 @@ def _model(home: Path, name: str) -> str:
     return f"{LOCAL_PREFIX}{beside(home, file)}" if file not in ("", name) else name
 
 
+def _embedding_model(home: Path, name: str) -> str:
+    return beside(home, name) if name.endswith(GGUF) else name
+
+
 def _program(home: Path, command: str) -> str:
     return beside(home, command) if "/" in command else command
 
@@ -75,6 +80,8 @@ ModuleSpec = Annotated[str, _Holds(_module)]
 """`module`, `module:name` or `file.py:name`."""
 ModelName = Annotated[str, _Holds(_model)]
 """A name, or `local:` and a file."""
+EmbeddingModel = Annotated[str, _Holds(_embedding_model)]
+"""A name, or a .gguf file."""
 Program = Annotated[str, _Holds(_program)]
 """A program by its name, or by its path if it has a slash."""
 

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, Unpack, get_args
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -59,6 +59,16 @@ def _not_built_in(name: str) -> str:
 
 ServerName = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$"), AfterValidator(_not_built_in)
+]
+
+
+def _as_table(value: Any) -> Any:
+    return {"model": value} if isinstance(value, str) else value
+
+
+Vectors = Annotated[
+    VectorSettings,
+    BeforeValidator(_as_table, json_schema_input_type=str | VectorSettings),
 ]
 
 
@@ -118,7 +128,7 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     tools: ToolSettings = ToolSettings()
     research: ResearchSettings = ResearchSettings()
-    vectors: VectorSettings = VectorSettings()
+    vectors: Vectors = VectorSettings()
     guardrails: GuardrailSettings = GuardrailSettings()
     serve: ServeSettings = ServeSettings()
     mcp: dict[ServerName, McpSettings] = Field(
@@ -215,7 +225,7 @@ class SettingsOverrides(TypedDict, total=False):
     recipes: Path | str | None
     limits: Mapping[str, Any] | None
     research: Mapping[str, Any] | None
-    vectors: Mapping[str, Any] | None
+    vectors: Mapping[str, Any] | str | None
     guardrails: Mapping[str, Any] | None
     serve: Mapping[str, Any] | None
     mcp: Mapping[str, Any] | None

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from unified_flow.config.allowed_addresses import parse_allowed
 from unified_flow.config.document_roots import DocumentRoot
-from unified_flow.config.paths import ModelName, ModuleSpec, Program
+from unified_flow.config.paths import GGUF, EmbeddingModel, ModelName, ModuleSpec, Program
 
 
 class Table(BaseModel):
@@ -209,29 +209,32 @@ class ServeSettings(Table):
 
 
 class VectorSettings(Table):
-    """Search by meaning beside search by words (extra: vectors); off without model and path."""
+    """Search by meaning beside search by words (extra: vectors); off without a model. The name of
+    the model may stand for the whole table: `vectors = "model.gguf"`."""
 
-    model: str | None = Field(default=None, description="embedding model of `base_url`")
-    base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint, with /v1")
+    model: EmbeddingModel | None = Field(
+        default=None, description="embedding model: a .gguf file, or a model of `base_url`"
+    )
+    base_url: str | None = Field(
+        default=None, description="OpenAI-compatible endpoint, with /v1; else the top `base_url`"
+    )
     api_key_env: str = Field(
         default="OPENAI_API_KEY", description="variable that holds the key of `base_url`"
     )
-    path: Path | None = Field(default=None, description="embedding model as a .gguf file, instead")
     qdrant_url: str | None = Field(
-        default=None, description="Qdrant server; else a folder in shared_state/"
+        default=None, description="Qdrant server; else the vectors are in the index (extra: qdrant)"
     )
     qdrant_key_env: str | None = Field(
         default=None, description="variable that holds the key of `qdrant_url`"
     )
     timeout_s: float = Field(default=60.0, gt=0, description="seconds for one batch of texts")
 
-    @model_validator(mode="after")
-    def _one_model(self) -> Self:
-        if self.model is not None and self.path is not None:
-            raise ValueError("name either a model or a path")
-        if self.model is not None and self.base_url is None:
-            raise ValueError("the model needs the base_url of its server")
-        return self
+    @property
+    def path(self) -> Path | None:
+        """The file, where the model is one."""
+        if self.model is None or not self.model.endswith(GGUF):
+            return None
+        return Path(self.model).expanduser().absolute()
 
 
 class GuardrailSettings(BaseModel):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
+from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -24,6 +25,25 @@ async def in_daemon_thread(function: Callable[[], T]) -> T:
     future, job = _job(function)
     _start(job, getattr(function, "__name__", "tool"))
     return await future
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """For a caller that blocks, whether or not a loop runs in its thread: what `work` returns or
+    raises. It is cancelled if the caller is interrupted."""
+    future = asyncio.run_coroutine_threadsafe(work, _background_loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+@cache
+def _background_loop() -> asyncio.AbstractEventLoop:
+    """One for the process: what is connected in it stays so between calls."""
+    loop = asyncio.new_event_loop()
+    _start(loop.run_forever, "background")
+    return loop
 
 
 class FewThreads:

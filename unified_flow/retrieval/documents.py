@@ -17,7 +17,7 @@ from unified_flow.config.document_roots import (
     resolved,
 )
 from unified_flow.config.settings import Settings, load
-from unified_flow.errors import InputError
+from unified_flow.errors import ConfigError, InputError
 from unified_flow.retrieval.collection import Statistics, statistics, unknown_collection
 from unified_flow.retrieval.explanation import Explanation
 from unified_flow.retrieval.index import Index
@@ -62,34 +62,44 @@ def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents
         return None
     private = [state_folder(home), home / "logs"]
     fetch = page_fetcher(fetch_policy_of(settings.research))
-    hybrid = _hybrid_search(folder, settings)
+    hybrid = _hybrid_search(index, settings)
     return Documents(index, roots, exclude=private, fetch=fetch, hybrid=hybrid)
 
 
-def _hybrid_search(folder: Path, settings: Settings) -> HybridSearch | None:
-    """None where no embedding model is configured."""
+def _hybrid_search(index: Index, settings: Settings) -> HybridSearch | None:
+    """None where no embedding model is configured. Raises ConfigError."""
     vectors = settings.vectors
-    if vectors.path is None and vectors.model is None:
+    if vectors.model is None:
         return None
+    try:
+        from unified_flow.retrieval.vector_table import VectorTable
+    except ImportError as exc:
+        raise ConfigError(
+            "search by meaning needs numpy", hint="pip install 'unified-flow[vectors]'"
+        ) from exc
     from unified_flow.retrieval.embedding import Embedder, HttpEmbedder, LocalEmbedder
     from unified_flow.retrieval.hybrid_search import HybridSearch
-    from unified_flow.retrieval.vector_store import VectorStore
+    from unified_flow.retrieval.qdrant_store import QdrantStore
     from unified_flow.servers.keys import read_key
 
     embedder: Embedder
-    if vectors.path is not None:
+    if (path := vectors.path) is not None:
         start_timeout_s = settings.local.start_timeout_s
-        embedder = LocalEmbedder(
-            vectors.path, start_timeout_s=start_timeout_s, timeout_s=vectors.timeout_s
-        )
+        embedder = LocalEmbedder(path, start_timeout_s=start_timeout_s, timeout_s=vectors.timeout_s)
+    elif (base_url := vectors.base_url or settings.base_url) is not None:
+        key_env = vectors.api_key_env if vectors.base_url else settings.api_key_env
+        key_file = None if vectors.base_url else settings.api_key_file
+        key = read_key(key_env, key_file)
+        embedder = HttpEmbedder(base_url, vectors.model, key, vectors.timeout_s)
     else:
-        assert vectors.base_url is not None
-        assert vectors.model is not None
-        key = read_key(vectors.api_key_env)
-        embedder = HttpEmbedder(vectors.base_url, vectors.model, key, vectors.timeout_s)
+        raise ConfigError(
+            f"no server is named for the embedding model {vectors.model}",
+            hint="set base_url, there or under [vectors], or name a .gguf file",
+        )
+    if vectors.qdrant_url is None:
+        return HybridSearch(embedder, VectorTable(index.path, embedder.name))
     store_key = read_key(vectors.qdrant_key_env) if vectors.qdrant_key_env else None
-    place = vectors.qdrant_url or folder / "vectors"
-    store = VectorStore(place, settings.collection, embedder.name, store_key)
+    store = QdrantStore(vectors.qdrant_url, settings.collection, embedder.name, store_key)
     return HybridSearch(embedder, store)
 
 
@@ -209,8 +219,8 @@ class Documents:
     def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
         """What `search` finds, and how it came about."""
         self.ensure_fresh()
-        if self._hybrid is not None and why is None:
-            return self._hybrid.explain(self.index, query, limit)
+        if self._hybrid is not None:
+            return self._hybrid.explain(self.index, query, limit, why)
         return self.index.explain(query, limit, why)
 
     def statistics(self) -> Statistics:

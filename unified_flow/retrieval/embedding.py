@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from math import isfinite
+from math import hypot, isfinite
 from pathlib import Path
 from typing import Protocol
 
 import httpx
 
-from unified_flow.errors import RetrievalError, UnifiedFlowError
-from unified_flow.servers.connection_pool import new_blocking_client
+from unified_flow.errors import ReplyTooLargeError, RetrievalError, UnifiedFlowError
+from unified_flow.lib.threads import wait_for
+from unified_flow.servers.client import ServerClient
 from unified_flow.servers.llama_server import ALIAS, LocalServer
-from unified_flow.servers.server_errors import status_error
 
 BATCH = 32  # texts in one request
 LOCAL_BATCH = 4  # a processor gains nothing by more, and each request must end within timeout_s
+SHORTEST = 200  # characters of a text that no model finds too long
 _ENDING_S = 0.5  # between the end of a connection and that of its process
 _PERHAPS_TOO_LONG = {400, 413, 422, 500}  # 500 is llama.cpp's
-_HINTS = {
-    401: "set the variable that api_key_env under [vectors] names (OPENAI_API_KEY)",
-    403: "set the variable that api_key_env under [vectors] names (OPENAI_API_KEY)",
-    404: "mend model or base_url under [vectors]: has the server this model, and /v1?",
-}
 
-
-class TextRefusedError(RetrievalError):
-    """The server refuses this text; it may take others."""
-
-    def __init__(self, message: str, *, hint: str, text: str) -> None:
-        super().__init__(message, hint=hint)
-        self.text = text
+Vector = list[float]
 
 
 class Embedder(Protocol):
-    """`name` identifies the model: vectors of different models cannot be compared."""
+    """`name` identifies the model: vectors of different models cannot be compared. `batch` is how
+    many texts at once suit it."""
+
+    batch: int
 
     @property
     def name(self) -> str: ...
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each text, in their order, all of one length. Raises RetrievalError."""
         ...
 
@@ -47,8 +41,8 @@ class Embedder(Protocol):
 
 
 class HttpEmbedder:
-    """`POST {base_url}/embeddings`. Blocking, as the index is; `timeout_s` is for one batch.
-    `shown` names the model in errors."""
+    """`POST {base_url}/embeddings`, for callers that block, as the index does; `timeout_s` is for
+    one request. `shown` names the model in errors."""
 
     def __init__(
         self,
@@ -61,79 +55,75 @@ class HttpEmbedder:
         batch: int = BATCH,
     ) -> None:
         self.name = model
-        self._shown = shown or model
-        self._batch_size = batch
+        self.batch = batch
+        self._shown = f"the embedding model {shown or model}"
         self._timeout_s = timeout_s
-        self._url = f"{base_url.rstrip('/')}/embeddings"
-        self._key = api_key
-        self._client = new_blocking_client(base_url, api_key, timeout_s)
+        self._server = ServerClient(base_url, self._shown, api_key=api_key)
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        found: list[list[float]] = []
-        for start in range(0, len(texts), self._batch_size):
-            found += self._batch(list(texts[start : start + self._batch_size]))
-        return found
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return wait_for(self._embedded(list(texts)))
 
     def close(self) -> None:
-        self._client.close()
+        wait_for(self._server.aclose())
 
-    def _batch(self, texts: list[str]) -> list[list[float]]:
-        response = self._posted(texts)
-        if response.status_code in _PERHAPS_TOO_LONG and len(texts) > 1:
-            # One of them may be too long, or all of them together: each alone shows which.
-            return [vector for text in texts for vector in self._batch([text])]
-        if not response.is_success:
-            raise self._refused(response, texts[0])
+    async def _embedded(self, texts: list[str]) -> list[Vector]:
+        payload = {"model": self.name, "input": texts}
         try:
-            rows = response.json()["data"]
+            _, body = await self._server.request("POST", "embeddings", self._timeout_s, payload)
+        except httpx.HTTPStatusError as exc:
+            if exc.response.status_code in _PERHAPS_TOO_LONG:
+                if len(texts) > 1:  # one of them may be too long, or all of them together
+                    return [vector for text in texts for vector in await self._embedded([text])]
+                if len(texts[0]) > SHORTEST:
+                    return [await self._in_halves(texts[0])]
+            raise self._failed(exc) from exc
+        except (httpx.TransportError, ReplyTooLargeError) as exc:
+            raise self._failed(exc) from exc
+        return self._vectors(body, len(texts))
+
+    async def _in_halves(self, text: str) -> Vector:
+        """Of a text that is too long for the model: the mean of both halves, so that all of it
+        counts."""
+        half = len(text) // 2
+        middle = max(half, text.find(" ", half))  # -1 without a space
+        halves = [text[:middle], text[middle:]]
+        one, other = [_unit(vector) for half in halves for vector in await self._embedded([half])]
+        return [(x + y) / 2 for x, y in zip(one, other, strict=True)]
+
+    def _failed(self, exc: Exception) -> RetrievalError:
+        kept = "what is embedded already stays"
+        hint = getattr(exc, "hint", None)
+        return RetrievalError(
+            f"{self._shown} cannot be used: {exc}", hint=f"{hint} ({kept})" if hint else kept
+        )
+
+    def _vectors(self, body: bytes, wanted: int) -> list[Vector]:
+        where = f"{self._server.endpoint}/embeddings"
+        try:
+            rows = json.loads(body)["data"]
             if all("index" in row for row in rows):  # without, some servers keep the order
                 rows = sorted(rows, key=lambda row: row["index"])
             vectors = [[float(x) for x in row["embedding"]] for row in rows]
         except (ValueError, LookupError, TypeError) as exc:
             raise RetrievalError(
-                f"{self._url} does not answer with embeddings: {exc}",
+                f"{where} does not answer with embeddings: {exc}",
                 hint="is it an OpenAI-compatible server, and its model one for embeddings?",
             ) from exc
-        if len(vectors) != len(texts) or len({len(each) for each in vectors}) != 1:
-            raise RetrievalError(f"{self._url} gave {len(vectors)} vectors for {len(texts)} texts")
+        if len(vectors) != wanted or len({len(each) for each in vectors}) != 1:
+            raise RetrievalError(f"{where} gave {len(vectors)} vectors for {wanted} texts")
         if not vectors[0] or not all(isfinite(x) for each in vectors for x in each):
             what = "vectors without numbers" if not vectors[0] else "numbers that are none (NaN)"
             raise RetrievalError(
-                f"the embedding model {self._shown} gave {what}",
-                hint=f"mend the model behind {self._url}; what is embedded already stays",
+                f"{self._shown} gave {what}",
+                hint=f"mend the model behind {where}; what is embedded already stays",
             )
         return vectors
-
-    def _posted(self, texts: list[str]) -> httpx.Response:
-        try:
-            return self._client.post(self._url, json={"model": self.name, "input": texts})
-        except httpx.ReadTimeout:
-            raise RetrievalError(
-                f"the embedding server {self._url} has not answered within {self._timeout_s:g} s"
-                f" ({len(texts)} texts)",
-                hint="raise timeout_s under [vectors], or take a smaller model; what is embedded"
-                " already stays",
-            ) from None
-        except httpx.HTTPError as exc:
-            raise RetrievalError(
-                f"the embedding server {self._url} cannot be used: {exc or type(exc).__name__}",
-                hint="start it, or mend base_url under [vectors] in unified_flow.toml",
-            ) from None  # the original holds the key in its request
-
-    def _refused(self, response: httpx.Response, text: str) -> RetrievalError:
-        status = response.status_code
-        # Its reason as status_error shows it: bounded, and without the key.
-        reason = status_error(response, response.content, self._url, self._key, "").response.text
-        message = f"the embedding server refused {self._shown}: status {status}: {reason!r}"
-        if status in _PERHAPS_TOO_LONG:
-            hint = "is the text too long for the model? Else mend the server, or [vectors]"
-            return TextRefusedError(message, hint=hint, text=text)
-        hint = _HINTS.get(status, "mend the server, or [vectors] in unified_flow.toml")
-        return RetrievalError(message, hint=hint)
 
 
 class LocalEmbedder:
     """A .gguf file, served by llama.cpp in a process of its own from the first use on."""
+
+    batch = LOCAL_BATCH
 
     def __init__(self, path: Path, *, start_timeout_s: float, timeout_s: float) -> None:
         self.name = _file_and_size(path)
@@ -143,7 +133,7 @@ class LocalEmbedder:
         )
         self._served: HttpEmbedder | None = None
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
         if self._served is None or self._server.died():
             self._start()
         assert self._served is not None
@@ -181,6 +171,22 @@ class LocalEmbedder:
     def close(self) -> None:
         self._close_client()
         self._server.stop()
+
+
+def require_size(model: str, given: int, stored: int) -> None:
+    """Raises RetrievalError for vectors that cannot be compared."""
+    if given != stored:
+        raise RetrievalError(
+            f"the embedding model {model} now gives {given} numbers a text, and what is stored of"
+            f" it has {stored}",
+            hint="is another model served under the same name? Give each a name of its own under"
+            " [vectors]",
+        )
+
+
+def _unit(vector: Vector) -> Vector:
+    length = hypot(*vector) or 1.0
+    return [x / length for x in vector]
 
 
 def _file_and_size(path: Path) -> str:

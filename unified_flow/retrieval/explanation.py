@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unified_flow.lib.text import terms_of_word, words
 from unified_flow.retrieval.bm25 import HEADING_WEIGHT, gains
@@ -31,24 +31,17 @@ class QueryWord:
 
 
 @dataclass(frozen=True)
-class Ranks:
-    """Places in the two rankings that a search by meaning joins; None in one that lacks it."""
-
-    words: int | None
-    meaning: int | None
-
-
-@dataclass(frozen=True)
 class Hit:
-    """`parts` say what each term adds to the score, which is their sum; `proposed` is the place
-    among the candidates that FTS5 chose by its own `bm25` (the lower the better), None for a chunk
-    that it did not choose."""
+    """`parts` say what each term adds to the score of the words, which is their sum; `proposed` is
+    the place among the candidates that FTS5 chose by its own `bm25` (the lower the better), None
+    for a chunk that it did not choose. `meaning` is the score by meaning, None without [vectors]:
+    the passage's score is then the weighted mean of both."""
 
     passage: Passage
     parts: dict[str, float]
     proposed: int | None
     bm25: float | None
-    ranks: Ranks | None = None  # with [vectors]: then the passage's score is that of their fusion
+    meaning: float | None = None
 
 
 @dataclass(frozen=True)
@@ -71,45 +64,19 @@ class Explanation:
     why: tuple[FileStanding, ...] = ()
 
 
-def explain(reader: IndexReader, query: str, limit: int, why: str | None = None) -> Explanation:
-    """Finds what IndexReader.search finds, by the same steps."""
-    search = reader.found(query, limit)
+def explain(
+    reader: IndexReader, search: Search, query: str, limit: int, why: str | None = None
+) -> Explanation:
+    """Of what IndexReader.found has found, with [vectors] or without."""
     hits = [_hit(reader, each, search) for each in reader.passages(search.ordered, limit)]
     files = () if why is None else _file_standings(reader, why, search, hits)
-    return _explanation(reader, query, search, hits, files)
-
-
-def explain_fused(
-    reader: IndexReader,
-    query: str,
-    limit: int,
-    ranked: list[tuple[float, int]],
-    rankings: tuple[list[int], list[int]],
-) -> Explanation:
-    """Of a ranking that joins two: chunks by words and by meaning."""
-    search = reader.found(query, limit)
-    words_at, meaning_at = ({id: at for at, id in enumerate(each, 1)} for each in rankings)
-    hits = []
-    for passage, id in reader.passages(ranked, limit):
-        ranks = Ranks(words_at.get(id), meaning_at.get(id))
-        hits.append(replace(_hit(reader, (passage, id), search), ranks=ranks))
-    return _explanation(reader, query, search, hits)
-
-
-def _explanation(
-    reader: IndexReader,
-    query: str,
-    search: Search,
-    hits: list[Hit],
-    why: tuple[FileStanding, ...] = (),
-) -> Explanation:
     return Explanation(
         words=tuple(_word(reader, word) for word in dict.fromkeys(words(query))),
         hits=tuple(hits),
         chunks=reader.corpus.size,
         candidates=len(search.proposed),
         languages=tuple(reader.languages),
-        why=why,
+        why=files,
     )
 
 
@@ -136,13 +103,16 @@ def _file_standings(
     if not files:
         return (FileStanding(path, None, None, "no file of this name is in the collection"),)
     places = {id: place for place, (_, id) in enumerate(search.ordered, 1)}
+    scores = {id: (score, id) for score, id in search.ordered}
     found = []
     for file_id, shown, skipped in files:
         if skipped is not None:
             found.append(FileStanding(shown, None, None, f"it was skipped: {skipped}"))
             continue
-        chunks = _chunks(reader, "chunk.file_id = ?", file_id)
-        best = reader.ordered(chunks, search.weights)[:1]
+        rows = reader.connection.execute("SELECT id FROM chunk WHERE file_id = ?", (file_id,))
+        ids = [id for (id,) in rows]
+        best = sorted((scores[id] for id in ids if id in scores), reverse=True)[:1]
+        best = best or reader.ordered(reader.chunks(ids), search.weights)[:1]
         if not best or best[0][0] <= 0:
             reason = "no chunk of it holds a word of the question"
             found.append(FileStanding(shown, None, None, reason))
@@ -170,22 +140,9 @@ def _literal(text: str) -> str:
     return text
 
 
-def _chunks(reader: IndexReader, condition: str, id: int) -> list[CandidateChunk]:
-    rows = reader.connection.execute(
-        "SELECT term.rowid, term.heading, term.body, file.language FROM chunk "
-        "CROSS JOIN term ON term.rowid = chunk.id CROSS JOIN file ON file.id = chunk.file_id "
-        f"WHERE {condition}",
-        (id,),
-    )
-    return [
-        CandidateChunk(id, heading.split(), body.split(), language, 0.0)
-        for id, heading, body, language in rows
-    ]
-
-
 def _hit(reader: IndexReader, found: tuple[Passage, int], search: Search) -> Hit:
     passage, id = found
-    (chunk,) = _chunks(reader, "chunk.id = ?", id)
+    (chunk,) = reader.chunks([id])
     proposed = {each.id: (place, each.rank) for place, each in enumerate(search.proposed, 1)}
     place, rank = proposed.get(id, (None, None))
     if rank is None and search.selecting:
@@ -194,7 +151,8 @@ def _hit(reader: IndexReader, found: tuple[Passage, int], search: Search) -> Hit
             (fts_query(search.selecting), id),
         ).fetchone()
         rank = row[0] if row else None
-    return Hit(passage, _parts(reader, chunk, search.weights), place, rank)
+    meaning = None if search.meaning is None else search.meaning.get(id, 0.0)
+    return Hit(passage, _parts(reader, chunk, search.weights), place, rank, meaning)
 
 
 def _reason(hit: Hit, rank: int | None, search: Search, hits: list[Hit]) -> str:

@@ -1,60 +1,82 @@
-"""Search by meaning beside search by words: the vectors of an index, and both rankings as one."""
+"""Search by meaning beside search by words: the vectors of an index, and both scores as one."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from dataclasses import replace
+from statistics import fmean
+from typing import Protocol
 
 from unified_flow.errors import RetrievalError
-from unified_flow.retrieval.embedding import BATCH, Embedder, TextRefusedError
-from unified_flow.retrieval.explanation import Explanation, explain_fused
+from unified_flow.retrieval.bm25 import Corpus
+from unified_flow.retrieval.embedding import Embedder, Vector
+from unified_flow.retrieval.explanation import Explanation, explain
 from unified_flow.retrieval.index import Index
-from unified_flow.retrieval.index_reader import IndexReader
-from unified_flow.retrieval.index_writer import Progress
-from unified_flow.retrieval.vector_store import VectorStore, key_of
+from unified_flow.retrieval.index_reader import IndexReader, Search
+from unified_flow.retrieval.index_writer import Progress, embedded_text
 from unified_flow.turns.passage import Passage
 
-CANDIDATES = 30  # of each ranking
-K = 60  # the paper's constant: how little the first ranks stand out
+CANDIDATES = 48  # by meaning; those by words are about as many
+MEANING_WEIGHT = 1.5  # that of the words is 1 (benchmarks/README.md)
+SAMPLE = 200  # passages that tell how near an average one is
 
-Key = TypeVar("Key", bound=Hashable)
-Ranked = list[tuple[float, int]]
-Rankings = tuple[list[int], list[int]]
+
+class VectorStore(Protocol):
+    """Vectors of one model by the digest of what was embedded. Raises RetrievalError."""
+
+    def keys(self) -> set[bytes]: ...
+
+    def add(self, vectors: Mapping[bytes, Vector]) -> None: ...
+
+    def remove(self, keys: Iterable[bytes]) -> None: ...
+
+    def cosines(
+        self, vector: Sequence[float], limit: int, among: Container[bytes], also: Iterable[bytes]
+    ) -> dict[bytes, float]:
+        """Of the `limit` nearest to `vector` that are `among` these keys, and of these others."""
+        ...
 
 
 class HybridSearch:
     """Blocking, like the index. One embedder's vectors in one store."""
 
-    def __init__(self, embedder: Embedder, store: VectorStore) -> None:
+    def __init__(self, embedder: Embedder, vectors: VectorStore) -> None:
         self._embedder = embedder
-        self._store = store
-        self._chunks: dict[str, int] = {}
-        self._state = -1
+        self._vectors = vectors
+        self._keys: dict[int, bytes] = {}  # of the chunks
+        self._chunks: dict[bytes, int] = {}
+        self._sample: list[bytes] = []
+        # A reader learns a new one whenever the index has changed, or what is seen of it.
+        self._corpus: Corpus | None = None
 
     def follow(self, index: Index, progress: Progress | None = None) -> int:
         """Embed what is new in the index and forget what is gone; how many were embedded.
 
         What was embedded stays, if it is cut short: the next time goes on from there.
         """
+        known = self._vectors.keys()
         with index.reading() as reader:
-            self._state = reader.data_version
-            texts, self._chunks = _texts(reader)
+            self._learn(reader)
+            missing = {key: id for key, id in self._chunks.items() if key not in known}
+            texts = {key: _text(reader, id) for key, id in missing.items()}
             sees_all = not reader.scope.restriction
-        known = self._store.keys()
-        missing = [key for key in texts if key not in known]
-        for start in range(0, len(missing), BATCH):
-            batch = missing[start : start + BATCH]
-            try:
-                vectors = self._embedder.embed([texts[key] for key in batch])
-            except TextRefusedError as exc:
-                raise _refused_at(index, self._chunks[key_of(exc.text)], exc) from exc
-            self._store.add(dict(zip(batch, vectors, strict=True)))
+        if missing and index.is_read_only:
+            raise RetrievalError(
+                f"{len(missing):,} passages have no vector of {self._embedder.name}, and"
+                f" {index.path} is read-only",
+                hint="index the documents where the index can be written, or take [vectors] out",
+            )
+        keys, size = list(missing), self._embedder.batch
+        for start in range(0, len(keys), size):
+            batch = keys[start : start + size]
+            vectors = self._embedder.embed([texts[key] for key in batch])
+            self._vectors.add(dict(zip(batch, vectors, strict=True)))
             if progress is not None:
-                progress(start + len(batch), len(missing))
+                progress(start + len(batch), len(keys))
         if sees_all:  # else some of them belong to what this index does not see
-            self._store.remove(known - texts.keys())
-        return len(missing)
+            self._vectors.remove(known - self._chunks.keys())
+        return len(keys)
 
     def search(
         self,
@@ -63,89 +85,75 @@ class HybridSearch:
         limit: int,
         conversation: Mapping[str, float] | None = None,
     ) -> list[Passage]:
-        """In the order of both rankings joined. `score` is that of the words, 0 without any: it
-        shows whether a passage states an answer, which a rank does not. Raises RetrievalError."""
-        with self._ranked(index, query, limit, conversation) as (reader, ranked, _):
-            found = _by_words(reader, query, len(ranked), conversation)
-            words = {rowid: score for score, rowid in found}
-            scored = [(words.get(rowid, 0.0), rowid) for _, rowid in ranked]
-            return [passage for passage, _ in reader.passages(scored, limit)]
+        """As Index.search, in the order of both scores joined. Raises RetrievalError."""
+        with self._found(index, query, limit, conversation) as (reader, found):
+            return [passage for passage, _ in reader.passages(found.ordered, limit)]
 
-    def explain(self, index: Index, query: str, limit: int) -> Explanation:
-        """What `search` finds, with the place of each in both rankings."""
-        with self._ranked(index, query, limit) as (reader, ranked, rankings):
-            return explain_fused(reader, query, limit, ranked, rankings)
+    def explain(self, index: Index, query: str, limit: int, why: str | None) -> Explanation:
+        """What `search` finds, and how it came about."""
+        with self._found(index, query, limit) as (reader, found):
+            return explain(reader, found, query, limit, why)
+
+    def close(self) -> None:
+        self._embedder.close()
 
     @contextmanager
-    def _ranked(
+    def _found(
         self,
         index: Index,
         query: str,
         limit: int,
         conversation: Mapping[str, float] | None = None,
-    ) -> Iterator[tuple[IndexReader, Ranked, Rankings]]:
+    ) -> Iterator[tuple[IndexReader, Search]]:
         (vector,) = self._embedder.embed([query])
-        most = max(limit, CANDIDATES)
-        near = self._store.nearest(vector, 4 * most)
         while True:
             with index.reading() as reader:
-                if reader.data_version == self._state:
-                    found = _by_words(reader, query, most, conversation)
-                    by_words = [rowid for _, rowid in found]
-                    # Others of the collection may be nearer than those that this index sees.
-                    by_meaning = [self._chunks[key] for key in near if key in self._chunks]
-                    rankings = by_words, by_meaning[:most]
-                    yield reader, fused(rankings), rankings
+                if reader.corpus is self._corpus:
+                    found = reader.found(query, limit, conversation)
+                    meaning = self._meaning(found, vector, max(limit, CANDIDATES))
+                    yield reader, joined(reader, found, meaning)
                     return
-            self.follow(index)  # another process has changed the index
+            self.follow(index)  # it has changed, perhaps through another process
 
-    def close(self) -> None:
-        self._embedder.close()
+    def _meaning(self, found: Search, vector: Vector, limit: int) -> dict[int, float]:
+        """How near each candidate is, by its chunk: 0 as an average passage, 1 the same."""
+        proposed = [self._keys[chunk.id] for chunk in found.proposed]
+        cosines = self._vectors.cosines(vector, limit, self._chunks, [*proposed, *self._sample])
+        # Models differ in what an average is: 0.1 with some, 0.8 with others.
+        sample = [cosines[key] for key in self._sample if key in cosines]
+        average = min(fmean(sample), 0.99) if sample else 0.0
+        return {
+            self._chunks[key]: min(max((cosine - average) / (1 - average), 0.0), 1.0)
+            for key, cosine in cosines.items()
+        }
 
-
-def fused(rankings: Sequence[Sequence[Key]]) -> list[tuple[float, Key]]:
-    """(score, key), best first. 1.0 is first in all; a key scores for each ranking that has it.
-
-    Reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009).
-    """
-    best = len(rankings) / (K + 1)
-    scores: dict[Key, float] = {}
-    for ranking in rankings:
-        for rank, key in enumerate(ranking, 1):
-            scores[key] = scores.get(key, 0.0) + 1 / (K + rank)
-    ordered = sorted(scores.items(), key=lambda item: -item[1])
-    return [(score / best, key) for key, score in ordered]
-
-
-def _texts(reader: IndexReader) -> tuple[dict[str, str], dict[str, int]]:
-    """What is to be embedded, and the chunk that it is of, by key; in the order of the files."""
-    rows = reader.connection.execute(
-        "SELECT chunk.id, heading, text FROM chunk JOIN file ON file.id = file_id"
-        f" WHERE 1 {reader.scope.restriction} ORDER BY chunk.id"
-    )
-    texts: dict[str, str] = {}
-    chunks: dict[str, int] = {}
-    for rowid, heading, text in rows:
-        embedded = f"{heading}\n{text}" if heading else text
-        key = key_of(embedded)
-        texts.setdefault(key, embedded)
-        chunks.setdefault(key, rowid)
-    return texts, chunks
+    def _learn(self, reader: IndexReader) -> None:
+        rows = reader.connection.execute(
+            "SELECT chunk.id, chunk.digest FROM chunk JOIN file ON file.id = file_id"
+            f" WHERE 1 {reader.scope.restriction} ORDER BY chunk.id DESC"
+        )
+        self._keys = dict(rows.fetchall())
+        self._chunks = {key: id for id, key in self._keys.items()}
+        every = max(1, len(self._chunks) // SAMPLE)
+        self._sample = list(self._chunks)[::every]
+        self._corpus = reader.corpus
 
 
-def _refused_at(index: Index, chunk: int, refused: TextRefusedError) -> RetrievalError:
-    """The same, with where the text stands."""
-    with index.reading() as reader:
-        found = reader.passages([(0.0, chunk)], 1)
-    where = found[0][0].source() if found else "a text"  # gone since then
-    return RetrievalError(
-        f"{where} has no vector ({len(refused.text):,} characters): {refused}",
-        hint="is it too long for the model? Take one that reads longer texts, or keep the file out"
-        " of the index (.gitignore); else mend the server",
+def joined(reader: IndexReader, found: Search, meaning: Mapping[int, float]) -> Search:
+    """The candidates of both, in the order of their joined score: the weighted mean of the words'
+    and the meaning's, 0 to 1."""
+    words = {id: score for score, id in found.ordered}
+    others = reader.chunks([id for id in meaning if id not in words])
+    words |= {id: score for score, id in reader.ordered(others, found.weights, found.wholes)}
+    ordered = [
+        ((score + MEANING_WEIGHT * meaning.get(id, 0.0)) / (1 + MEANING_WEIGHT), id)
+        for id, score in words.items()
+    ]
+    return replace(
+        found, ordered=sorted(ordered, key=lambda each: (-each[0], each[1])), meaning=meaning
     )
 
 
-def _by_words(
-    reader: IndexReader, query: str, limit: int, conversation: Mapping[str, float] | None
-) -> Ranked:
-    return reader.found(query, limit, conversation).ordered[:limit]
+def _text(reader: IndexReader, chunk: int) -> str:
+    row = reader.connection.execute("SELECT heading, text FROM chunk WHERE id = ?", (chunk,))
+    return embedded_text(*row.fetchone())

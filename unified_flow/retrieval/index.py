@@ -175,7 +175,7 @@ class Index:
     def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
         """What `search` finds, and how it came about; `why` names a file to look for."""
         with self.reading() as reader:
-            return explain(reader, query, limit, why)
+            return explain(reader, reader.found(query, limit), query, limit, why)
 
     def size(self) -> int:
         """The number of chunks that a search can return."""

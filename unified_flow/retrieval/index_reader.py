@@ -8,7 +8,7 @@ import os
 import shlex
 import sqlite3
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -63,12 +63,15 @@ class CandidateChunk(NamedTuple):
 @dataclass(frozen=True)
 class Search:
     """The steps of a search: what the question's terms weigh, which of them chose candidates, the
-    candidates in FTS5's order, and (score, id) in the order of our own BM25, best first."""
+    candidates in FTS5's order, and (score, id), best first. `wholes` is by language: bm25.score,
+    `whole`. With [vectors] `meaning` says how near each candidate's meaning is, 0 to 1."""
 
     weights: Weights
     selecting: list[str]
     proposed: list[CandidateChunk]
     ordered: list[tuple[float, int]]
+    wholes: Mapping[str, float] | None = None
+    meaning: Mapping[int, float] | None = None
 
 
 @dataclass
@@ -127,7 +130,8 @@ class IndexReader:
         # Each chooses candidates by its own terms: the conversation's would crowd out the others.
         selecting = list(dict.fromkeys([*plain.selecting, *self._selective(spoken)]))
         proposed = self._proposed(selecting, limit) if selecting else []
-        return Search(weights, selecting, proposed, self.ordered(proposed, weights, wholes))
+        ordered = self.ordered(proposed, weights, wholes)
+        return Search(weights, selecting, proposed, ordered, wholes)
 
     def _weights_of(self, query: str) -> Weights:
         if len(self.frequencies) > _REMEMBERED:
@@ -160,13 +164,25 @@ class IndexReader:
             for rowid, heading, body, language, rank in rows
         ]
 
+    def chunks(self, ids: Iterable[int]) -> list[CandidateChunk]:
+        """Of these ids, whether or not FTS5 proposes them."""
+        rows = self.connection.execute(
+            "SELECT term.rowid, term.heading, term.body, file.language FROM chunk "
+            "CROSS JOIN term ON term.rowid = chunk.id CROSS JOIN file ON file.id = chunk.file_id "
+            f"WHERE chunk.id IN ({', '.join(map(str, ids))})"
+        )
+        return [
+            CandidateChunk(id, heading.split(), body.split(), language, 0.0)
+            for id, heading, body, language in rows
+        ]
+
     def ordered(
         self,
         found: list[CandidateChunk],
         weights: Weights,
         wholes: Mapping[str, float] | None = None,
     ) -> list[tuple[float, int]]:
-        """(score, id of the chunk), best first. `wholes` is by language: bm25.score, `whole`."""
+        """(score, id of the chunk), best first."""
         scored = []
         for chunk in found:
             own, whole = weights[chunk.language], wholes and wholes[chunk.language]

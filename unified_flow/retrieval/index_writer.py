@@ -228,9 +228,9 @@ class IndexWriter:
             body = terms(chunk.text, language)
             length += len(body)
             row = self._connection.execute(
-                "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (file_id, chunk.line, chunk.end_line, chunk.page, chunk.heading, chunk.text,
-                 zlib.crc32(chunk.text.encode())),
+                 zlib.crc32(chunk.text.encode()), digest_of(chunk.heading, chunk.text)),
             )  # fmt: skip
             self._connection.execute(
                 "INSERT INTO term (rowid, heading, body) VALUES (?, ?, ?)",
@@ -240,6 +240,15 @@ class IndexWriter:
             "UPDATE file SET chunks = ?, terms = ? WHERE id = ?",
             (len(document.chunks), length, file_id),
         )
+
+
+def embedded_text(heading: str, text: str) -> str:
+    """What a vector is made of."""
+    return f"{heading}\n{text}" if heading else text
+
+
+def digest_of(heading: str, text: str) -> bytes:
+    return hashlib.sha256(embedded_text(heading, text).encode()).digest()[:16]
 
 
 def _stored_files(connection: sqlite3.Connection) -> dict[bytes, StoredFile]:

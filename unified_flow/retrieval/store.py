@@ -42,7 +42,8 @@ CREATE TABLE chunk (
     id INTEGER PRIMARY KEY,             -- the rowid of `term`
     file_id INTEGER NOT NULL,
     line INTEGER NOT NULL, end_line INTEGER NOT NULL, page INTEGER,
-    heading TEXT NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL
+    heading TEXT NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL,
+    digest BLOB NOT NULL                -- of what is embedded, 16 bytes
 );
 CREATE INDEX chunk_file ON chunk (file_id);
 -- Terms, not text: stemmed and without stop words, separated by spaces. With less than the
@@ -54,6 +55,10 @@ CREATE VIRTUAL TABLE vocabulary USING fts5vocab('term', 'row');
 -- What was fetched stays when the rest is built anew: it need not be there any more.
 CREATE TABLE IF NOT EXISTS web_page (
     url BLOB PRIMARY KEY, fetched_ns INTEGER NOT NULL, data BLOB NOT NULL
+);
+-- So do vectors: the same text is never embedded twice. `data` is float32, of length 1.
+CREATE TABLE IF NOT EXISTS vector (
+    digest BLOB NOT NULL, model TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (digest, model)
 );
 """
 TABLES = ("vocabulary", "term", "chunk", "member", "file", "root", "meta")

@@ -7,13 +7,13 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from unified_flow.config.allowed_addresses import parse_allowed
 from unified_flow.config.tables import ResearchSettings
 from unified_flow.errors import PageUnusableError, UnifiedFlowError
 from unified_flow.lib.text import language_of, terms
 from unified_flow.lib.text.printable import printable
+from unified_flow.lib.threads import wait_for
 from unified_flow.retrieval import store
 from unified_flow.retrieval.bm25 import Corpus, score
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
@@ -46,15 +46,12 @@ def page_fetcher(policy: FetchPolicy) -> Fetch:
     """
 
     def fetch_page(url: str) -> Page:
-        import asyncio
-
         import httpx
 
         from unified_flow.retrieval.web.fetch import fetch
 
         try:
-            with ThreadPoolExecutor(1) as pool:
-                return pool.submit(asyncio.run, fetch(url, policy)).result()
+            return wait_for(fetch(url, policy))
         except httpx.HTTPError as exc:
             raise PageUnusableError(str(exc), url=url, hint=getattr(exc, "hint", None)) from exc
 

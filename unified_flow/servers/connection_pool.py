@@ -74,18 +74,6 @@ def new_client(base_url: httpx.URL | str) -> httpx.AsyncClient:
     )
 
 
-def new_blocking_client(base_url: str, api_key: str | None, timeout_s: float) -> httpx.Client:
-    """The same for a caller without an event loop; `timeout_s` is for each step of a call."""
-    url = httpx.URL(base_url)
-    return httpx.Client(
-        headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
-        verify=_verify(url),
-        trust_env=not is_loopback(url.host),
-        follow_redirects=False,
-        timeout=timeout_s,
-    )
-
-
 def is_loopback(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True

@@ -39,5 +39,5 @@ def test_a_server_is_known_by_its_address_and_its_name_for_the_model(home: Path)
 
 def test_the_file_that_makes_vectors_is_a_model_too(home: Path) -> None:
     (home / "vectors.gguf").write_bytes(b"GGUF")
-    (home / "unified_flow.toml").write_text('[vectors]\npath = "vectors.gguf"\n')
+    (home / "unified_flow.toml").write_text('vectors = "vectors.gguf"\n')
     assert "vectors.gguf 4 " in identities_of(load(home), ["embedded"])["vectors"]

@@ -1,0 +1,118 @@
+"""Vectors in the index's own file, a table beside the chunks; searched with numpy.
+
+A vector belongs to what was embedded (its digest) and to the model that did it: the same text is
+never embedded twice, and vectors of two models are never compared.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unified_flow.retrieval import store
+from unified_flow.retrieval.embedding import require_size
+
+BUSY_TIMEOUT_S = 30.0
+_TOLERANCE = 1e-3  # of a length that was 1 when it was written
+
+
+@dataclass(frozen=True)
+class _Vectors:
+    """Row n of `matrix` is the vector of length 1 of the key that `rows` gives n."""
+
+    keys: list[bytes]
+    rows: dict[bytes, int]
+    matrix: NDArray[np.float32]
+
+
+class VectorTable:
+    """Of one model, in the file at `path`. The matrix is read once, and again after `keys`, which
+    takes note of what other processes have written: 15 MB for 10,000 vectors of 384 numbers."""
+
+    def __init__(self, path: Path, model: str) -> None:
+        self._path = path
+        self._model = model
+        self._vectors: _Vectors | None = None
+
+    def keys(self) -> set[bytes]:
+        self._vectors = None
+        with self._connected(read_only=True) as connection:
+            rows = connection.execute("SELECT digest FROM vector WHERE model = ?", (self._model,))
+            return {digest for (digest,) in rows}
+
+    def add(self, vectors: Mapping[bytes, Sequence[float]]) -> None:
+        matrix = np.array(list(vectors.values()), np.float32)
+        matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
+        with self._connected(read_only=False) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            stored = connection.execute(
+                "SELECT length(data) FROM vector WHERE model = ? LIMIT 1", (self._model,)
+            ).fetchone()
+            if stored is not None:
+                require_size(self._model, matrix.shape[1], stored[0] // matrix.itemsize)
+            connection.executemany(
+                "INSERT OR REPLACE INTO vector VALUES (?, ?, ?)",
+                [
+                    (key, self._model, vector.tobytes())
+                    for key, vector in zip(vectors, matrix, strict=True)
+                ],
+            )
+        self._vectors = None
+
+    def remove(self, keys: Iterable[bytes]) -> None:
+        """Those of other models too: the text that they were made of is gone."""
+        gone = [(key,) for key in keys]
+        if gone:
+            with self._connected(read_only=False) as connection, connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany("DELETE FROM vector WHERE digest = ?", gone)
+
+    def cosines(
+        self, vector: Sequence[float], limit: int, among: Container[bytes], also: Iterable[bytes]
+    ) -> dict[bytes, float]:
+        known = self._loaded()
+        if not known.keys:
+            return {}
+        require_size(self._model, len(vector), known.matrix.shape[1])
+        query = np.array(vector, np.float32)
+        cosines = known.matrix @ (query / max(float(np.linalg.norm(query)), 1e-12))
+        found: dict[bytes, float] = {}
+        for row in np.argsort(-cosines):
+            if len(found) == limit:
+                break
+            if (key := known.keys[row]) in among:
+                found[key] = float(cosines[row])
+        return found | {key: float(cosines[known.rows[key]]) for key in also if key in known.rows}
+
+    def _loaded(self) -> _Vectors:
+        if (known := self._vectors) is not None:
+            return known
+        with self._connected(read_only=True) as connection:
+            rows = connection.execute(
+                "SELECT digest, data FROM vector WHERE model = ?", (self._model,)
+            ).fetchall()
+            if len({len(data) for _, data in rows}) > 1:
+                raise sqlite3.DatabaseError("its vectors are of different lengths")
+            keys = [key for key, _ in rows]
+            flat = np.frombuffer(b"".join(data for _, data in rows), np.float32)
+            matrix = flat.reshape(len(keys), -1) if keys else flat.reshape(0, 1)
+            lengths = np.linalg.norm(matrix, axis=1)
+            if not np.all((lengths == 0) | (np.abs(lengths - 1) < _TOLERANCE)):
+                raise sqlite3.DatabaseError("a vector is not as it was written")
+        found = _Vectors(keys, {key: row for row, key in enumerate(keys)}, matrix)
+        self._vectors = found
+        return found
+
+    @contextmanager
+    def _connected(self, *, read_only: bool) -> Iterator[sqlite3.Connection]:
+        anew = f"unified-flow collections delete {self._path.stem}, then unified-flow index"
+        with store.index_failures(self._path, f"Make it anew: {anew}"):
+            connection = store.connect(self._path, BUSY_TIMEOUT_S, read_only=read_only)
+            with closing(connection):
+                yield connection
