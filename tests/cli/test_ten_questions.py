@@ -84,11 +84,11 @@ def test_ten_questions_with_a_failure_that_is_mended_and_resumed(
             chat.expect(each)
 
     chat.expect("/help lists")
-    says("What does the Aurora lamp use?", "40 watts", r"docs/lamp\.pdf:p1")
-    says("How long does its warranty last?", "five years", r"docs/lamp\.pdf:p2")
-    says("How long does the battery of the rover last?", "eleven hours", r"rover\.docx")
-    says("What is the price of a flange?", r"12\.5", r"prices\.xlsx")
-    says("What does Apollo cost?", "nine crowns", r"talk\.pptx")
+    says("What does the Aurora lamp use?", r"docs/lamp\.pdf:p1", "40 watts")
+    says("How long does its warranty last?", r"docs/lamp\.pdf:p2", "five years")
+    says("How long does the battery of the rover last?", r"rover\.docx", "eleven hours")
+    says("What is the price of a flange?", r"prices\.xlsx", r"12\.5")
+    says("What does Apollo cost?", r"talk\.pptx", "nine crowns")
     says("What is 17% of 2300?", "391")
     # A tool of the server: asked for, refused, then allowed.
     says("use test.add a=20 b=22", r"\[n\]ot\?")
@@ -102,7 +102,7 @@ def test_ten_questions_with_a_failure_that_is_mended_and_resumed(
     settings(project)
     says("/reload", "settings read again")
     says("Remember that I work with ROS 2.", "ROS 2")
-    says("What is a topic?", "named bus", r"robots\.md:3")
+    says("What is a topic?", r"robots\.md:3", "named bus")
     says("/export", "# Session ten", "When does the shop in Lund open", "named bus")
     chat.sendline("/quit")  # Ctrl-D may come while no line is being edited
     chat.expect(pexpect.EOF)

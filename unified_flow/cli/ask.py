@@ -10,7 +10,7 @@ import typer
 
 from interventions.cli.terminal import Code, note
 from unified_flow.cli import options
-from unified_flow.cli.documents import note_unasked
+from unified_flow.cli.documents import document_folders, note_unasked
 from unified_flow.cli.exits import refused_as_json
 from unified_flow.cli.sessions import session_named
 from unified_flow.cli.terminal import on_terminal, say_object
@@ -127,8 +127,9 @@ async def _answer(
         turn, error = await run_turn(
             flow, session, question, live=not machine and on_terminal(), user=user
         )
+        roots = document_folders(flow)
     if machine:
         say_object(of_turn(turn, error))
     else:
-        show_outcome(turn, error, home)
+        show_outcome(turn, error, home, roots)
     return turn, exit_code(turn, error)

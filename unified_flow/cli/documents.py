@@ -45,6 +45,17 @@ def bring_up_to_date(documents: Documents, *, show: bool, again: bool = False) -
         (documents.refresh if whole else documents.ensure_fresh)(progress)
 
 
+def document_folders(flow: UnifiedFlow) -> list[Path]:
+    """The roots on this machine; places of passages are relative to where these lie."""
+    from unified_flow.config.document_roots import folders_of
+
+    documents = flow.services.documents
+    try:
+        return folders_of(documents.watched()) if documents is not None else []
+    except RetrievalError:
+        return []  # of an index that is broken, which the turn has reported
+
+
 def note_unasked(home: Path | None, collection: str | None) -> None:
     """Names what was indexed by hand and is not searched, because the setting docs names other
     documents. Says nothing where all is searched."""

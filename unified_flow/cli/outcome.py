@@ -3,15 +3,17 @@ with its sources, or as a card that says what failed and how to go on."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from interventions.cli.terminal import Code, note, say
+from interventions.cli.terminal import Code, note
 from interventions.entry import short_id
 from interventions.errors import QueueError
 from interventions.plaintext import clean, home_flag, one_line
 from interventions.secrets.redaction import redact, redact_for_asker, redact_text
-from unified_flow.cli.terminal import beginning, on_terminal, wrapped
+from unified_flow.cli.answer import show_answer
+from unified_flow.cli.terminal import beginning, on_terminal
 from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import HumanNeededError, ToolDeniedError, UnifiedFlowError, wire_name
 from unified_flow.phases.errors import PhaseError
@@ -99,8 +101,11 @@ def exit_code(turn: Turn, error: PhaseError | None) -> Code:
     return Code.FAILED if error is not None else Code.DONE
 
 
-def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> None:
-    """`home` is what was named on the command line, for the commands that the card proposes."""
+def show_outcome(
+    turn: Turn, error: PhaseError | None, home: Path | None, roots: Sequence[Path] = ()
+) -> None:
+    """`home` is what was named on the command line, for the commands that the card proposes;
+    `roots` those of the documents, for places that can be clicked."""
     if error is not None:
         _show_card(turn, error, home)
         return
@@ -109,24 +114,11 @@ def show_outcome(turn: Turn, error: PhaseError | None, home: Path | None) -> Non
     if not turn.should_respond:
         note(f"no answer: {redact_text(turn.error_message or '')}{f' ({show})' if show else ''}")
         return
-    response = redact_for_asker(turn.response or "")
     if on_terminal():
         print()
-    say(wrapped(clean(response)))
-    show_sources(turn, response)
+    show_answer(turn, roots)
     if turn.failure is not None:
         note(f"not saved: {turn.failure.error_message} ({show or 'nobody was told'})")
-
-
-def show_sources(turn: Turn, response: str = "") -> None:
-    """The citations that `response` does not name itself."""
-    rest = [c for c in turn.citations if c.source not in response]
-    if not rest:
-        return
-    say("\nSources:")
-    for citation in rest:
-        quote = redact_for_asker(" ".join(citation.quote.split()))
-        say(wrapped(clean(f"  {one_line(citation.source)}  “{quote}”")))
 
 
 def show_resumed(resumed: ResumeResult, home: Path | None) -> None:

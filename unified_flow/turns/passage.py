@@ -78,6 +78,11 @@ def section_of(citation: Citation, passages: list[Passage]) -> str:
     return cited.heading if cited is not None else ""
 
 
+def title_of(heading: str, source: str) -> str:
+    """What stands above a passage in an answer."""
+    return f"{heading} ({source})" if heading else f"({source})"
+
+
 def reference(chapter: str, section: str) -> str:
     """`chapter/section`, as Message.sources holds it (data-model.md, 1)."""
     return f"{chapter}/{section}" if section else chapter

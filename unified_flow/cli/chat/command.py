@@ -15,7 +15,7 @@ from interventions.errors import QueueError
 from interventions.home import open_private, state_folder
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
-from unified_flow.cli.documents import refresh_documents
+from unified_flow.cli.documents import document_folders, refresh_documents
 from unified_flow.cli.exits import report
 from unified_flow.cli.sessions import HISTORY, newest_session
 from unified_flow.cli.terminal import beginning, counted, on_terminal
@@ -113,7 +113,7 @@ async def _one(chat: Conversation, line: str) -> None:
         if chat.last is not None and chat.last.status == "interrupted":
             note("interrupted; /retry goes on with it")
         elif chat.last is not None:
-            show_outcome(chat.last, chat.error, chat.home)
+            show_outcome(chat.last, chat.error, chat.home, document_folders(chat.flow))
             if chat.error is not None:
                 note(_way_on(chat.last))
     except typer.Exit:

@@ -10,9 +10,11 @@ from difflib import get_close_matches
 from interventions.cli.terminal import note, say
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact, redact_for_asker
+from unified_flow.cli.answer import show_sources
 from unified_flow.cli.chat.conversation import Conversation
+from unified_flow.cli.documents import document_folders
 from unified_flow.cli.live import new_session_id
-from unified_flow.cli.outcome import show_outcome, show_resumed, show_sources
+from unified_flow.cli.outcome import show_outcome, show_resumed
 from unified_flow.cli.terminal import beginning, counted
 from unified_flow.tools.grants import SCOPES
 
@@ -95,7 +97,7 @@ async def _sources(chat: Conversation, words: str) -> None:
     if chat.last is None or not chat.last.citations:
         note("the last answer cites nothing")
     else:
-        show_sources(chat.last)
+        show_sources(chat.last, document_folders(chat.flow))
 
 
 async def _phases(chat: Conversation, words: str) -> None:

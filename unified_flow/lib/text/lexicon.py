@@ -62,8 +62,8 @@ class _Table(BaseModel):
 class Phrases(_Table):
     """What the embedded model says in its own words."""
 
-    quotes: str
     nothing: str
+    nearest: str
     nothing_for: str  # {question}
     nothing_remembered: str
     no_documents: str

@@ -8,9 +8,10 @@ The lines of what is no running text (lists, tables, code, headings) are sentenc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
+from unified_flow.lib.text.blocks import Block, blocks, code_lines
 from unified_flow.lib.text.lexicon import any_language
 
 # Scripts written without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
@@ -26,15 +27,6 @@ WORD = re.compile(
 )
 _ONE_OF_ASCII = re.compile(r"\d+(?:[.,]\d+)+|\w+")
 
-# A line that starts something of its own: heading, list item, table row, quotation,
-# directive, field or fence.
-_OWN_LINE = re.compile(
-    r"[ \t]*(?:#{1,6}[ \t]|[-*+•‣][ \t]|\(?(?:\d{1,3}|[a-zA-Z])[.)][ \t]"
-    r"|\||>|\.\.[ \t]|:\w+:|```|~~~)"
-)
-_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
-# Heading underlines, rules and table borders hold no text.
-_RULE = re.compile(r"[ \t]*[-=~^\"'`*+#_.:|<> \t]+\Z")
 _END = re.compile(
     r"[.!?…]+(?:\[\d+\])*[\"'”’»)\]*_`]*(?:\[\d+\])*(?=\s|\Z)"
     r"|[。！？｡]+[”’」』）》\"']*"
@@ -86,46 +78,25 @@ def _divided(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield begun, end
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Paragraphs, and single lines of anything else; True for what is to be divided."""
-    start: int | None = None
-    fenced = False
-    position = 0
-    for line in text.splitlines(keepends=True):
-        begin, position = position, position + len(line)
-        bare = line.rstrip()
-        fence = _FENCE.match(line) is not None
-        if fence or not bare or _RULE.match(bare):
-            if start is not None:
-                yield start, begin, True
-            start = None
-            fenced ^= fence
-        elif fenced:
-            yield begin, begin + len(bare), False
-        elif _OWN_LINE.match(line):
-            if start is not None:
-                yield start, begin, True
-            start = begin
-            if bare.lstrip().startswith(("|", "#", "..", ":")):
-                yield begin, begin + len(bare), False
-                start = None
-        elif start is None:
-            start = begin
-    if start is not None:
-        yield start, position, True
-
-
 def sentences(text: str) -> list[tuple[int, int]]:
     """Spans of sentences in order; `text[start:end]` has no white space at its ends.
 
     A heading, a table row and a line of fenced code are one each; rules and fences none.
     """
     found = []
-    for start, end, running in _blocks(text):
-        for begin, stop in _divided(text, start, end) if running else ((start, end),):
+    for block in blocks(text):
+        for begin, stop in _spans(text, block):
             piece = text[begin:stop]
             begin += len(piece) - len(piece.lstrip())
             stop = begin + len(piece.strip())
             if stop > begin:
                 found.append((begin, stop))
     return found
+
+
+def _spans(text: str, block: Block) -> Iterable[tuple[int, int]]:
+    if block.kind == "code":
+        return code_lines(text, block)
+    if block.kind == "line":
+        return ((block.start, block.end),)
+    return _divided(text, block.start, block.end)

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from unified_flow.config.tool_names import DOC_SEARCH, INTERNET_RESEARCH
 from unified_flow.lib.text import language_of, sentences, words
+from unified_flow.lib.text.blocks import blocks
 from unified_flow.lib.text.lexicon import any_language, lexicon_of
 from unified_flow.lib.text.terms import compatible_form, terms_of_word
 from unified_flow.turns.passage import Passage
@@ -32,6 +33,7 @@ class Sentence:
     terms: frozenset[str]
     words: tuple[str, ...]  # casefolded
     continues: bool  # opens with a pronoun or the like, and so needs the sentence before it
+    is_code: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +42,14 @@ class Excerpt:
 
     passage: Passage
     sentences: tuple[Sentence, ...]
-    heading: frozenset[str]
+    heading: frozenset[str]  # terms of all headings above it
+    leaf: frozenset[str]  # of the last one
     language: str
+
+    @property
+    def is_code(self) -> bool:
+        """Nothing else."""
+        return all(sentence.is_code for sentence in self.sentences)
 
     def source(self, sentence: Sentence) -> str:
         """`path:line` or `path:page` of where the sentence starts."""
@@ -52,6 +60,7 @@ class Excerpt:
 def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:
     """Kept because a turn reads its passages three times, and questions share passages."""
     continuing = lexicon_of(language).continues
+    code = [(block.start, block.end) for block in blocks(text) if block.kind == "code"]
     found: list[Sentence] = []
     for start, end in sentences(text):
         sentence = text[start:end]
@@ -68,6 +77,7 @@ def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:
                 terms=frozenset(matching_terms(prose, language)),
                 words=tuple(word.casefold() for word in words(prose)),
                 continues=bool(found and continuing.match(sentence)),
+                is_code=any(begin <= start < stop for begin, stop in code),
             )
         )
     return tuple(found)
@@ -106,6 +116,7 @@ def excerpts_of(passages: Iterable[Passage], language: str) -> list[Excerpt]:
             passage=passage,
             sentences=sentences_of(passage.text, language),
             heading=frozenset(matching_terms(passage.heading, language)),
+            leaf=frozenset(matching_terms(passage.heading.rpartition(" > ")[2], language)),
             language=language,
         )
         for passage in passages

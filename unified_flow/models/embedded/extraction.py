@@ -18,7 +18,7 @@ from unified_flow.models.embedded.intents import (
 )
 from unified_flow.models.embedded.planning import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, QuoteSelection, one_line, quotes_for
-from unified_flow.turns.passage import source_of
+from unified_flow.turns.passage import Passage, source_of, title_of
 from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
 
@@ -111,11 +111,21 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
         found.append((part, quotes_for(part, found_passages(results), most, refused)))
     citations = list({c.quote: c for _, each in found for c in each.quotes}.values())
     if not citations:
-        return _abstention(phrases.nothing)
-    quoted = (f"“{one_line(each.quote)}” ({each.source})" for each in citations)
-    lines = [phrases.quotes, *(f"{number}. {quote}" for number, quote in enumerate(quoted, 1))]
-    lines += [phrases.nothing_for.format(question=part) for part, each in found if not each.quotes]
-    return _answer("\n".join(lines), citations)
+        nearest = _nearest(found_passages(sections.coordinator))
+        lines = [phrases.nearest, *nearest] if nearest else []
+        return _abstention("\n".join([phrases.nothing, *lines]))
+    said = [f"{title_of(each.heading, each.source)}\n\n{each.passage}" for each in citations]
+    said += [phrases.nothing_for.format(question=part) for part, each in found if not each.quotes]
+    return _answer("\n\n".join(said), citations)
+
+
+def _nearest(passages: Sequence[Passage]) -> list[str]:
+    """The headings and places of what comes nearest, a line each."""
+    found: dict[str, str] = {}
+    for each in passages:
+        title = title_of(each.heading, each.source())
+        found.setdefault(each.heading or each.path, f"- {title}")
+    return list(found.values())[:MOST]
 
 
 def _refused(sections: Sections) -> frozenset[str]:

@@ -22,7 +22,7 @@ from unified_flow.models.embedded.excerpts import (
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.parsed_question import parse_question
 from unified_flow.models.embedded.quotes import one_line
-from unified_flow.turns.passage import path_of
+from unified_flow.turns.passage import path_of, title_of
 from unified_flow.turns.results import Checks, Draft, ToolResult, Verdict
 from unified_flow.turns.sections import Sections
 
@@ -208,10 +208,23 @@ def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
     return bool(quote) and any(quote in text for text in texts)
 
 
+def own_words(draft: Draft) -> str:
+    """The response without the passages that it quotes whole, and what stands above each."""
+    rest = draft.response
+    for citation in draft.citations:
+        if citation.passage and citation.passage in rest:
+            rest = rest.replace(citation.passage, " ").replace(
+                title_of(citation.heading, citation.source), " "
+            )
+    return rest
+
+
 def statements(draft: Draft, texts: list[str]) -> list[str]:
     """What the response says besides quotes, sources and the model's own set phrases."""
-    rest = draft.response
-    for match in _QUOTED.finditer(draft.response):
+    rest = own_words(draft)
+    if not rest.strip():
+        return []
+    for match in _QUOTED.finditer(rest):
         if is_verbatim(one_line(match.group(1)), texts):
             rest = rest.replace(match.group(), " ")
     for citation in draft.citations:
@@ -227,6 +240,7 @@ def statements(draft: Draft, texts: list[str]) -> list[str]:
         for start, end in sentences(rest)
         if (statement := _LISTED.sub("", rest[start:end]))
         and not statement.startswith(_set_phrases())
+        and not statement.endswith((":", "\uff1a"))  # it introduces what follows
     ]
 
 

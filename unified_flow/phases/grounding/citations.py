@@ -17,6 +17,7 @@ from unified_flow.models.embedded.verification import (
     has_match,
     is_verbatim,
     of_the_answer,
+    own_words,
     statements,
 )
 from unified_flow.phases.grounding.sources import (
@@ -106,7 +107,7 @@ class _Reader:
 
 def _parts(draft: Draft, texts: list[str]) -> list[str]:
     """What the response says in its own words, without regard to what it cites."""
-    bare = draft.model_copy(update={"citations": []})
+    bare = draft.model_copy(update={"response": own_words(draft), "citations": []})
     return [part for part in statements(bare, texts) if any(c.isalnum() for c in part)]
 
 

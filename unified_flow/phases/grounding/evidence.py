@@ -39,7 +39,7 @@ def evidence_of(question: str, sections: Sections) -> Evidence | None:
         return None
     found = quotes_for(asked, passages)
     one_fact = _asks_for_one_fact(asked)
-    return Evidence(sentences=found.quotes, likely=found.confidence, one_fact=one_fact)
+    return Evidence(sentences=list(found.quotes), likely=found.confidence, one_fact=one_fact)
 
 
 def _asks_for_one_fact(question: str) -> bool:

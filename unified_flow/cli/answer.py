@@ -1,0 +1,131 @@
+"""An answer at a terminal: its passages under their headings, the decisive sentences marked, and
+places that can be clicked from where one stands."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from interventions.cli.terminal import paint, say, say_painted, width
+from interventions.plaintext import clean, one_line
+from interventions.secrets.redaction import redact_for_asker
+from unified_flow.cli.terminal import on_terminal, wrapped
+from unified_flow.lib.text.blocks import Block, blocks, code_lines
+from unified_flow.turns.passage import citation_for_asker, path_of, searches, title_of
+from unified_flow.turns.results import Citation
+from unified_flow.turns.turn import Turn
+
+_OPEN, _CLOSE = "\ue000", "\ue001"  # of the sentence, while lines are broken
+_MARGIN = "    "
+
+
+def show_answer(turn: Turn, roots: Sequence[Path] = ()) -> None:
+    """The response, the passages that it quotes laid out; then the citations that it does not name.
+
+    `roots` are the documents' roots, which places are relative to.
+    """
+    rest = redact_for_asker(turn.response or "")
+    left = []
+    for citation in map(citation_for_asker, turn.citations):
+        before, found, after = rest.partition(
+            f"{title_of(citation.heading, citation.source)}\n\n{citation.passage}"
+        )
+        if not found or not citation.passage:
+            left.append(citation)
+            continue
+        if before.strip():
+            say(wrapped(clean(before.strip())) + "\n")
+        _show_passage(citation, roots)
+        rest = after
+    if rest.strip():
+        say(wrapped(clean(_located(rest.strip(), turn, roots))))
+    if named := [each for each in left if each.source not in rest]:
+        say("\nSources:")
+        for citation in named:
+            _show_source(citation, roots)
+
+
+def show_sources(turn: Turn, roots: Sequence[Path] = ()) -> None:
+    for citation in map(citation_for_asker, turn.citations):
+        _show_source(citation, roots)
+
+
+def _show_passage(citation: Citation, roots: Sequence[Path]) -> None:
+    place = clickable(citation.source, roots)
+    if not on_terminal():
+        say(title_of(one_line(citation.heading), place))
+        say(f"\n{citation.passage}\n")
+        return
+    if citation.heading:
+        say_painted(paint(one_line(citation.heading), "bold"))
+    say_painted(paint(place, "medium") + "\n")
+    say_painted(_laid_out(clean(citation.passage), clean(citation.quote)) + "\n")
+
+
+def _show_source(citation: Citation, roots: Sequence[Path]) -> None:
+    heading = f"  {one_line(citation.heading)}" if citation.heading else ""
+    say(f"  {clickable(citation.source, roots)}{heading}")
+    say(wrapped(f"  “{one_line(citation.quote)}”"))
+
+
+def clickable(source: str, roots: Sequence[Path]) -> str:
+    """`source` relative to the working directory, where its file is found under one of `roots`."""
+    path = path_of(source)
+    here = (root.parent / path for root in roots)
+    file = next((each for each in here if each.exists()), None)
+    return one_line(os.path.relpath(file) + source[len(path) :] if file is not None else source)
+
+
+def _located(text: str, turn: Turn, roots: Sequence[Path]) -> str:
+    """The text with the places of what was found as they can be clicked."""
+    for _, passages, _ in searches(turn):
+        for source in {passage.source() for passage in passages}:
+            text = text.replace(f"({source})", f"({clickable(source, roots)})")
+    return text
+
+
+def _laid_out(passage: str, quote: str) -> str:
+    """The passage within the width of the terminal, the quote marked, code without its fences."""
+    before, found, after = passage.partition(quote)
+    text = f"{before}{_OPEN}{found}{_CLOSE}{after}" if found else passage
+    parts: list[str] = []
+    last: Block | None = None
+    for block in blocks(text):
+        if last is not None:
+            gap = text[last.start : block.start]
+            apart = len(gap) - len(gap.rstrip()) > 1 or "code" in (last.kind, block.kind)
+            parts.append("\n\n" if apart else "\n")
+        parts.append(_shown(text, block))
+        last = block
+    return "\n".join(_painted("".join(parts).split("\n")))
+
+
+def _shown(text: str, block: Block) -> str:
+    if block.kind == "code":
+        lines = [text[start:end] for start, end in code_lines(text, block)]
+        return "\n".join(f"{_MARGIN}{line}" for line in lines)
+    body = text[block.start : block.end].rstrip()
+    lines = body.split("\n")
+    margins = {_margin(line) for line in (lines if block.kind == "text" else lines[1:])}
+    if all(len(line) < width() for line in lines) or len(margins) > 1:
+        return wrapped(body)
+    return wrapped(" ".join([lines[0], *map(str.strip, lines[1:])]))
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _painted(lines: list[str]) -> Iterator[str]:
+    """Each line marked for itself."""
+    inside = False
+    for line in lines:
+        shown = ""
+        for piece in re.split(f"([{_OPEN}{_CLOSE}])", line):
+            if piece in (_OPEN, _CLOSE):
+                inside = piece == _OPEN
+            elif piece:
+                shown += paint(piece, "bold") if inside else piece
+        yield shown
