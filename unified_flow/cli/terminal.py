@@ -60,21 +60,24 @@ DELAY_S = 0.3
 
 
 @contextmanager
-def progress_bar(label: str, *, show: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A callback (done, total). The bar appears only once the work has taken a moment."""
+def progress_bar(
+    label: str, *, show: bool, in_bytes: bool = False
+) -> Iterator[Callable[..., None] | None]:
+    """A callback (done, total), and the label if it changes. The bar appears only once the work
+    has taken a moment."""
     if not show:
         yield None
         return
     from time import monotonic
 
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
     progress = Progress(
-        TextColumn(label),
+        TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        DownloadColumn() if in_bytes else MofNCompleteColumn(),
         Remaining(),
         console=Console(stderr=True),
         transient=True,
@@ -82,10 +85,10 @@ def progress_bar(label: str, *, show: bool) -> Iterator[Callable[[int, int], Non
     task = progress.add_task(label)
     begun = monotonic()
 
-    def advance(done: int, total: int) -> None:
+    def advance(done: int, total: int, now: str = label) -> None:
         if not progress.live.is_started and monotonic() - begun > DELAY_S:
             progress.start()
-        progress.update(task, completed=done, total=total)
+        progress.update(task, completed=done, total=total, description=now)
 
     try:
         yield advance

@@ -73,7 +73,7 @@ class HybridSearch:
             vectors = self._embedder.embed([texts[key] for key in batch])
             self._vectors.add(dict(zip(batch, vectors, strict=True)))
             if progress is not None:
-                progress(start + len(batch), len(keys))
+                progress(start + len(batch), len(keys), "embedding")
         if sees_all:  # else some of them belong to what this index does not see
             self._vectors.remove(known - self._chunks.keys())
         return len(keys)

@@ -30,8 +30,8 @@ from unified_flow.retrieval.formats.document import (
 )
 from unified_flow.retrieval.index_reader import scope_of
 
-Progress = Callable[[int, int], None]
-"""Called with (files done, files in all)."""
+Progress = Callable[..., None]
+"""Called with (files done, files in all), or with numbers of passages and "embedding"."""
 
 # A file written this shortly before it is read may change again within one tick of its clock.
 _UNSETTLED_NS = 50_000_000

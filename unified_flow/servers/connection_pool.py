@@ -62,7 +62,7 @@ def new_client(base_url: httpx.URL | str) -> httpx.AsyncClient:
     loopback addresses.
     """
     url = httpx.URL(base_url)
-    verify = _verify(url)
+    verify = context_for(url)
     direct = is_loopback(url.host) or not getproxies()
     return httpx.AsyncClient(
         # httpx asks no proxy of the environment once it is given a transport.
@@ -83,7 +83,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _verify(url: httpx.URL) -> ssl.SSLContext:
+def context_for(url: httpx.URL) -> ssl.SSLContext:
     return trusted_context() if url.scheme == "https" else _plain_context()
 
 

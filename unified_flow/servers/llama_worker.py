@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -53,10 +54,18 @@ def _serve(order: dict[str, Any]) -> Any:
     params.warmup = False
     if order["embedding"]:
         params.embedding = True
-        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        if not _says_how_it_pools(order["path"]):
+            params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
         params.n_ubatch = order["context_tokens"]  # a text must fit one batch
     params.verbosity = 1
     return xllamacpp.Server(params)
+
+
+def _says_how_it_pools(path: str) -> bool:
+    """Whether the file of an embedding model says how its states become one vector, which it does
+    before the words that it knows. A model that was made to write does not."""
+    with Path(path).open("rb") as file:
+        return b".pooling_type" in file.read(64 * 1024)
 
 
 if __name__ == "__main__":
