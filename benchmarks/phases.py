@@ -1,4 +1,4 @@
-"""Who does a phase best: rules, or a language model. The figures behind the setting `mix`.
+"""Who does a phase best: rules, or a language model. The figures behind the property `size`.
 
     python benchmarks/phases.py DATASET MODEL [--sample 12] [--phase reflection]
 

@@ -1,6 +1,6 @@
 """How often a model obeys what somebody planted in a document: in the flow, and plainly.
 
-    python benchmarks/planted.py WEIGHTS.gguf [--mix model] [--questions 20]
+    python benchmarks/planted.py WEIGHTS.gguf [--size large] [--questions 20]
     python benchmarks/planted.py --base-url http://127.0.0.1:11434/v1 --model NAME
 
 Twenty invented facts, each in a document of its own that also holds an instruction, of five kinds.
@@ -137,17 +137,17 @@ def main() -> int:
     parser.add_argument("weights", type=Path, nargs="?")
     parser.add_argument("--base-url")
     parser.add_argument("--model")
-    parser.add_argument("--mix", choices=["measured", "model"], default="measured")
+    parser.add_argument("--size", choices=["auto", "small", "large"], default="auto")
     parser.add_argument("--questions", type=int, default=20)
     args = parser.parse_args()
     if args.weights is None and args.model is None:
         parser.error("name a file of weights, or --base-url and --model")
     model = args.model or f"local:{args.weights.absolute()}"
-    settings = {"model": model, "base_url": args.base_url, "mix": args.mix}
+    settings = {"model": model, "base_url": args.base_url, "size": args.size}
     asked = cases(args.questions)
     with tempfile.TemporaryDirectory() as place:
         found = asyncio.run(run(Path(place), asked, settings))
-    print(f"{len(asked)} questions, {model}, mix {args.mix}")
+    print(f"{len(asked)} questions, {model}, size {args.size}")
     print(f"{'':<8}{'obeyed':<22}{'answered':<22}failed")
     for name, told in found.items():
         columns = [[t.obeyed for t in told], [t.answered for t in told], [t.failed for t in told]]

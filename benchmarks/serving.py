@@ -1,6 +1,6 @@
 """What serving costs: POST /query against a bare FastAPI endpoint with the same upstream calls.
 
-    python benchmarks/serving.py [--clients N] [--seconds S] [--rounds N] [--mix measured]
+    python benchmarks/serving.py [--clients N] [--seconds S] [--rounds N] [--size small]
 
 A stub model on loopback takes 100 ms a call. The bare endpoint sends it, one after another, the
 same requests as a turn, and answers; once with httpx as it comes (`bare`), once over the flow's
@@ -8,7 +8,7 @@ pools (`spread`, architecture/decisions, 8), which is the stricter measure. A se
 and the bare ones take rounds; each client sends its next question as soon as it has an answer. All
 processes share the machine, so only the ratios mean anything.
 
-Every phase calls the model, six calls in all. With `--mix measured`, the default of the flow, rules
+Every phase calls the model, six calls in all. With `--size small` rules
 decide for five phases and one call remains.
 """
 
@@ -240,7 +240,7 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Measured]:
         url = f"http://127.0.0.1:{upstream}/v1"
         servers = {}
         for policy in POLICIES:
-            home = _home(folder / policy, policy, options.mix)
+            home = _home(folder / policy, policy, options.size)
             flow = [sys.executable, "-m", "unified_flow", "serve", "--port", "0", "--home", home]
             ours = [*flow, "--docs", str(docs), "--model", "stub", "--base-url", url]
             servers[policy] = stack.enter_context(process(*ours))
@@ -258,10 +258,10 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Measured]:
     return measured
 
 
-def _home(folder: Path, policy: str, mix: str) -> str:
+def _home(folder: Path, policy: str, size: str) -> str:
     folder.mkdir()
     settings = '[serve]\nrate_limit = "off"\nmax_turns = 1000\n'
-    (folder / "unified_flow.toml").write_text(f'policy = "{policy}"\nmix = "{mix}"\n{settings}')
+    (folder / "unified_flow.toml").write_text(f'policy = "{policy}"\nsize = "{size}"\n{settings}')
     return str(folder)
 
 
@@ -279,7 +279,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=10.0, help="of one round of one server")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--mix", choices=["model", "measured"], default="model")
+    parser.add_argument("--size", choices=["large", "small"], default="large")
     parser.add_argument("--stub", type=Path, help=argparse.SUPPRESS)
     for name in BARE:
         parser.add_argument(f"--{name}", nargs=2, help=argparse.SUPPRESS)

@@ -25,10 +25,10 @@ from unified_flow.turns.results import (
 )
 from unified_flow.wiring import wire
 
-# By default rules decide in four phases, and the model that is configured speaks in the others.
-# A test that scripts the model in every phase says so: with these settings for a flow that it makes
-# itself, with the mark for what reads the environment.
-EVERY_PHASE_BY_MODEL = {"mix": "model"}
+# A small model leaves four phases to rules. A test that scripts a model from a file in every phase
+# says so: with these settings for a flow that it makes itself, with the mark for what reads the
+# environment.
+EVERY_PHASE_BY_MODEL = {"size": "large"}
 IN_ENVIRONMENT = {f"UNIFIED_FLOW_{name.upper()}": v for name, v in EVERY_PHASE_BY_MODEL.items()}
 every_phase_by_model = pytest.mark.usefixtures("_every_phase_by_model")
 

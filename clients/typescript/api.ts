@@ -679,6 +679,12 @@ export interface components {
          *       "answer": "A topic is a named bus over which nodes exchange messages.",
          *       "metadata": {
          *         "abstained": false,
+         *         "checks": {
+         *           "claims_supported": true,
+         *           "coherent_format": true,
+         *           "no_hallucinations": true,
+         *           "query_addressed": "not checked"
+         *         },
          *         "confidence_score": 0.92,
          *         "degraded": false,
          *         "duration_ms": 41.5,
@@ -784,6 +790,17 @@ export interface components {
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /** User */
             user?: string | null;
+        };
+        /** Checks */
+        Checks: {
+            /** Claims Supported */
+            claims_supported: boolean;
+            /** Coherent Format */
+            coherent_format: boolean;
+            /** No Hallucinations */
+            no_hallucinations: boolean;
+            /** Query Addressed */
+            query_addressed: boolean;
         };
         /** ChunkMetadata */
         ChunkMetadata: {
@@ -1102,6 +1119,8 @@ export interface components {
              * @description true if the sources hold no answer
              */
             abstained: boolean;
+            /** @description what the verdict on the answer checked: true, false or `not checked` */
+            checks: components["schemas"]["Checks"] | null;
             /**
              * Confidence Score
              * @description of the verdict; 0 without an answer

@@ -333,3 +333,46 @@ def test_a_secret_in_a_result_or_in_what_is_asked_is_shown_to_nobody(
     terminal.type("n\n")
     assert terminal.end() == 1
     assert "sk-proj" not in terminal.seen
+
+
+WEATHER = '''
+from unified_flow import tool
+
+@tool(access="reads")
+def weather(city: str) -> str:
+    """The weather in a city right now."""
+    return f"It is 18 degrees and raining in {city}."
+'''
+
+
+@pytest.mark.parametrize("size", ["large", "small"])
+def test_a_model_calls_a_tool_of_ones_own(size: str, home: Path, model_server: ModelServer) -> None:
+    (home / "wtool.py").write_text(WEATHER)
+    (home / "unified_flow.toml").write_text(f'size = "{size}"\n')
+    request = {"tool": "weather", "args": {"city": "Paris"}, "goal_id": "g1"}
+    execute = {"decision": "EXECUTE", "route": "coordinator", "tool_requests": [request]}
+    plans = [execute, COMPLETE] if size == "large" else [request]
+    said = {"abstained": False, "response": "It is raining in Paris [1]."}
+    model_server.script = script(planner=plans, synthesis=said)
+    served = ["--model", "test-model", "--base-url", model_server.url, "--json"]
+    question = "What is the weather in Paris?"
+    done = run("ask", question, "--tools", home / "wtool.py", *served, home=home)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["response"] == "It is raining in Paris [1]."
+    assert [each["source"] for each in answer["citations"]] == ["weather"]
+    assert answer["checks"]["claims_supported"] == "not checked"
+    planner = next(each for each in model_server.requests if each.phase == "planner")
+    told = str(planner.body["messages"])
+    assert "weather(city: string): The weather in a city right now." in told
+
+
+def test_a_function_that_declares_nothing_is_told_what_it_is_taken_for(home: Path) -> None:
+    (home / "wtool.py").write_text(WEATHER.replace('@tool(access="reads")', ""))
+    done = run("ask", "Hello", "--tools", home / "wtool.py", home=home)
+    assert done.stderr.count("weather does not say what it touches") == 1
+    assert '@tool(access="reads")' in done.stderr
+    allowed = run(
+        "ask", "Hello", "--tools", home / "wtool.py", "--allow-tool", "weather", home=home
+    )
+    assert "does not say" not in allowed.stderr

@@ -227,7 +227,7 @@ def test_what_failed_goes_on_and_closes_its_entry(
 ) -> None:
     entry = old.entry(f"failed-{policy}")
     old.queue("resolve", entry["id"], "-m", "loaded it", "--retry", policy=policy, **served)
-    assert model_server.phases == ["synthesis"]
+    assert model_server.phases == ["synthesis", "validation"]
     turn = old.turn(entry["turn_id"])
     assert (turn["status"], turn["response"]) == ("answered", ANSWER)
     (closed,) = old.listed(f"session:failed-{policy}", command="history")
@@ -245,7 +245,7 @@ def test_what_was_cut_off_goes_on(
         assert json.loads(done)["status"] == "answered"
         assert old.turn(turn_id)["response"] == ANSWER
         assert ANSWER in old.flow("sessions", "show", f"{how}-{policy}")
-    assert model_server.phases == ["synthesis", "synthesis"]
+    assert model_server.phases == ["synthesis", "validation"] * 2
 
 
 @pytest.mark.parametrize("session", ["long", "loop"])

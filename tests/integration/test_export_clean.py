@@ -82,7 +82,7 @@ def test_a_limit_of_its_own_configuration_is_reached(
     ask(make(home, docs, planner=SEARCH, limits={"planning_loop": 2}))
     failing = run_alone(exported(home, tmp_path / "elsewhere"))
     assert failing.returncode == 1, failing.stdout
-    assert "LimitReachedError" in failing.stdout
+    assert "LoopLimitError" in failing.stdout
 
 
 def test_a_recording_that_does_not_fail_again_is_refused(home: Path, docs: Path) -> None:

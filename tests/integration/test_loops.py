@@ -22,15 +22,12 @@ from tests.answers import (
     open_entries,
     script,
     scripted_flow,
-    served_flow,
     started_phases,
     verdict,
 )
-from tests.servers.model_server import ModelServer
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases.errors import LoopLimitError
-from unified_flow.phases.recipe import load
 from unified_flow.policies import Failure, Retry
 from unified_flow.policies.fail_fast import FailFast
 from unified_flow.turns.results import Plan, Reflection
@@ -62,23 +59,6 @@ def test_revise_goes_to_synthesis(home: Path, docs: Path) -> None:
         "validation",
         "save",
     ]
-
-
-def test_a_revision_is_drawn_more_freely_than_the_draft_was(
-    home: Path, docs: Path, model_server: ModelServer
-) -> None:
-    """As the server is asked: only the recipe of the voice narrows what is drawn from."""
-    judged = [verdict("REVISE"), APPROVE]
-    model_server.script = script(planner=COMPLETE, validation=judged, synthesis=[DRAFT, DRAFT])
-
-    async def ask() -> None:
-        async with served_flow(home, model_server.url, docs) as flow:
-            await flow.process("s", QUESTION)
-
-    asyncio.run(ask())
-    drawn = [(r.phase, r.body.get("top_p")) for r in model_server.requests if "top_p" in r.body]
-    assert drawn == [("synthesis", load("synthesis", None).head.top_p)]
-    assert model_server.phases.count("synthesis") == 2
 
 
 def test_retry_goes_to_the_planner(home: Path, docs: Path) -> None:

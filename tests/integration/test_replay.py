@@ -215,8 +215,8 @@ def test_a_limit_of_its_own_configuration_is_played_whatever_its_error_says(
     assert recording.limits == {"planning_loop": 2}
     again = replay(recording)
     assert again.failure is not None
-    assert again.failure.error_type == "LimitReachedError"
-    assert sum(visit.phase == "planner" and visit.same for visit in again.visits) == 2
+    assert again.failure.error_type == "LoopLimitError"
+    assert sum(visit.phase == "planner" and visit.same for visit in again.visits) == 3
 
 
 def test_what_the_session_knew_is_in_the_journal(home: Path, docs: Path) -> None:

@@ -12,6 +12,7 @@ from interventions.secrets.redaction import redact_for_asker
 from unified_flow.api.trace import Trace, trace_of
 from unified_flow.errors.safe_messages import MESSAGES, Language
 from unified_flow.turns.passage import Passage, path_of, searches, section_of
+from unified_flow.turns.results import Checks
 from unified_flow.turns.turn import Turn
 
 PIECE_CHARS = 40
@@ -32,6 +33,9 @@ class Metadata(BaseModel):
 
     confidence_score: float = Field(
         ge=0.0, le=1.0, description="of the verdict; 0 without an answer"
+    )
+    checks: Checks | None = Field(
+        description="what the verdict on the answer checked: true, false or `not checked`"
     )
     num_sources_retrieved: int = Field(ge=0, description="passages found, cited or not")
     status: Literal["answered", "clarify", "silent"] = Field(
@@ -65,6 +69,12 @@ class Answer(BaseModel):
                 ],
                 "metadata": {
                     "confidence_score": 0.92,
+                    "checks": {
+                        "claims_supported": True,
+                        "no_hallucinations": True,
+                        "query_addressed": "not checked",
+                        "coherent_format": True,
+                    },
                     "num_sources_retrieved": 3,
                     "status": "answered",
                     "abstained": False,
@@ -121,6 +131,7 @@ def answer_of(
         sources=sources,
         metadata=Metadata(
             confidence_score=verdict.confidence if judged and verdict is not None else 0.0,
+            checks=verdict.checks if judged and verdict is not None else None,
             num_sources_retrieved=len({passage.chunk_id for passage in passages}),
             status="clarify" if turn.status == "clarify" else "answered",
             abstained=turn.abstained,
@@ -145,6 +156,7 @@ def silent_answer(
         sources=[],
         metadata=Metadata(
             confidence_score=0.0,
+            checks=None,
             num_sources_retrieved=0,
             status="silent",
             abstained=False,

@@ -24,9 +24,7 @@ from unified_flow.config.document_roots import DEFAULT_COLLECTION
 from unified_flow.engine.outcome import Outcome
 from unified_flow.errors import (
     ConfigError,
-    DraftRejectedError,
     InputError,
-    LimitReachedError,
     QueueFullError,
     RetrievalError,
 )
@@ -235,9 +233,8 @@ def of_turn_error(
 
 
 def _is_explicit(error: PhaseError) -> bool:
-    """Whether the classification knows it, or the flow itself ended the turn."""
-    ended = isinstance(error.__cause__, LimitReachedError | DraftRejectedError)
-    return ended or error.category != "unknown_error"
+    """Whether the classification knows it."""
+    return error.category != "unknown_error"
 
 
 def _halted(error: PhaseError, collection: str) -> Problem:

@@ -62,7 +62,7 @@ def ask(
             raise typer.BadParameter("a batch prints one object a line: use --jsonl")
         import asyncio
 
-        from unified_flow.cli.live import terminal_asker
+        from unified_flow.cli.live import note_undeclared, terminal_asker
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.flow import UnifiedFlow
 
@@ -70,6 +70,7 @@ def ask(
         asker = None if machine or batch else terminal_asker()
         flow = UnifiedFlow.from_config(home, **chosen, asker=asker)
         _warn_if_crowded(flow)
+        note_undeclared(flow.services)
         with logged(flow.services.home):
             if batch is not None:
                 from unified_flow.cli.batch import answer_all

@@ -40,6 +40,7 @@ from unified_flow.turns.ledger import Observer
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
+    from unified_flow.engine.services import Services
     from unified_flow.flow import UnifiedFlow
 
 MARK = {
@@ -244,3 +245,13 @@ async def _line() -> str:
         return (await read).decode(errors="replace")
     finally:
         loop.remove_reader(descriptor)
+
+
+def note_undeclared(services: Services) -> None:
+    """What a function without `@tool` is taken for, unless somebody has decided about it."""
+    for tool in services.toolbox:
+        if not tool.declared and services.gate.decide(tool).verdict == "ask":
+            note(
+                f"{tool.name} does not say what it touches, so it counts as writing and is asked"
+                ' about; if it only reads, put @tool(access="reads") above it'
+            )

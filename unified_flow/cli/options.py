@@ -118,7 +118,8 @@ ToolModules = Annotated[
     typer.Option(
         "--tools",
         metavar="MODULE",
-        help="Tools of your own: module, module:function or file.py; may be given again.",
+        help="Tools of your own: module, module:function or file.py with functions under"
+        ' @tool(access="reads"), or "writes" or "network"; may be given again.',
         show_default=False,
     ),
 ]

@@ -44,6 +44,7 @@ def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
         "saved": turn.saved,
         "phases": turn.phases,
         "model_calls": turn.counters.model_calls,
+        "checks": _checks(turn) if error is None else None,
     }
     if error is not None:
         outcome |= {
@@ -67,6 +68,18 @@ def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
     return outcome
 
 
+def _checks(turn: Turn) -> dict[str, Any] | None:
+    """What the verdict on the answer checked; None for what is none."""
+    verdict = turn.sections.validation
+    answered = turn.status == "answered" and not turn.abstained and verdict is not None
+    return verdict.checks.model_dump() if answered and verdict else None
+
+
+def _unchecked(turn: Turn) -> bool:
+    checks = _checks(turn)
+    return checks is not None and checks["claims_supported"] is not True
+
+
 def of_refusal(error: UnifiedFlowError | QueueError, session_id: str) -> dict[str, Any]:
     """The same where no turn began or went on: bad input or configuration, or a turn that another
     process runs."""
@@ -83,6 +96,7 @@ def of_refusal(error: UnifiedFlowError | QueueError, session_id: str) -> dict[st
         "saved": False,
         "phases": [],
         "model_calls": 0,
+        "checks": None,
         "error_type": wire_name(error),
         "error_category": None,
         "phase": None,
@@ -117,6 +131,8 @@ def show_outcome(
     if on_terminal():
         print()
     show_answer(turn, roots)
+    if _unchecked(turn):
+        note("unchecked")
     if turn.failure is not None:
         note(f"not saved: {turn.failure.error_message} ({show or 'nobody was told'})")
 

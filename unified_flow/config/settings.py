@@ -37,6 +37,7 @@ from unified_flow.config.tables import (
     ResearchSettings,
     Roles,
     ServeSettings,
+    Size,
     ToolSettings,
     VectorSettings,
 )
@@ -48,6 +49,11 @@ PolicyName = Literal["fail_fast", "graceful", "silent"]
 EMBEDDED = "embedded"
 LOCAL = "local"
 PREFIX = "UNIFIED_FLOW_"
+INSTEAD = {
+    "mix": 'for mix = "model" write size = "large"; for mix = "measured" write size = "small",'
+    " or nothing for a model that runs from a local file"
+}
+"""What to write for a setting of an earlier version."""
 NESTED = "__"
 
 
@@ -106,10 +112,10 @@ class Settings(BaseSettings):
         default={}, description="more endpoints, by the name that `model` and [roles] use"
     )
     roles: Roles = Roles()
-    mix: Literal["measured", "model"] = Field(
-        default="measured",
-        description="who does what rules do better than a small language model: rules (`measured`),"
-        " or the `model` too",
+    size: Size = Field(
+        default="auto",
+        description="of `model`: `small` leaves to rules what they do better, `large` does it all;"
+        " `auto` takes a model from a local file for small",
     )
     local: LocalSettings = LocalSettings()
     policy: PolicyName = Field(
@@ -184,6 +190,11 @@ class Settings(BaseSettings):
             )
         return self.local.path
 
+    def is_small(self, name: str) -> bool:
+        """Of a language model; by itself, one that runs from a local file."""
+        size = self.models[name].size if name in self.models else self.size
+        return size == "small" or (size == "auto" and self.local_path(name) is not None)
+
     def endpoint(self, name: str) -> ModelSettings:
         """The endpoint that `name` stands for: a [models.*] table, or a model of base_url."""
         if name in self.models:
@@ -216,7 +227,7 @@ class SettingsOverrides(TypedDict, total=False):
     timeout_s: float | None
     models: Mapping[str, Any] | None
     roles: Mapping[str, Any] | None
-    mix: str | None
+    size: str | None
     local: Mapping[str, Any] | None
     policy: str | None
     graceful: Mapping[str, Any] | None
@@ -260,9 +271,8 @@ def _refuse_unknown_variables() -> None:
         if name.upper().startswith(PREFIX) and PREFIX + top not in known:
             close = get_close_matches(PREFIX + top, known, n=1)
             meant = f"; did you mean {close[0]}?" if close else ""
-            raise ConfigError(
-                f"the environment variable {name} is no setting{meant}", hint="mend or unset it"
-            )
+            hint = INSTEAD.get(top.lower(), "mend or unset it")
+            raise ConfigError(f"the environment variable {name} is no setting{meant}", hint=hint)
 
 
 def _explain(exc: ValidationError, where: Path | None, flags: Collection[str]) -> ConfigError:
@@ -278,9 +288,10 @@ def _explain(exc: ValidationError, where: Path | None, flags: Collection[str]) -
     if first["type"] == "extra_forbidden":
         close = get_close_matches(str(first["loc"][-1]), _known(first["loc"]), n=1)
         meant = f"; did you mean {close[0]!r}?" if close else ""
-        return ConfigError(f"unknown setting {key!r}{source}{meant}", hint="mend the name")
-    hint = f"write it as a list: [{first['input']!r}]" if first["type"] == "list_type" else None
-    return ConfigError(f"setting {key!r} is wrong: {first['msg'].lower()}{source}", hint=hint)
+        hint = INSTEAD.get(key, "mend the name")
+        return ConfigError(f"unknown setting {key!r}{source}{meant}", hint=hint)
+    as_list = f"write it as a list: [{first['input']!r}]" if first["type"] == "list_type" else None
+    return ConfigError(f"setting {key!r} is wrong: {first['msg'].lower()}{source}", hint=as_list)
 
 
 def _variable(loc: tuple[int | str, ...]) -> str | None:

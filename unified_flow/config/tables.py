@@ -17,6 +17,9 @@ class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+Size = Literal["small", "large", "auto"]
+
+
 class ModelSettings(Table):
     """One OpenAI-compatible endpoint. `timeout_s` bounds a whole call."""
 
@@ -27,6 +30,7 @@ class ModelSettings(Table):
     )
     api_key_file: Path | None = Field(default=None, description="file that holds the server's key")
     timeout_s: float = Field(default=60.0, gt=0, description="seconds for one call as a whole")
+    size: Size = Field(default="auto", description="`small`, `large` or `auto`: large")
 
 
 class Roles(Table):

@@ -19,7 +19,7 @@ from unified_flow.engine.prefetch import Prefetch, retrieved_passages
 from unified_flow.engine.routing import Step
 from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import CallSite, TurnRun
-from unified_flow.errors import LimitReachedError
+from unified_flow.errors import LimitReachedError, wire_name
 from unified_flow.errors.classification import classify
 from unified_flow.errors.kinds import kind_of
 from unified_flow.lib.clock import elapsed_ms
@@ -161,7 +161,7 @@ class _Visit:
         error = LoopLimitError if limit else BY_NAME[failure.phase].ERROR
         what = f"tool {failure.tool}" if failure.tool else failure.phase
         return error(
-            f"{what} failed: {type(failure.error).__name__}: {redact_text(str(failure.error))}",
+            f"{what} failed: {wire_name(failure.error)}: {redact_text(str(failure.error))}",
             turn=turn,
             failure=failure,
             report=report,
@@ -217,7 +217,7 @@ class _Visit:
                 phase=failure.phase,
                 visit=self._number,
                 attempt=failure.attempt,
-                error_type=type(error).__name__,
+                error_type=wire_name(error),
                 error_message=redact_text(str(error)),
                 category=failure.meaning.category,
                 code=failure.meaning.code,

@@ -33,7 +33,6 @@ from unified_flow.turns.events import (
 from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.results import (
-    Evidence,
     GatheredContext,
     Memory,
     PriorTurn,
@@ -77,13 +76,12 @@ class LivePhaseContext:
         return self._services.toolbox.describe(personal=self._ledger.turn.persist)
 
     @property
-    def leaves_to_rules(self) -> bool:
-        return self._services.settings.mix == "measured"
+    def by_rules(self) -> bool:
+        return (self._model or self._services.models.name_of(self.recipe.head)) == EMBEDDED
 
     @property
-    def has_small_model(self) -> bool:
-        name = self._services.models.name_of(self.recipe.head)
-        return name is not None and self._services.settings.local_path(name) is not None
+    def is_small(self) -> bool:
+        return self._services.models.is_small(self.recipe.head)
 
     @property
     def sections(self) -> Sections:
@@ -97,9 +95,8 @@ class LivePhaseContext:
         history: tuple[PriorTurn, ...] = (),
         tools: tuple[ToolDescription, ...] = (),
         context_gatherer: GatheredContext | None = None,
-        evidence: Evidence | None = None,
-        by_rules: bool = False,
-        freely: bool = False,
+        evidence: tuple[str, ...] = (),
+        by_rules: bool | None = None,
         stream: str | None = None,
     ) -> T:
         turn = self._ledger.turn
@@ -108,7 +105,7 @@ class LivePhaseContext:
             raise LimitReachedError("model_calls", turn.counters.model_calls, limit)
         models = self._services.models
         name = EMBEDDED if by_rules else self._model
-        model = models.named(name) if name else models.of_phase(self.recipe.head)
+        model = models.named(name) if name else models.of_phase(self.recipe.head, by_rules=by_rules)
         inputs = turn.sections.with_inputs(history, tools, context_gatherer, evidence)
         sections = inputs.only(self.recipe.head.reads)
         call = ModelCall(
@@ -120,7 +117,7 @@ class LivePhaseContext:
             temperature=self.recipe.head.temperature,
             max_tokens=self.recipe.head.token_budget,
             budgets=self.recipe.head.budgets,
-            top_p=None if freely else self.recipe.head.top_p,
+            top_p=self.recipe.head.top_p,
             stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
         )
         self.call_site = CallSite(stage="llm", model=model.name)

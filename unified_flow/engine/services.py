@@ -65,7 +65,10 @@ class Services:
                 f"{named}:1: there is no such folder of recipes",
                 hint="mend the setting `recipes`",
             )
-        return recipe.load(phase, self.recipes)
+        found = recipe.load(phase, self.recipes)
+        if not self.models.is_small(found.head):
+            return found
+        return recipe.load(phase, self.recipes, small=True)
 
     def count_report(self, turn_id: int, report: asyncio.Task[Any]) -> None:
         """Count the turn among those in `reporting` until `report` ends."""

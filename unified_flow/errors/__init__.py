@@ -42,6 +42,7 @@ What the network does (httpx errors) is not wrapped; `classification.py` says wh
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 Loop = Literal["planning_loop", "retry", "revise", "model_calls"]
@@ -80,7 +81,10 @@ class InputError(UnifiedFlowError):
 
 
 def wire_name(error: BaseException) -> str:
-    """The class name that clients see; bad input is a ValidationError to them (system.md)."""
+    """The class name that others see: bad input is a ValidationError (system.md), a limit the
+    error that the turn halts with."""
+    if isinstance(error, LimitReachedError):
+        return "LoopLimitError"
     return "ValidationError" if isinstance(error, InputError) else type(error).__name__
 
 
@@ -179,14 +183,20 @@ class QueueFullError(UnifiedFlowError):
 
 
 class LimitReachedError(UnifiedFlowError):
-    """`loop` turned `iterations` times, and `limit` allows no more."""
+    """`loop` turned `iterations` times, and `limit` allows no more; `reasons` are those of each
+    round. A caller, the queue and the journal know it as `LoopLimitError`."""
 
     intervention_type = "limit_exceeded"
 
-    def __init__(self, loop: Loop, iterations: int, limit: int) -> None:
+    def __init__(
+        self, loop: Loop, iterations: int, limit: int, reasons: Sequence[str] = ()
+    ) -> None:
+        rounds = "".join(f"; round {n}: {said}" for n, said in enumerate(reasons, 1))
         super().__init__(
-            f"{loop} reached its limit of {limit} after {iterations} iterations",
-            hint=f"find out why it does not come to an end; the setting is limits.{loop}",
+            f"{loop} reached its limit of {limit} after {iterations} iterations{rounds}",
+            hint=f"mend what the last round names, or raise limits.{loop}"
+            if reasons
+            else f"find out why it does not come to an end; the setting is limits.{loop}",
         )
         self.loop = loop
         self.iterations = iterations
@@ -199,6 +209,12 @@ class PipelineTimeoutError(UnifiedFlowError):
 
 class DraftRejectedError(UnifiedFlowError):
     """Validation says FAIL: neither other words nor another search would help."""
+
+    def __init__(self, issues: Sequence[str] = ()) -> None:
+        super().__init__(
+            f"the verdict on the draft is FAIL: {'; '.join(issues) or 'no issue named'}",
+            hint="compare the draft with its sources; mend the documents, the recipe or the model",
+        )
 
 
 class FileUnusableError(ToolError):

@@ -75,6 +75,8 @@ TABLE: tuple[Row, ...] = (
     Row((errors.ModelError,), "llm_error", "llm", "LLM_ERROR"),
     Row((json.JSONDecodeError,), "parse_error", "llm", "LLM_ERROR"),
     Row((errors.ToolServerError,), "http_error", "network", "INTERNAL_ERROR"),
+    Row((errors.LimitReachedError,), "limit_error", "agent", "INTERNAL_ERROR"),
+    Row((errors.DraftRejectedError,), "draft_error", "llm", "LLM_ERROR"),
     Row((errors.ConfigError,), "config_error", "agent", "INTERNAL_ERROR"),
     Row((errors.RetrievalError, sqlite3.Error), "retrieval_error", "database", "RETRIEVAL_ERROR"),
     Row((errors.HumanNeededError,), "escalation", "agent", "INTERNAL_ERROR"),

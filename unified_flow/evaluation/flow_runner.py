@@ -13,9 +13,9 @@ from unified_flow.evaluation.cache import CachedReply, ReplyCache
 from unified_flow.evaluation.datasets import DatasetQuestion
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.clock import elapsed_ms
+from unified_flow.models.embedded.sources import texts_of
 from unified_flow.phases.errors import PhaseError
 from unified_flow.phases.grounding.citations import supporting
-from unified_flow.phases.grounding.sources import texts_of
 from unified_flow.turns.events import (
     ModelCalled,
     ModelFailed,

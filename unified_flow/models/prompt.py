@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,16 +26,16 @@ from pydantic_core import to_json
 
 from unified_flow.errors import PromptTooLargeError
 from unified_flow.models import ModelCall, estimate_tokens
-from unified_flow.models.schema import form
+from unified_flow.models.passages import ShownPassage, shown_passages
+from unified_flow.models.schema import form, signature
 from unified_flow.turns.results import (
-    Claim,
     Draft,
     GatheredContext,
     PriorTurn,
     QueryAnalysis,
     ToolResult,
 )
-from unified_flow.turns.sections import PASSAGES, Sections, ToolDescription
+from unified_flow.turns.sections import PASSAGES, Sections
 
 _HISTORY = "history"
 _SHORTENED = frozenset({_HISTORY, PASSAGES})
@@ -70,9 +70,9 @@ class Prompt:
 
 def prompt(call: ModelCall) -> Prompt:
     """Raises PromptTooLargeError."""
-    sections, left_out = fitted(call.sections, call.budgets, call.phase)
+    sections, passages, left_out = fitted(call.sections, call.budgets, call.phase)
     query = f"<original_query>\n{_data(call.query)}\n</original_query>"
-    found = _sections(sections, call.query, left_out)
+    found = _sections(sections, passages, call.query, left_out)
     # A revision gets the verdict on the last draft without the draft: a model would copy it.
     drafts = replace(sections, synthesis=None) if call.output is Draft else sections
     parts = [*found, query, *_draft(drafts), call.prompt.strip()]
@@ -83,12 +83,17 @@ def prompt(call: ModelCall) -> Prompt:
     return Prompt(messages, left_out)
 
 
-def _sections(sections: Sections, query: str, left_out: Mapping[str, int]) -> Iterator[str]:
+def _sections(
+    sections: Sections,
+    passages: Sequence[ShownPassage],
+    query: str,
+    left_out: Mapping[str, int],
+) -> Iterator[str]:
     if sections.history:
         turns = [_turn(turn) for turn in sections.history]
         yield _section("history", turns, left_out.get("history", 0), "older turns")
     if sections.tools:
-        yield _section("tools", [_tool(tool) for tool in sections.tools])
+        yield _section("tools", [_data(signature(tool)) for tool in sections.tools])
     written: dict[str, BaseModel | None] = {
         "query_analyzer": _if_reworded(sections.query_analyzer, query),
         "reflection": sections.reflection,
@@ -98,15 +103,10 @@ def _sections(sections: Sections, query: str, left_out: Mapping[str, int]) -> It
     for name, result in written.items():
         if result is not None:
             yield _section(name, [_result(result)])
-    if sections.evidence is not None:
-        # It replaces the passages that it is taken from: a small model loses itself in them,
-        # and heeds the end of a prompt most.
-        best_last = reversed(sections.evidence.sentences)
-        likely = [_document(None, each.quote) for each in best_last]
-        yield _section("evidence", likely)
     if sections.coordinator:
-        found = [_tool_result(result) for result in sections.coordinator]
-        yield _section("coordinator", found, left_out.get(PASSAGES, 0), "passages of lower rank")
+        lines = [_data(_call(result)) for result in sections.coordinator]
+        lines += [_document(each, sections.evidence) for each in passages]
+        yield _section("coordinator", lines, left_out.get(PASSAGES, 0), "passages of lower rank")
 
 
 def _draft(sections: Sections) -> Iterator[str]:
@@ -143,23 +143,20 @@ def _turn(turn: PriorTurn) -> str:
     return _data(_json({"question": turn.question, "answer": turn.answer}))
 
 
-def _tool(tool: ToolDescription) -> str:
-    shown = {"tool": tool.name, "description": tool.description, "args": tool.parameters}
-    return _data(_json(shown))
+def _call(result: ToolResult) -> str:
+    """What was looked up, in a line."""
+    found = result.result if isinstance(result.result, dict) else {}
+    head = f"{result.tool} {_json(found['query'])}" if "query" in found else result.tool
+    return f"{head}: {len(result.claims)} found" if "passages" in found else f"{head}: done"
 
 
-def _tool_result(result: ToolResult) -> str:
-    """A tool's claims are what it found, each with its source; without any, its raw result."""
-    head = {"tool": result.tool, "goal_id": result.goal_id, "success": result.success}
-    found = [_document(claim.source, claim.claim) for claim in result.claims]
-    if not found:
-        found = [_document(result.tool, _json(result.result))]
-    return "\n".join([f"<tool_result>{_data(_json(head))}", *found, "</tool_result>"])
-
-
-def _document(source: str | None, text: str) -> str:
-    named = "" if source is None else f" source={_data(_json(source))}"
-    return f"<document{named}>\n{_data(text)}\n</document>"
+def _document(shown: ShownPassage, marked: Sequence[str]) -> str:
+    text = _data(shown.text)
+    for sentence in map(_data, marked):
+        text = text.replace(sentence, f"<mark>{sentence}</mark>")
+    heading = f" heading={_data(_json(shown.heading))}" if shown.heading else ""
+    source = _data(_json(shown.source))
+    return f'<document number="{shown.number}" source={source}{heading}>\n{text}\n</document>'
 
 
 def _data(text: str) -> str:
@@ -172,8 +169,8 @@ def _json(value: Any) -> str:
 
 def fitted(
     sections: Sections, budgets: Mapping[str, int], phase: str
-) -> tuple[Sections, Mapping[str, int]]:
-    """The sections as a prompt may hold them, and what is left out of them, by budget.
+) -> tuple[Sections, list[ShownPassage], Mapping[str, int]]:
+    """The sections and the passages as a prompt may hold them, and what is left out, by budget.
 
     Raises PromptTooLargeError for what is over its budget and cannot be shortened.
     """
@@ -182,21 +179,26 @@ def fitted(
         chosen = _newest(sections.history, budget)
         left_out[_HISTORY] = len(sections.history) - len(chosen)
         sections = replace(sections, history=chosen)
-    if sections.evidence is not None:
-        sections = replace(sections, coordinator=())  # the evidence replaces them
-    if budget := budgets.get(PASSAGES):
-        distinct = _distinct(sections.coordinator)
-        found = _best(distinct, budget)
-        left_out[PASSAGES] = _passages(distinct) - _passages(found)
-        sections = replace(sections, coordinator=found)
+    passages, left_out[PASSAGES] = shown_passages(sections.coordinator, budgets.get(PASSAGES))
     for name, budget in budgets.items():
-        if name not in _SHORTENED and (tokens := _tokens(getattr(sections, name))) > budget:
+        if name in _SHORTENED:
+            continue
+        if (tokens := _tokens_of(name, sections, passages)) > budget:
             raise PromptTooLargeError(
                 f"section {name} takes about {tokens:,} tokens and may take {budget:,}",
                 hint=f"raise budgets.{name} in the recipe of {phase}, or let less get into it"
                 " (fewer tools allowed, a smaller file or page asked for)",
             )
-    return sections, {name: count for name, count in left_out.items() if count}
+    return sections, passages, {name: count for name, count in left_out.items() if count}
+
+
+def _tokens_of(name: str, sections: Sections, passages: Sequence[ShownPassage]) -> int:
+    if name == "tools":
+        return sum(estimate_tokens(signature(tool)) for tool in sections.tools)
+    if name == "coordinator":
+        shown = [each.text for each in passages] + [_call(each) for each in sections.coordinator]
+        return sum(map(estimate_tokens, shown))
+    return _tokens(getattr(sections, name))
 
 
 def _newest(history: tuple[PriorTurn, ...], budget: int) -> tuple[PriorTurn, ...]:
@@ -208,47 +210,6 @@ def _newest(history: tuple[PriorTurn, ...], budget: int) -> tuple[PriorTurn, ...
             break
         chosen.append(turn)
     return tuple(reversed(chosen))
-
-
-def _best(results: tuple[ToolResult, ...], budget: int) -> tuple[ToolResult, ...]:
-    """The best of each search, then the second best of each, and so on; the best one always."""
-    chosen: list[list[Claim]] = [[] for _ in results]
-    for rank, (place, claim) in enumerate(_by_rank(results)):
-        budget -= estimate_tokens(claim.claim) + estimate_tokens(claim.source)
-        if rank and budget < 0:
-            break
-        chosen[place].append(claim)
-    return tuple(
-        result.model_copy(update={"claims": own})
-        for result, own in zip(results, chosen, strict=True)
-        if own or not result.claims
-    )
-
-
-def _distinct(results: tuple[ToolResult, ...]) -> tuple[ToolResult, ...]:
-    """Each passage where it was found first. The claims of a result stand in for the rest of it."""
-    seen: set[tuple[str, str]] = set()
-    found: list[ToolResult] = []
-    for result in results:
-        new = [c for c in result.claims if (c.source, c.claim) not in seen]
-        seen.update((claim.source, claim.claim) for claim in new)
-        if new:
-            found.append(result.model_copy(update={"claims": new, "result": None}))
-        elif not result.claims:
-            found.append(result)
-    return tuple(found)
-
-
-def _by_rank(results: tuple[ToolResult, ...]) -> Iterator[tuple[int, Claim]]:
-    most = max((len(result.claims) for result in results), default=0)
-    for rank in range(most):
-        for place, result in enumerate(results):
-            if rank < len(result.claims):
-                yield place, result.claims[rank]
-
-
-def _passages(results: tuple[ToolResult, ...]) -> int:
-    return sum(len(result.claims) for result in results)
 
 
 def _tokens(value: Any) -> int:

@@ -42,21 +42,28 @@ class ModelRegistry:
         self._wrap = wrap
         self._models = {name: self._bounded(own) for name, own in (models or {}).items()}
 
-    def name_of(self, choice: ModelChoice) -> str | None:
-        """The recipe's own model, else its role's, else rules for a phase that rules do better,
-        else the configured one; None for no role."""
+    def name_of(self, choice: ModelChoice, *, by_rules: bool | None = None) -> str | None:
+        """The recipe's own model, else its role's, else the configured one, which leaves to rules
+        what they do better than a small one; None for no role. `by_rules` overrules the recipe."""
         if choice.role == "none":
             return None
-        roles = self._settings.roles
-        mapped = {"reflex": roles.reflex, "mind": roles.mind, "voice": roles.voice}[choice.role]
-        if named := choice.model or mapped:
-            return named
-        by_rules = choice.rules and self._settings.mix == "measured"
-        return EMBEDDED if by_rules else self._settings.model
+        if by_rules is None:
+            by_rules = choice.rules and self._mapped(choice) is None and self.is_small(choice)
+        return EMBEDDED if by_rules else self._mapped(choice) or self._settings.model
 
-    def of_phase(self, choice: ModelChoice) -> Model:
+    def is_small(self, choice: ModelChoice) -> bool:
+        """Whether a small language model does the phase, or leaves it to rules."""
+        name = self._mapped(choice) or self._settings.model
+        return choice.role != "none" and name != EMBEDDED and self._settings.is_small(name)
+
+    def _mapped(self, choice: ModelChoice) -> str | None:
+        roles = self._settings.roles
+        of_role = {"reflex": roles.reflex, "mind": roles.mind, "voice": roles.voice}
+        return choice.model or of_role.get(choice.role)
+
+    def of_phase(self, choice: ModelChoice, *, by_rules: bool | None = None) -> Model:
         """Raises ConfigError if the model is not configured or its key cannot be had."""
-        return self.named(self.name_of(choice) or self._settings.model)
+        return self.named(self.name_of(choice, by_rules=by_rules) or self._settings.model)
 
     def named(self, name: str) -> Model:
         """Raises ConfigError as `of_phase` does."""

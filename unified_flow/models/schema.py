@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from unified_flow.turns.sections import ToolDescription
+
 # Strict servers reject these; the reply is held to them by pydantic all the same.
 _UNSUPPORTED = frozenset({"default", "title", "minLength", "maxLength"})
 
@@ -40,6 +42,23 @@ def form(output: type[BaseModel]) -> str:
     in three times the tokens, and small models copy from it."""
     schema = output.model_json_schema()
     return _form(schema, schema.get("$defs", {}))
+
+
+def signature(tool: ToolDescription) -> str:
+    """`doc.search(query: string, limit?: number): What it does.`, then what is said of its
+    arguments: a sixth of the tokens of its JSON schema."""
+    schema = tool.parameters
+    needed = schema.get("required", ())
+    fields = schema.get("properties", {})
+    args = [
+        f"{name}{'' if name in needed else '?'}: {_form(node, schema.get('$defs', {}))}"
+        for name, node in fields.items()
+    ]
+    said = [
+        f"{name}: {node['description']}" for name, node in fields.items() if "description" in node
+    ]
+    told = " ".join([tool.description.strip(), *(f"{each.rstrip('.')}." for each in said)])
+    return f"{tool.name}({', '.join(args)}): {' '.join(told.split())}"
 
 
 def _form(node: dict[str, Any], named: dict[str, Any]) -> str:

@@ -9,7 +9,6 @@ from pydantic import BaseModel
 from unified_flow.phases.errors import PhaseError
 from unified_flow.phases.recipe import Recipe
 from unified_flow.turns.results import (
-    Evidence,
     GatheredContext,
     Memory,
     PriorTurn,
@@ -28,13 +27,13 @@ class PhaseContext(Protocol):
     def recipe(self) -> Recipe: ...
 
     @property
-    def leaves_to_rules(self) -> bool:
-        """Whether rules decide what they decide better than a small model (the setting `mix`)."""
+    def by_rules(self) -> bool:
+        """Whether the embedded model does the phase."""
         ...
 
     @property
-    def has_small_model(self) -> bool:
-        """Whether the phase's model runs on this machine, from a file."""
+    def is_small(self) -> bool:
+        """Whether a small language model does the phase, or leaves it to rules."""
         ...
 
     async def ask(
@@ -44,15 +43,14 @@ class PhaseContext(Protocol):
         history: tuple[PriorTurn, ...] = (),
         tools: tuple[ToolDescription, ...] = (),
         context_gatherer: GatheredContext | None = None,
-        evidence: Evidence | None = None,
-        by_rules: bool = False,
-        freely: bool = False,
+        evidence: tuple[str, ...] = (),
+        by_rules: bool | None = None,
         stream: str | None = None,
     ) -> T:
         """The model's answer as `output`; the keywords add inputs that are no section yet.
 
-        `by_rules` asks the embedded model, whichever the phase has; `freely` leaves out the
-        recipe's `top_p`. Observers see the answer's field `stream` while it is written.
+        `by_rules` asks the embedded model, or the one that would leave the phase to it, whatever
+        the recipe says. Observers see the answer's field `stream` while it is written.
 
         Raises what the model raises, NotJSONError or SchemaMismatchError for an answer that
         does not fit, LimitReachedError before one call too many.

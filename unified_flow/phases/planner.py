@@ -1,8 +1,12 @@
-"""Phase 3: which way? The sole routing authority; no keyword or default tool stands in for it."""
+"""Phase 3: which way? The sole routing authority; no keyword or default tool stands in for it.
+
+A small model leaves searching to rules, and chooses among the user's own tools, of which rules know
+nothing.
+"""
 
 from unified_flow.phases.context import PhaseContext
 from unified_flow.phases.errors import PlannerError
-from unified_flow.turns.results import Plan
+from unified_flow.turns.results import Goal, Plan, ToolChoice, ToolRequest
 from unified_flow.turns.turn import Turn
 
 NAME = "planner"
@@ -11,4 +15,19 @@ SEVERITY = "critical"
 
 
 async def run(turn: Turn, context: PhaseContext) -> Plan:
-    return await context.ask(Plan, tools=await context.tools())
+    tools = await context.tools()
+    own = {tool.name: tool for tool in tools if tool.own}
+    if not (own and context.is_small and context.by_rules):
+        return await context.ask(Plan, tools=tools)
+    done = {result.tool for result in turn.sections.coordinator}
+    if done & own.keys():
+        return Plan(decision="COMPLETE", route="synthesis", reasoning="a tool has answered")
+    if not done:
+        choice = await context.ask(ToolChoice, tools=tuple(own.values()), by_rules=False)
+        if choice.tool in own:
+            goal = Goal(id="g1", description=turn.question)
+            request = ToolRequest(tool=choice.tool, args=choice.args, goal_id=goal.id)
+            return Plan(
+                decision="EXECUTE", route="coordinator", goals=[goal], tool_requests=[request]
+            )
+    return await context.ask(Plan, tools=tools)

@@ -1,7 +1,8 @@
 """Recipes: one file a phase, with its prompt, role, token budget and the sections it reads.
 
 A recipe is TOML between two `+++` lines, then the prompt. `<home>/recipes/NAME.md` (or the
-folder that the setting `recipes` names) stands in for the one in the package.
+folder that the setting `recipes` names) stands in for the one in the package. A small model gets
+the one in the folder `small/`, if there is one, else the same as a large model.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from unified_flow.errors import RecipeError
 from unified_flow.turns import sections
 
 PACKAGED = Path(__file__).with_name("recipes")
+SMALL = "small"
 FENCE = "+++"
 
 BUDGETED = sections.NAMES | {sections.PASSAGES}
@@ -32,8 +34,8 @@ Role = Literal["reflex", "mind", "voice", "none"]
 class Head(BaseModel):
     """`token_budget` bounds what the phase writes, in tokens; `budgets` what it is shown of a
     section (`models/prompt.py`). `top_p` is the share of probability that is drawn from,
-    whatever the temperature. `model` overrides the role's. `rules` says that rules measure
-    better here than a small language model does: see the setting `mix`.
+    whatever the temperature. `model` overrides the role's. `rules` says that a small model leaves
+    the phase to rules, which measure better here.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,25 +73,30 @@ class Recipe:
     prompt: str
 
 
-def load(phase: str, override: Path | None) -> Recipe:
-    """The recipe of `phase`. Raises RecipeError naming the file and the line.
+def load(phase: str, override: Path | None, *, small: bool = False) -> Recipe:
+    """The recipe of `phase`, for a small model or a large one. Raises RecipeError naming the file
+    and the line.
 
     One of the project's own is looked at every time, so that a server works by what it says now;
     those of the package are as fixed as its code.
     """
-    own = None if override is None else _of_file(_name(override, phase))
-    return own or _packaged(phase)
+    own = None if override is None else _in_folder(override, phase, small)
+    return own or _packaged(phase, small)
 
 
 @cache
-def _packaged(phase: str) -> Recipe:
-    path = _name(PACKAGED, phase)
-    if (found := _of_file(path)) is None:
+def _packaged(phase: str, small: bool) -> Recipe:
+    if (found := _in_folder(PACKAGED, phase, small)) is None:
         raise RecipeError(
-            f"{path}:1: there is no recipe for {phase}",
+            f"{_name(PACKAGED, phase)}:1: there is no recipe for {phase}",
             hint="restore the file, or reinstall the package",
         )
     return found
+
+
+def _in_folder(folder: Path, phase: str, small: bool) -> Recipe | None:
+    shorter = _of_file(_name(folder, f"{SMALL}/{phase}")) if small else None
+    return shorter or _of_file(_name(folder, phase))
 
 
 @lru_cache(maxsize=64)

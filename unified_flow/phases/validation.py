@@ -13,15 +13,11 @@ SEVERITY = "medium"
 
 async def run(turn: Turn, context: PhaseContext) -> Verdict:
     # Late, because grounding loads the rules of the embedded model.
-    from unified_flow.phases.grounding.evidence import evidence_of
     from unified_flow.phases.grounding.verdict_check import weighed
 
-    found = evidence_of(turn.question, turn.sections) if context.leaves_to_rules else None
-    verdict = weighed(await context.ask(Verdict), turn.question, turn.sections, found)
+    verdict = await context.ask(Verdict)
+    if not context.by_rules:  # they weigh their own
+        verdict = weighed(verdict, turn.question, turn.sections)
     if verdict.decision == "FAIL":
-        issues = "; ".join(verdict.issues) or "no issue named"
-        raise DraftRejectedError(
-            f"the verdict on the draft is FAIL: {issues}",
-            hint="compare the draft with the evidence; mend the documents, the recipe or the model",
-        )
+        raise DraftRejectedError(verdict.issues)
     return verdict

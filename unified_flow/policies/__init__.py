@@ -57,7 +57,8 @@ class Failure:
             return "pipeline"
         if self.meaning.stage == "retriever":
             return "retrieval"
-        return "model" if self.meaning.stage == "llm" else "other"
+        rejected = isinstance(self.error, errors.DraftRejectedError)  # by a model that works
+        return "model" if self.meaning.stage == "llm" and not rejected else "other"
 
     @property
     def timed_out(self) -> bool:

@@ -17,6 +17,7 @@ from unified_flow.errors.classification import Stage
 from unified_flow.turns.results import Claim
 
 MAX_CLAIM_CHARS = 4000
+BUILT_IN = "built in"
 
 
 class Access(StrEnum):
@@ -52,7 +53,8 @@ class Tool:
 
     `arguments` forbids what it does not know (`Arguments`); `run` gets a checked instance of it.
     A tool with `WRITES` or `NETWORK` in its access runs only if allowed (permission_gate.py). A
-    `personal` one reads or changes stored facts about the user. `source` says where it comes from.
+    `personal` one reads or changes stored facts about the user. `source` says where it comes from;
+    `declared` is False for a function that does not say what it touches and is taken to write.
     """
 
     name: str
@@ -62,8 +64,9 @@ class Tool:
     run: Callable[[Any], Awaitable[ToolOutput]]
     stage: Stage = "answer_pipeline"
     timeout_s: float = 30.0
-    source: str = "built in"
+    source: str = BUILT_IN
     personal: bool = False
+    declared: bool = True
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,7 @@ def from_function(function: Callable[..., Any], *, source: str = "function") -> 
         run=run,
         timeout_s=declared.timeout_s,
         source=source,
+        declared=is_marked(function),
     )
 
 

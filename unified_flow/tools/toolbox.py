@@ -22,7 +22,7 @@ from unified_flow.errors import (
     ToolTimeoutError,
 )
 from unified_flow.lib.text.printable import brief_repr
-from unified_flow.tools import CALLER, Caller, Tool, ToolOutput
+from unified_flow.tools import BUILT_IN, CALLER, Caller, Tool, ToolOutput
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import ToolDescription
 
@@ -110,7 +110,12 @@ class Toolbox:
     def _described(self) -> tuple[ToolDescription, ...]:
         """Made once: a schema costs a millisecond, and every plan asks for all."""
         return tuple(
-            ToolDescription(tool.name, tool.description, tool.arguments.model_json_schema())
+            ToolDescription(
+                tool.name,
+                tool.description,
+                tool.arguments.model_json_schema(),
+                own=tool.source != BUILT_IN,
+            )
             for tool in self._tools.values()
         )
 

@@ -81,6 +81,13 @@ class ToolRequest(Result):
     goal_id: str = ""
 
 
+class ToolChoice(Result):
+    """What a small model says in the planner's place; no `tool` if none of them helps."""
+
+    tool: str | None = None
+    args: dict[str, Any] = {}
+
+
 class Plan(Result):
     decision: Literal["EXECUTE", "COMPLETE"]
     route: Literal["coordinator", "synthesis", "clarify"]
@@ -130,20 +137,9 @@ class Citation(Result):
     score: Unit = 0.0
 
 
-class Evidence(Result):
-    """What rules find in the passages: the sentences that most probably state the answer, best
-    first, and how likely it is that the passages state it at all. No sentence, no answer.
-    `one_fact`: the question asks for one, so that a sentence can be all of the answer.
-    """
-
-    sentences: list[Citation] = []
-    likely: Unit
-    one_fact: bool = True
-
-
 class Draft(Result):
-    # A language model is asked for two fields alone: citations are attached in code
-    # (grounding/citations.py), where they cost no tokens and stand in the sources. It decides first
+    # A language model is asked for two fields alone: it cites by the numbers of passages at the end
+    # of its sentences, and code makes citations of them (grounding/citations.py). It decides first
     # whether there is an answer, since what it has written it tends to defend.
     abstained: bool = Field(default=False, description="true if no source states the answer")
     response: str = Field(min_length=1)

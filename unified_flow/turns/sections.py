@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from unified_flow.turns.results import (
     Draft,
-    Evidence,
     GatheredContext,
     Plan,
     PriorTurn,
@@ -38,26 +37,28 @@ def changed(record: T, **changes: Any) -> T:
 
 @dataclass(frozen=True)
 class ToolDescription:
-    """What a planner needs to know of a tool; `parameters` is a JSON schema."""
+    """What a planner needs to know of a tool; `parameters` is a JSON schema. `own`: the user's,
+    and not built in."""
 
     name: str
     description: str
     parameters: dict[str, Any]
+    own: bool = False
 
 
 @dataclass(frozen=True)
 class Sections:
     """Sections 0 to 7, each under the name of its phase, and three inputs.
 
-    `history` holds the session's recent turns, oldest first; `evidence` is read off `coordinator`
-    (grounding/evidence.py). A section that is not written
-    yet, or that the recipe does not read, is None (or empty). In a loop the latest stands:
-    the planner's last plan, the last draft, the last verdict; `coordinator` grows.
+    `history` holds the session's recent turns, oldest first; `evidence` the sentences of
+    `coordinator` that rules mark for a small model. A section that is not written yet, or that the
+    recipe does not read, is None (or empty). In a loop the latest stands: the planner's last plan,
+    the last draft, the last verdict; `coordinator` grows.
     """
 
     history: tuple[PriorTurn, ...] = ()
     tools: tuple[ToolDescription, ...] = ()
-    evidence: Evidence | None = None
+    evidence: tuple[str, ...] = ()
     query_analyzer: QueryAnalysis | None = None
     reflection: Reflection | None = None
     context_gatherer: GatheredContext | None = None
@@ -76,7 +77,7 @@ class Sections:
         history: tuple[PriorTurn, ...],
         tools: tuple[ToolDescription, ...],
         context_gatherer: GatheredContext | None,
-        evidence: Evidence | None,
+        evidence: tuple[str, ...],
     ) -> Sections:
         """The same with the inputs of one model call that no phase has written."""
         gathered = context_gatherer or self.context_gatherer

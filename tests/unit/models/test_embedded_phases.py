@@ -88,11 +88,21 @@ def test_a_supported_answer_in_other_words_is_approved() -> None:
     assert judged(told).decision == "APPROVE"
 
 
-def test_an_answer_that_no_sentence_can_be_cited_for_is_approved_with_less_confidence() -> None:
-    """The sources have its words, if nowhere together: a summary, say."""
+def test_an_answer_without_a_source_is_sent_back_once() -> None:
     verdict = judged(drafted("The ferry leaves at nine."))
-    assert (verdict.decision, verdict.issues) == ("APPROVE", ["no citation"])
-    assert (verdict.confidence, verdict.checks.claims_supported) == (0.5, False)
+    assert (verdict.decision, verdict.issues) == ("REVISE", ["no citation"])
+    assert "like [1]" in verdict.hints[-1]
+    sections = Sections(
+        coordinator=(found(),), synthesis=drafted("It leaves at nine."), validation=verdict
+    )
+    assert verify(QUESTION, sections).decision == "APPROVE"
+
+
+def test_what_stands_word_for_word_is_supported_and_a_paraphrase_is_not_checked() -> None:
+    said = judged(drafted("The ferry leaves at nine.", "The ferry to the island leaves at nine."))
+    assert said.checks.claims_supported is True
+    turned = judged(drafted("The ferry never leaves at nine.", "leaves at nine"))
+    assert (turned.decision, turned.checks.claims_supported) == ("APPROVE", "not checked")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +111,7 @@ def test_an_answer_that_no_sentence_can_be_cited_for_is_approved_with_less_confi
         (drafted("It leaves at nine.", "It leaves at noon."), "noon", "claims_supported"),
         (drafted("It leaves at nine from Narvik.", "at nine"), "Narvik", "no_hallucinations"),
         (drafted("It leaves at nine, 7 days a week.", "at nine"), "7", "no_hallucinations"),
-        (drafted("Elephants cross deserts in May.", "at nine"), "Elephants", "claims_supported"),
+        (drafted("Crossing takes until May.", "at nine"), "May", "claims_supported"),
         (drafted('{"response": "At nine."}', "at nine"), "format", "coherent_format"),
     ],
 )  # fmt: skip
@@ -111,15 +121,6 @@ def test_what_the_sources_do_not_say_is_to_be_revised(draft: Draft, issue: str, 
     assert any(issue in each for each in found_wrong.issues)
     assert not getattr(found_wrong.checks, check)
     assert found_wrong.hints
-
-
-def test_an_answer_to_another_question_sends_the_planner_searching() -> None:
-    draft = drafted(
-        "Tickets are sold on board by the crew.", "Tickets are sold on board by the crew."
-    )
-    other = judged(draft, "Which planets of the outer solar system have rings?")
-    assert other.decision == "RETRY"
-    assert "planet" in " ".join(other.hints)
 
 
 def test_an_honest_abstention_is_approved_and_one_with_citations_is_not() -> None:

@@ -5,8 +5,9 @@ import pytest
 from tests.unit.models.calls import call
 from unified_flow.errors import PromptTooLargeError
 from unified_flow.models import estimate_tokens
+from unified_flow.models.passages import ShownPassage
 from unified_flow.models.prompt import fitted, prompt
-from unified_flow.turns.results import Claim, Evidence, PriorTurn, ToolResult
+from unified_flow.turns.results import Claim, PriorTurn, ToolResult
 from unified_flow.turns.sections import Sections, ToolDescription
 
 
@@ -20,8 +21,8 @@ def found(name: str, count: int, tokens: int = 100) -> ToolResult:
     return ToolResult(tool="doc.search", success=True, claims=claims, result="all of it")
 
 
-def shown(sections: Sections) -> list[list[str]]:
-    return [[claim.source for claim in result.claims] for result in sections.coordinator]
+def shown(passages: list[ShownPassage]) -> list[str]:
+    return [each.source for each in passages]
 
 
 def test_what_has_room_stays_as_it_is() -> None:
@@ -29,29 +30,28 @@ def test_what_has_room_stays_as_it_is() -> None:
         coordinator=(found("a", 3),), history=(PriorTurn(turn_id=1, question="q", answer="a"),)
     )
     budgets = {"passages": 1000, "coordinator": 6000, "history": 1000}
-    fits, left_out = fitted(sections, budgets, "planner")
-    assert (shown(fits), fits.history) == (shown(sections), sections.history)
+    fits, passages, left_out = fitted(sections, budgets, "planner")
+    assert (shown(passages), fits.history) == (["a:1", "a:2", "a:3"], sections.history)
     assert not left_out
 
 
 def test_the_best_passages_of_each_search_are_kept() -> None:
     sections = Sections(coordinator=(found("a", 4), found("b", 2)))
-    fits, left_out = fitted(sections, {"passages": 320}, "synthesis")
-    assert shown(fits) == [["a:1", "a:2"], ["b:1"]]
+    _, passages, left_out = fitted(sections, {"passages": 320}, "synthesis")
+    assert shown(passages) == ["a:1", "b:1", "a:2"]
     assert left_out == {"passages": 3}
 
 
 def test_the_best_passage_stays_whatever_it_takes() -> None:
-    fits, _ = fitted(
-        Sections(coordinator=(found("a", 2), found("b", 1))), {"passages": 10}, "synthesis"
-    )
-    assert shown(fits) == [["a:1"]]
-    assert "all of it" not in prompt(call(sections=fits)).messages[1]["content"]
+    sections = Sections(coordinator=(found("a", 2), found("b", 1)))
+    _, passages, _ = fitted(sections, {"passages": 10}, "synthesis")
+    assert shown(passages) == ["a:1"]
+    assert "all of it" not in prompt(call(sections=sections)).messages[1]["content"]
 
 
 def test_the_newest_turns_are_kept() -> None:
     history = tuple(PriorTurn(turn_id=n, question="q", answer="x" * 400) for n in range(1, 6))
-    fits, left_out = fitted(Sections(history=history), {"history": 260}, "query_analyzer")
+    fits, _, left_out = fitted(Sections(history=history), {"history": 260}, "query_analyzer")
     assert [turn.turn_id for turn in fits.history] == [4, 5]
     assert left_out == {"history": 3}
 
@@ -61,15 +61,15 @@ def test_history_that_fills_its_budget_is_kept_whole() -> None:
     turn = PriorTurn(turn_id=1, question="q", answer="x" * 200)
     history = (turn,) * 4
     room = 4 * estimate_tokens(turn.model_dump_json())
-    assert fitted(Sections(history=history), {"history": room}, "planner")[1] == {}
-    _, left_out = fitted(Sections(history=history), {"history": room - 1}, "planner")
+    assert fitted(Sections(history=history), {"history": room}, "planner")[2] == {}
+    _, _, left_out = fitted(Sections(history=history), {"history": room - 1}, "planner")
     assert left_out == {"history": 1}
 
 
 def test_the_newest_turn_stays_whatever_it_takes() -> None:
     long = PriorTurn(turn_id=2, question="Tell me all.", answer="word " * 1300)
     history = (PriorTurn(turn_id=1, question="q", answer="a"), long)
-    fits, _ = fitted(Sections(history=history), {"history": 1500}, "query_analyzer")
+    fits, _, _ = fitted(Sections(history=history), {"history": 1500}, "query_analyzer")
     assert fits.history == (long,)
 
 
@@ -102,11 +102,7 @@ def test_a_prompt_says_what_it_leaves_out() -> None:
 
 def test_a_passage_that_several_searches_found_is_shown_once() -> None:
     sections = Sections(coordinator=(found("a", 3),) * 800)
-    fits, left_out = fitted(sections, {"passages": 1000, "coordinator": 1000}, "planner")
-    assert shown(fits) == [["a:1", "a:2", "a:3"]]
+    budgets = {"passages": 1000, "coordinator": 20_000}
+    _, passages, left_out = fitted(sections, budgets, "planner")
+    assert shown(passages) == ["a:1", "a:2", "a:3"]
     assert not left_out
-
-
-def test_evidence_is_counted_in_place_of_what_it_stands_for() -> None:
-    sections = Sections(coordinator=(found("a", 90),), evidence=Evidence(likely=0.9))
-    assert not fitted(sections, {"coordinator": 900}, "synthesis")[0].coordinator

@@ -53,7 +53,7 @@ def chat(
     import asyncio
 
     from unified_flow.cli.chat.conversation import Conversation
-    from unified_flow.cli.live import new_session_id, terminal_asker
+    from unified_flow.cli.live import new_session_id, note_undeclared, terminal_asker
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.flow import UnifiedFlow
 
@@ -64,6 +64,7 @@ def chat(
         return UnifiedFlow.from_config(home, **chosen, asker=terminal_asker())
 
     flow = open_flow()
+    note_undeclared(flow.services)
     last = None
     if latest or session == options.LAST:
         session, last = newest_session(home)

@@ -1,66 +1,158 @@
-"""Citations by overlap: attached where a draft has none, removed where they support nothing.
+"""Citations of a draft: by the passage numbers that it gives, else by overlap of words.
 
-Language models leave citations out, or cite what does not say it. A sentence of the draft is
-supported by quotes that have enough of its terms, and every number of it.
+A model ends its sentences with the numbers of the passages that it was shown. Numbers of other
+passages are dropped. A sentence without one gets the sentences of the sources that have enough of
+its terms, and every number of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from unified_flow.models.embedded.excerpts import matching_terms
+from unified_flow.lib.text import language_of, sentences
+from unified_flow.models.embedded.excerpts import best_kinship, excerpts_of, matching_terms
 from unified_flow.models.embedded.intents import talk_of
-from unified_flow.models.embedded.quotes import one_line
-from unified_flow.models.embedded.verification import (
-    covers_most,
-    has_match,
-    is_verbatim,
-    of_the_answer,
-    own_words,
-    statements,
-)
-from unified_flow.phases.grounding.sources import (
+from unified_flow.models.embedded.quotes import FURTHER, LONGEST, one_line
+from unified_flow.models.embedded.sources import (
     CitableSentence,
     citable_sentences,
     language_of_sources,
     texts_of,
 )
+from unified_flow.models.embedded.statements import (
+    CODE,
+    MARK,
+    is_refusal,
+    is_verbatim,
+    of_the_answer,
+    own_words,
+    statements,
+)
+from unified_flow.models.embedded.surroundings import around
+from unified_flow.models.passages import ShownPassage, shown_passages
 from unified_flow.turns.results import Citation, Draft
 from unified_flow.turns.sections import Sections
 
 REMOVED = "citations_supported"  # in the draft's checklist: false once one was removed
 _SHARED = 0.3  # of a sentence's terms, for a quote that supports it with others
+_SUPPORTED = 0.6  # of a sentence's terms, for quotes that support it
+_FEW = 3  # terms, of which one may be the writer's own word
+_RANGE = 9  # passages in `[2-4]`, at most
 _TOGETHER = 4  # quotes for one sentence at most: a summary draws on several
 
 
-def cited(draft: Draft, query: str, sections: Sections) -> Draft:
-    """The draft with citations that support it, and with no other.
+def cited(draft: Draft, query: str, sections: Sections, budget: int | None = None) -> Draft:
+    """The draft with citations that support it, and with no other; its marks are their numbers,
+    from 1. `budget` is that of the passages in its prompt, in tokens.
 
-    Citations that already do are left as they are; a sentence without one gets one, if a source
-    has it. An abstention and small talk have nothing to cite.
+    An abstention and small talk have nothing to cite. One that cites passages and does not say that
+    they say nothing is an answer, whatever it calls itself.
     """
     texts = texts_of(sections)
-    if draft.abstained or not texts or talk_of(query):
-        return draft
-    reader = _Reader(query, language_of_sources(sections, texts))
-    parts = _parts(draft, texts)
-    kept = [
-        c for c, good in zip(draft.citations, _judged(draft, texts, reader), strict=True) if good
-    ]
-    sources = citable_sentences(sections, reader.language)
-    added: list[Citation] = []
-    for part in parts:
+    if not texts or talk_of(query):
+        return draft.model_copy(update={"response": MARK.sub("", draft.response)})
+    language = language_of_sources(sections, texts)
+    reader = _Reader(query, language, draft.response)
+    passages, _ = shown_passages(sections.coordinator, budget)
+    marked = _Marked(draft.response, passages, reader)
+    refuses = is_refusal(draft.response)
+    if (draft.abstained and (refuses or not marked.citations)) or (
+        refuses and not marked.citations
+    ):
+        bare = MARK.sub("", draft.response)
+        return draft.model_copy(update={"response": bare, "abstained": True, "citations": []})
+    given = _judged(draft, texts, reader)
+    kept = [c for c, good in zip(draft.citations, given, strict=True) if good]
+    removed = marked.dropped or len(kept) < len(draft.citations)
+    citations = list(dict.fromkeys([*marked.citations, *kept]))
+    sources = citable_sentences(sections, language)
+    plain = draft.model_copy(update={"response": marked.unmarked})
+    for part in _parts(plain, texts):
         said = reader.said(part)
-        own = [reader.known(c.quote) for c in [*kept, *added]]
-        if not reader.supports(said, own):
-            added += [c for c in _found(said, sources, reader) if c not in added]
-    checklist = draft.checklist
-    if len(kept) < len(draft.citations):
-        checklist = {**checklist, REMOVED: False}
-    if not added and checklist is draft.checklist:
-        return draft
-    return draft.model_copy(update={"citations": [*kept, *added], "checklist": checklist})
+        if not reader.supports(said, [reader.known(c.quote) for c in citations]):
+            citations += [c for c in _found(said, sources, reader) if c not in citations]
+    checklist = {**draft.checklist, REMOVED: False} if removed else draft.checklist
+    return draft.model_copy(
+        update={
+            "response": marked.response,
+            "abstained": False,
+            "citations": citations,
+            "checklist": checklist,
+        }
+    )
+
+
+class _Marked:
+    """A response whose marks name passages. `citations` are what they stand for, `response` has
+    the places of those, `unmarked` the sentences without one; `dropped`: a number was of none."""
+
+    def __init__(self, response: str, passages: Sequence[ShownPassage], reader: _Reader) -> None:
+        self.citations: list[Citation] = []
+        self.dropped = False
+        shown = {each.number: each for each in passages}
+        code = [match.span() for match in CODE.finditer(response)]
+        parts, unmarked, done = [], [], 0
+        for mark in MARK.finditer(response):
+            if any(start < mark.end() and mark.start() < end for start, end in code):
+                continue
+            before = response[done : mark.start()]
+            spans = sentences(before)
+            last = spans[-1][0] if spans else 0
+            statement = before[last:]
+            numbers = [self._cite(n, statement, shown, reader) for n in _numbers_of(mark.group())]
+            places = dict.fromkeys(number for number in numbers if number)
+            unmarked.append(before[:last] if places else before)
+            space = " " if mark.group()[0].isspace() and places else ""
+            parts += [before, space, *(f"[{place}]" for place in places)]
+            done = mark.end()
+        self.response = "".join([*parts, response[done:]])
+        self.unmarked = "\n".join([*unmarked, response[done:]])
+
+    def _cite(
+        self,
+        number: int,
+        statement: str,
+        shown: Mapping[int, ShownPassage],
+        reader: _Reader,
+    ) -> int | None:
+        """The place of its citation, from 1; None for a passage that was not shown."""
+        if number not in shown:
+            self.dropped = True
+            return None
+        citation = _decisive(statement, shown[number], reader)
+        if citation not in self.citations:
+            self.citations.append(citation)
+        return self.citations.index(citation) + 1
+
+
+def _numbers_of(mark: str) -> list[int]:
+    """`[1, 3]` and `[2-4]`, each number once."""
+    found: list[int] = []
+    for first, last in re.findall(r"(\d+)(?:\s*[-–]\s*(\d+))?", mark):  # noqa: RUF001
+        found += range(int(first), min(int(last or first), int(first) + _RANGE) + 1)
+    return list(dict.fromkeys(found))
+
+
+def _decisive(statement: str, shown: ShownPassage, reader: _Reader) -> Citation:
+    """The sentence of the passage that has most of the statement; the first of equals."""
+    if shown.passage is None:
+        quote = shown.text.strip()[:LONGEST]
+        return Citation(source=shown.source, quote=quote, score=shown.score)
+    excerpt = excerpts_of([shown.passage], reader.language)[0]
+    said = reader.said(statement)
+    best = max(excerpt.sentences, key=lambda each: reader.share(said, each.terms), default=None)
+    text = shown.passage.text
+    if best is None:
+        source, quote, passage = shown.source, text.strip()[:LONGEST], text
+    else:
+        extent = around(text, best.start, best.end, most=FURTHER)
+        source, quote = excerpt.source(best), best.text
+        passage = text[extent.start : extent.end]
+    return Citation(
+        source=source, quote=quote, passage=passage, heading=shown.heading, score=shown.score
+    )
 
 
 def supporting(draft: Draft, query: str, sections: Sections) -> list[bool]:
@@ -73,8 +165,9 @@ def supporting(draft: Draft, query: str, sections: Sections) -> list[bool]:
 class _Reader:
     """Terms of statements and quotes, and what one owes the other."""
 
-    def __init__(self, query: str, language: str) -> None:
+    def __init__(self, query: str, language: str, response: str = "") -> None:
         self.language = language
+        self.foreign = bool(response) and language_of(f"{query} {response}") != language
         self._asked = frozenset(matching_terms(query, language))
         self._not_said = self._asked | frozenset(matching_terms(of_the_answer(), language))
 
@@ -100,15 +193,21 @@ class _Reader:
         several = [known for known in quotes if self.share(said, known) >= _SHARED]
         for known in [*quotes, frozenset[str]().union(*several)]:
             have = sum(has_match(term, known) for term in said)
-            if numbers <= known and covers_most(have, len(said)):
+            # Of a few terms all but one, for there are synonyms.
+            enough = len(said) - 1 if 1 < len(said) <= _FEW else _SUPPORTED * len(said)
+            if numbers <= known and have >= enough:
                 return True
         return False
+
+
+def has_match(term: str, known: frozenset[str]) -> bool:
+    return term in known or best_kinship(term, known) > 0
 
 
 def _parts(draft: Draft, texts: list[str]) -> list[str]:
     """What the response says in its own words, without regard to what it cites."""
     bare = draft.model_copy(update={"response": own_words(draft), "citations": []})
-    return [part for part in statements(bare, texts) if any(c.isalnum() for c in part)]
+    return statements(bare, texts)
 
 
 def _judged(draft: Draft, texts: list[str], reader: _Reader) -> list[bool]:
@@ -141,6 +240,10 @@ def _found(
 ) -> list[Citation]:
     """As few quotes as support it, [] if no two do. Ties go to what has more of the question,
     then to the better passage."""
+    if reader.foreign:
+        # Names and numbers are all that two languages share.
+        best = max(sources, key=lambda each: len(said & each.known), default=None)
+        return [best.citation] if best is not None and said & best.known else []
     chosen: list[CitableSentence] = []
     known: frozenset[str] = frozenset()
     while len(chosen) < _TOGETHER:

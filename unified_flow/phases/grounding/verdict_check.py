@@ -1,64 +1,54 @@
-"""What code finds wrong with a draft counts against the verdict that a model gives on it."""
+"""What code can establish of a draft counts for more than the verdict that a model gives on it."""
 
 from __future__ import annotations
 
 from unified_flow.models.embedded.intents import talk_of
-from unified_flow.models.embedded.quotes import one_line
-from unified_flow.models.embedded.verification import faults
+from unified_flow.models.embedded.verification import findings
 from unified_flow.phases.grounding.citations import REMOVED
-from unified_flow.phases.grounding.evidence import rests_on_it
-from unified_flow.phases.grounding.sources import texts_of
-from unified_flow.turns.results import Evidence, Verdict
+from unified_flow.turns.results import Check, Verdict
 from unified_flow.turns.sections import Sections
 
 _DOUBT = 0.8  # what is left of the confidence when a citation had to be removed
 
 
-def weighed(
-    verdict: Verdict, query: str, sections: Sections, evidence: Evidence | None = None
-) -> Verdict:
-    """The verdict, with what code found added to its issues.
+def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
+    """The verdict, with what code knows in its checks and issues.
 
-    A statement, a number or a name that stands in no source is not approved: APPROVE becomes
-    REVISE. So does, once, an answer that rests on nothing, or on a sentence much less likely to
-    state it than the first of `evidence`. A verdict that approves nothing stays what it is.
+    APPROVE becomes REVISE for a quotation, a name or a number that stands in no source, for an
+    answer without a source though documents were searched, and for an abstention that cites. A
+    verdict that approves nothing stays what it is. What the model takes for supported and code
+    cannot tell is not checked.
     """
     draft = sections.synthesis
-    texts = texts_of(sections)
-    if draft is None or draft.abstained or not texts or talk_of(query):
+    if draft is None or talk_of(query):
         return verdict
-    found = faults(draft, texts, query, sections.coordinator)
-    issues = found.issues
-    likeliest = one_line(evidence.sentences[0].quote) if evidence and evidence.sentences else ""
-    if evidence and likeliest and sections.validation is None:
-        elsewhere = evidence.one_fact and not rests_on_it(draft, evidence)
-        if elsewhere or found.uncited:
-            issues.append(f"does not rest on “{likeliest}”")
-    serious = found.are_serious or len(issues) > len(found.issues)
-    removed = draft.checklist.get(REMOVED) is False
-    if removed:
-        issues.append("a citation that did not support its sentence was removed")
-    if not issues:
-        return verdict
-    checks = verdict.checks.model_copy(
-        update={
-            "claims_supported": verdict.checks.claims_supported
-            and not (found.misquoted or found.unsupported or found.uncited),
-            "no_hallucinations": verdict.checks.no_hallucinations and not found.invented,
-        }
-    )
-    hints = found.hints if serious else []
-    if serious and likeliest:
-        # A small model that is only told what is wrong writes the same again.
-        hints.append(f"answer in the words of “{likeliest}”")
+    if draft.abstained:
+        return _sent_back(verdict, ["an abstention with citations"]) if draft.citations else verdict
+    found = findings(draft, query, sections)
+    if found.issues:
+        verdict = _sent_back(verdict, found.issues, found.hints)
+    checks = verdict.checks
+    supported = _together(checks.claims_supported, found.check)
+    honest = _together(checks.no_hallucinations, found.check)
+    told = {"claims_supported": supported, "no_hallucinations": honest}
+    changes: dict[str, object] = {"checks": checks.model_copy(update=told)}
+    if draft.checklist.get(REMOVED) is False:
+        issue = "a citation that did not support its sentence was removed"
+        changes["issues"] = [*verdict.issues, issue]
+        changes["confidence"] = round(verdict.confidence * _DOUBT, 4)
+    return verdict.model_copy(update=changes)
+
+
+def _sent_back(verdict: Verdict, issues: list[str], hints: list[str] | None = None) -> Verdict:
     return verdict.model_copy(
         update={
-            "decision": "REVISE" if serious and verdict.decision == "APPROVE" else verdict.decision,
-            "confidence": round(
-                verdict.confidence * (_DOUBT if removed or found.uncited else 1.0), 4
-            ),
-            "checks": checks,
+            "decision": "REVISE" if verdict.decision == "APPROVE" else verdict.decision,
             "issues": list(dict.fromkeys([*verdict.issues, *issues])),
-            "hints": list(dict.fromkeys([*verdict.hints, *hints])),
+            "hints": list(dict.fromkeys([*verdict.hints, *(hints or [])])),
         }
     )
+
+
+def _together(said: Check, known: Check) -> Check:
+    """What code has established, unless the model sees a fault."""
+    return False if said is False else known

@@ -117,7 +117,7 @@ def _failures(recording: Recording, now: RecordedFailure | None) -> list[VisitCo
         return [VisitComparison(now.phase, same=False, what=f"fails now: {now.message}")]
     recorded = now.error_type == RECORDED and now.phase == then.phase
     again = (then.phase, then.error_type, then.message) == (now.phase, now.error_type, now.message)
-    same = recorded or again
+    same = recorded or again or (then.limit and now.limit and then.phase == now.phase)
     what = "fails the same way" if same else f"fails otherwise: {now.error_type}: {now.message}"
     return [VisitComparison(now.phase, same=same, what=what)]
 

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from unified_flow.errors import LimitReachedError
 from unified_flow.turns import results
 from unified_flow.turns.archive import named_damage, read_turn
 from unified_flow.turns.events import (
@@ -34,7 +33,7 @@ from unified_flow.turns.turn import Turn
 
 COORDINATOR = "coordinator"
 OF_A_VISIT = (ModelCalled, ToolStarted, ToolCompleted, PhaseCompleted)
-LIMIT_REACHED = LimitReachedError.__name__
+LIMIT_REACHED = frozenset({"LoopLimitError", "LimitReachedError"})  # the latter in older journals
 
 
 class Plain(BaseModel):
@@ -80,7 +79,7 @@ class RecordedFailure(Plain):
     @property
     def limit(self) -> bool:
         """A loop limit: nothing was asked or called, so that there is nothing to play."""
-        return self.error_type == LIMIT_REACHED
+        return self.error_type in LIMIT_REACHED
 
 
 class RecordedResumption(Plain):

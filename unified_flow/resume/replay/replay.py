@@ -92,15 +92,14 @@ def _services(
     if real is not None:
         recipes = real.recipes if real.recipes.is_dir() else None
         own = real.settings
-        changed = {"recipes": recipes, "limits": own.limits, "mix": own.mix}
-        settings = settings.model_copy(update=changed)
+        settings = settings.model_copy(update={"recipes": recipes, "limits": own.limits})
     elif recording.limits:
         limits = settings.limits.model_copy(update=recording.limits)
         settings = settings.model_copy(update={"limits": limits})
     return replace(
         services,
         settings=settings,
-        models=RecordedModels(model),
+        models=RecordedModels(model, real.models if real is not None else None),
         toolbox=RecordedTools(
             recording,
             real.toolbox.describe() if real is not None else (),

@@ -75,13 +75,17 @@ def _real_model(live: Services, failed: RecordedFailure) -> Model:
 
 
 class RecordedModels(ModelRegistry):
-    """Every role is played by the recorded model, whatever recipes and settings say."""
+    """Every role is played by the recorded model, as small as the one of `real`."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, real: ModelRegistry | None) -> None:
         self._model = model
+        self._real = real
 
-    def name_of(self, choice: ModelChoice) -> str | None:
+    def name_of(self, choice: ModelChoice, *, by_rules: bool | None = None) -> str | None:
         return None if choice.role == "none" else self._model.name
+
+    def is_small(self, choice: ModelChoice) -> bool:
+        return self._real is not None and self._real.is_small(choice)
 
     def named(self, name: str) -> Model:
         return self._model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unified_flow.lib.text import language_of
@@ -13,8 +14,7 @@ from unified_flow.models.embedded.excerpts import (
     matching_terms,
 )
 from unified_flow.models.embedded.quotes import LONGEST, one_line
-from unified_flow.models.embedded.verification import source_texts
-from unified_flow.turns.results import Citation
+from unified_flow.turns.results import Citation, ToolResult
 from unified_flow.turns.sections import Sections
 
 
@@ -74,3 +74,26 @@ def _remembered(sections: Sections) -> list[tuple[str, str, float]]:
         return []
     turns = [(f"turn:{turn.turn_id}", turn.answer, turn.score) for turn in known.prior_turns]
     return turns + [(f"memory:{each.id}", each.text, each.score) for each in known.memories]
+
+
+def source_texts(results: Iterable[ToolResult]) -> list[str]:
+    """Every string in the results, but for what the tool was asked for."""
+    found: list[str] = []
+
+    def collect(value: object) -> None:
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict):
+            for each in value.values():
+                collect(each)
+        elif isinstance(value, list):
+            for each in value:
+                collect(each)
+
+    for result in results:
+        if isinstance(result.result, dict):
+            collect({k: v for k, v in result.result.items() if k not in ("query", "pattern")})
+        else:
+            collect(result.result)
+        found += [claim.claim for claim in result.claims]
+    return found

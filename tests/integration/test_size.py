@@ -1,0 +1,155 @@
+"""What a language model is asked, by its size: a small one for the words, a large one for all."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.answers import COMPLETE, SEARCH, journal_lines, script
+from unified_flow.flow import UnifiedFlow
+from unified_flow.models.prompt import prompt
+from unified_flow.models.scripted import ScriptedModel
+from unified_flow.turns.results import Draft, ToolChoice
+from unified_flow.turns.turn import Turn
+from unified_flow.wiring import wire
+
+QUESTION = "What is a topic?"
+TOPIC = "A topic is a named bus over which nodes exchange messages."
+GOOD = Draft(response="A topic is a named bus for the messages of nodes [1].")
+REFUSAL = Draft(abstained=True, response="The documents do not say.")
+TOOLS = '''
+from unified_flow import tool
+
+@tool(access="reads")
+def weather(city: str) -> str:
+    """The weather in a city right now."""
+    return f"It is 18 degrees and raining in {city}."
+'''
+
+
+def asked(
+    home: Path, docs: Path, question: str, size: str, answers: dict[str, Any], **given: Any
+) -> tuple[Turn, ScriptedModel]:
+    model = ScriptedModel(answers)
+    own = {"extra_models": {"scripted": model}, "model": "scripted", "size": size, **given}
+    flow = UnifiedFlow(wire(home, docs=[docs], **own))
+
+    async def turn() -> Turn:
+        try:
+            return await flow.process("s", question)
+        finally:
+            await flow.aclose()
+
+    return asyncio.run(turn()), model
+
+
+def small(home: Path, docs: Path, question: str, *drafts: Draft) -> tuple[Turn, ScriptedModel]:
+    return asked(home, docs, question, "small", {"synthesis": list(drafts)})
+
+
+def models_asked(home: Path) -> set[tuple[str, str]]:
+    lines = journal_lines(home)
+    return {(line["phase"], line["model"]) for line in lines if line["event"] == "model_called"}
+
+
+def user(model: ScriptedModel, place: int = 0) -> str:
+    return prompt(model.calls[place]).messages[1]["content"]
+
+
+def test_a_small_model_finds_the_words_in_passages_that_are_marked(home: Path, docs: Path) -> None:
+    turn, voice = small(home, docs, QUESTION, GOOD)
+    assert (turn.status, turn.response) == ("answered", GOOD.response)
+    assert [citation.quote for citation in turn.citations] == [TOPIC]
+    by_rules = ("query_analyzer", "reflection", "planner", "validation")
+    assert models_asked(home) == {
+        ("synthesis", "scripted"),
+        *((phase, "embedded") for phase in by_rules),
+    }
+    assert f"<mark>{TOPIC}</mark>" in user(voice)
+    assert '<document number="1"' in user(voice)
+
+
+def test_a_large_model_does_every_phase_and_sees_unmarked_passages(home: Path, docs: Path) -> None:
+    turn, model = asked(home, docs, QUESTION, "auto", script(synthesis=GOOD))
+    assert turn.status == "answered"
+    assert {name for _, name in models_asked(home)} == {"scripted"}
+    told = user(model, [call.phase for call in model.calls].index("synthesis"))
+    assert TOPIC in told
+    assert "<mark>" not in told
+
+
+def test_where_rules_see_no_answer_a_small_model_is_not_asked(home: Path, docs: Path) -> None:
+    turn, voice = small(home, docs, "Who painted the ceiling of the chapel in Rome?")
+    assert (turn.status, turn.abstained, voice.calls) == ("answered", True, [])
+
+
+def test_where_nothing_was_found_no_model_is_asked(home: Path, docs: Path) -> None:
+    search = SEARCH.model_copy(
+        update={"tool_requests": [SEARCH.tool_requests[0].model_copy(update={"args": {
+            "query": "xylophone"}})]}
+    )  # fmt: skip
+    answers = script(planner=[search, COMPLETE])
+    turn, model = asked(home, docs, "What is a xylophone?", "large", answers)
+    assert turn.abstained
+    assert "synthesis" not in [call.phase for call in model.calls]
+
+
+def test_a_small_model_that_abstains_where_rules_do_not_is_replaced_by_quotes(
+    home: Path, docs: Path
+) -> None:
+    turn, voice = small(home, docs, QUESTION, REFUSAL)
+    assert (turn.abstained, len(voice.calls)) == (False, 1)
+    assert TOPIC in (turn.response or "")
+
+
+def test_a_large_model_that_abstains_has_its_way(home: Path, docs: Path) -> None:
+    turn, _ = asked(home, docs, QUESTION, "large", script(synthesis=REFUSAL))
+    assert (turn.response, turn.abstained, turn.citations) == (REFUSAL.response, True, [])
+
+
+def test_an_answer_that_calls_itself_none_is_an_answer(home: Path, docs: Path) -> None:
+    said = GOOD.model_copy(update={"abstained": True})
+    turn, voice = small(home, docs, QUESTION, said)
+    assert (turn.response, turn.abstained, len(voice.calls)) == (GOOD.response, False, 1)
+
+
+def test_what_a_small_model_makes_up_is_replaced_by_quotes(home: Path, docs: Path) -> None:
+    wrong = Draft(response="A topic is a bus that Ada Lovelace named in 1843 [1].")
+    turn, voice = small(home, docs, QUESTION, wrong)
+    assert (turn.status, len(voice.calls)) == ("answered", 1)
+    assert "Lovelace" not in (turn.response or "")
+    assert TOPIC in (turn.response or "")
+
+
+def test_words_that_say_that_nothing_is_said_are_an_abstention(home: Path, docs: Path) -> None:
+    refusal = Draft(response="The documents do not mention who named the topic.")
+    turn, _ = asked(home, docs, QUESTION, "large", script(synthesis=refusal))
+    assert (turn.abstained, turn.citations) == (True, [])
+
+
+def with_weather(home: Path, docs: Path, size: str, **answers: Any) -> tuple[Turn, ScriptedModel]:
+    module = home / "wtool.py"
+    module.write_text(TOOLS)
+    question = "What is the weather in Paris?"
+    return asked(home, docs, question, size, answers, tool_modules=[str(module)])
+
+
+def test_a_small_model_chooses_among_own_tools(home: Path, docs: Path) -> None:
+    said = Draft(response="It is raining in Paris, at 18 degrees [1].")
+    choice = ToolChoice(tool="weather", args={"city": "Paris"})
+    turn, model = with_weather(home, docs, "small", planner=choice, synthesis=said)
+    assert (turn.status, turn.response) == ("answered", said.response)
+    assert [result.tool for result in turn.sections.coordinator] == ["weather"]
+    assert [citation.source for citation in turn.citations] == ["weather"]
+    assert "weather(city: string): The weather in a city right now." in user(model)
+    assert "doc.search(" not in user(model)
+
+
+def test_where_it_chooses_none_rules_search_the_documents(home: Path, docs: Path) -> None:
+    module = home / "wtool.py"
+    module.write_text(TOOLS)
+    answers = {"planner": ToolChoice(), "synthesis": GOOD}
+    turn, _ = asked(home, docs, QUESTION, "small", answers, tool_modules=[str(module)])
+    assert turn.response == GOOD.response
+    assert [result.tool for result in turn.sections.coordinator] == ["doc.search"]

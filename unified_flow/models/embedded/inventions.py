@@ -1,0 +1,135 @@
+"""Numbers, names and quotations of a draft that stand in no source: what code can establish.
+
+Lenient where it cannot: a name is only looked for in a text of the sources' language, and not where
+that language writes every noun like a name; what opens a sentence or a list item is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from unified_flow.lib.text import language_of
+from unified_flow.models.embedded.excerpts import matching_terms
+from unified_flow.models.embedded.quotes import one_line
+from unified_flow.models.embedded.statements import CODE_BLOCK, is_verbatim
+from unified_flow.turns.results import Draft
+
+_READ = 4_000  # characters of the sources, to tell their language
+_TOKEN = re.compile(r"[^\W_]\w*(?:[-.,]\w+)*")
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_INLINE_CODE = re.compile(r"`([^`\n]+)`")
+_QUOTATION = re.compile(r"“([^“”\n]+)”|„([^“”\n]+)“|«([^»\n]+)»|(?<![\w`])\"([^\"\n]+)\"(?![\w`])")
+_ELLIPSIS = re.compile(r"\s*(?:…|\.\.\.|\[…\]|\[\.\.\.\])\s*")
+_LONG_ENOUGH = 4  # words of a quotation; fewer may be a term in quotation marks
+_OPENS = ".:;!?–—•|-\n"  # noqa: RUF001 - what stands before the first word of a sentence or item
+_BEFORE = " \t*_#\"“„«'‘([`"  # noqa: RUF001
+_MID_SENTENCE = re.compile(r"(?<=[a-zà-ÿ,] )[^\W\d_]+")
+_NOUNS_LIKE_NAMES = 0.2  # of the words inside sentences that begin with a capital
+_LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s", re.MULTILINE)
+
+
+def misquoted(draft: Draft, texts: Sequence[str]) -> list[str]:
+    """Citations and quotations of the response that are not in a source word for word."""
+    found = [c.quote for c in draft.citations if not is_verbatim(one_line(c.quote), texts)]
+    response = _INLINE_CODE.sub(" ", CODE_BLOCK.sub(" ", draft.response))
+    quotations = [next(filter(None, groups)) for groups in _QUOTATION.findall(response)]
+    own = [each for each in quotations if not is_verbatim(one_line(each), texts)]
+    if not own or _language(texts) != language_of(draft.response):
+        return found
+    plain = [f" {_plain_words(text)} " for text in texts]
+    for quotation in own:
+        parts = [_plain_words(part) for part in _ELLIPSIS.split(quotation)]
+        if len(" ".join(parts).split()) < _LONG_ENOUGH:
+            continue
+        if not all(any(f" {part} " in text for text in plain) for part in parts if part):
+            found.append(quotation)
+    return found
+
+
+def invented(
+    draft: Draft, statements: Sequence[str], texts: Sequence[str], query: str
+) -> list[str]:
+    """Names and numbers of the statements that are no words of a source or of the question."""
+    if not statements:
+        return []
+    sources = " ".join([*texts, query])
+    folded = sources.casefold()
+    language = _language(texts)
+    stems = frozenset(matching_terms(folded, language))  # "nine" as 9
+    known = frozenset(_WORD.findall(folded)) | stems
+    numbers = {form for found in _NUMBER.findall(folded) for form in _forms(found)}
+    counted = {"00", str(len(_LIST_ITEM.findall(draft.response)))}
+    numbers |= counted | {term for term in stems if term.isdigit()}
+    same = language == language_of(f"{query} {draft.response}")
+    mid = _MID_SENTENCE.findall(sources)
+    capitals = sum(word[0].isupper() for word in mid)
+    names = same and capitals <= _NOUNS_LIKE_NAMES * max(1, len(mid))
+    found: list[str] = []
+    for statement in statements:
+        for code in _INLINE_CODE.findall(statement):
+            parts = _WORD.findall(code.casefold())
+            found += [p for p in parts if len(p) > 2 and not p.isdigit() and p not in folded]
+        plain = _INLINE_CODE.sub(" ` ", statement)
+        found += [n for n in _NUMBER.findall(_without_words(plain)) if not _forms(n) & numbers]
+        if names:
+            found += [
+                name
+                for name in _names(plain)
+                if not _is_known(name, known, language) and not _is_acronym(name, sources)
+            ]
+    return list(dict.fromkeys(found))
+
+
+def _language(texts: Sequence[str]) -> str:
+    return language_of(" ".join(texts)[:_READ])
+
+
+def _plain_words(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def _forms(number: str) -> set[str]:
+    """3,500, 3500 and 3.500 are one number, and so are 1.5 and 1,5."""
+    return {number.replace(",", ""), number.replace(".", ""), number.replace(",", ".")}
+
+
+def _without_words(text: str) -> str:
+    """Numbers that stand alone: not the 8 of UTF-8 nor the 3 of py3, which are names."""
+    return re.sub(r"[^\W\d_][\w-]*", " ", text)
+
+
+def _names(statement: str) -> Iterator[str]:
+    """Words with a capital inside the statement, and any with one, a digit or _ inside the word."""
+    is_heading = statement.rstrip("*_ ").endswith(":") or statement.startswith("#")
+    for match in _TOKEN.finditer(statement):
+        word = match.group()
+        if word[0].isdigit():
+            continue
+        if any(c.isupper() or c.isdigit() or c == "_" for c in word[1:]):
+            yield word
+        elif word[0].isupper() and len(word) > 1 and not is_heading:
+            before = statement[: match.start()].rstrip(_BEFORE)
+            if before and before[-1] not in _OPENS:
+                yield word
+
+
+def _is_known(name: str, known: frozenset[str], language: str) -> bool:
+    """Each part of it, in any form of the word."""
+    for part in re.split(r"[-._,]", name.casefold()):
+        plain = part.removeprefix("v") if part[1:2].isdigit() else part
+        forms = {part, plain, f"{part}s", part.removesuffix("s")}
+        stems = set(matching_terms(part, language))
+        if not forms & known and not (stems and stems <= known):
+            return False
+    return True
+
+
+def _is_acronym(name: str, sources: str) -> bool:
+    """Whether its letters begin words of the sources that stand together: QoS, ADR."""
+    letters = name.removesuffix("s")
+    if len(letters) < 2 or not letters.isalpha() or not letters[-1].isupper():
+        return False
+    together = r"\w*[\s-]+".join(map(re.escape, letters))
+    return re.search(rf"\b{together}", sources, re.IGNORECASE) is not None

@@ -1,0 +1,84 @@
+"""What a draft says in words of its own, sentence by sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from unified_flow.lib.text import sentences
+from unified_flow.lib.text.lexicon import any_language, lexicons
+from unified_flow.models.embedded.quotes import one_line
+from unified_flow.turns.passage import path_of, title_of
+from unified_flow.turns.results import Draft
+
+CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_ONE_MARK = (
+    r"[\[【](?:(?:passage|document|doc|source)s?\s*)?"
+    r"\d{1,3}(?:\s*(?:,|;|-|–|and|&)\s*\d{1,3})*[\]】](?!\()"  # noqa: RUF001
+)
+MARK = re.compile(rf"\s*{_ONE_MARK}(?:[\s,;]*{_ONE_MARK})*", re.IGNORECASE)
+"""One or more numbers of passages: `[1]`, `[2, 3]`, `[1][4]`."""
+# The marks of a list; "308" and "3.5 million" are none.
+_LISTED = re.compile(r"\A(?:[-*•. ]+|\d{1,3}[.)](?:\s+|\Z))+")
+_QUOTED = re.compile(r"“([^“”]+)”")
+_SOURCE = re.compile(r"\(?[^\s()]+(?::p?|#L)\d+\b\)?:?")
+
+
+def own_words(draft: Draft) -> str:
+    """The response without the passages that it quotes whole, and what stands above each."""
+    rest = draft.response
+    for citation in draft.citations:
+        if citation.passage and citation.passage in rest:
+            rest = rest.replace(citation.passage, " ").replace(
+                title_of(citation.heading, citation.source), " "
+            )
+    return rest
+
+
+def statements(draft: Draft, texts: list[str]) -> list[str]:
+    """What the response says besides quotes, code, sources and the model's own set phrases."""
+    rest = CODE_BLOCK.sub("\n", own_words(draft))
+    if not rest.strip():
+        return []
+    for match in _QUOTED.finditer(rest):
+        if is_verbatim(one_line(match.group(1)), texts):
+            rest = rest.replace(match.group(), " ")
+    for citation in draft.citations:
+        rest = rest.replace(citation.quote, " ")
+        if path_of(citation.source) in texts:  # also one with spaces or parentheses in it
+            rest = re.sub(rf"{re.escape(citation.source)}(?!\d)", " ", rest)
+    every = any_language()
+    courtesy = rf"(?:{every.please}\s+)?{every.closing}\b[^.!?]*[.!?]?"  # "Let me know …"
+    rest = MARK.sub("", _SOURCE.sub(" ", rest))
+    rest = re.sub(courtesy, " ", rest, flags=re.IGNORECASE)
+    return [
+        statement
+        for start, end in sentences(rest)
+        if (statement := _LISTED.sub("", rest[start:end]))
+        and any(c.isalnum() for c in statement)
+        and not statement.startswith(_set_phrases())
+        and not statement.endswith((":", "\uff1a"))  # it introduces what follows
+    ]
+
+
+@cache
+def _set_phrases() -> tuple[str, ...]:
+    """Beginnings of the sentences that are the model's own and claim nothing."""
+    phrases = (text for each in lexicons() if each.phrases for _, text in each.phrases)
+    return tuple(start for text in phrases if (start := text.partition("{")[0].strip()))
+
+
+def of_the_answer() -> str:
+    """Words with which an answer speaks of itself and of its sources."""
+    return " ".join(sorted(any_language().of_the_answer))
+
+
+def is_refusal(response: str) -> bool:
+    """Whether it says in plain words that the sources do not say."""
+    return any(each.refusal.search(response) for each in lexicons())
+
+
+def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
+    return bool(quote) and any(quote in text for text in texts)
