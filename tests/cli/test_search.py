@@ -28,7 +28,9 @@ def test_the_parts_of_a_score_are_the_score(home: Path, docs: Path) -> None:
     found = json.loads(done.stdout)
     assert [each["rank"] for each in found["passages"]] == [1, 2]
     for passage in found["passages"]:
-        assert sum(passage["parts"].values()) == pytest.approx(passage["score"], abs=1e-5)
+        by_terms = sum(passage["parts"].values())
+        score = by_terms + passage["heading_adds"] - passage["version_takes"]
+        assert score == pytest.approx(passage["score"], abs=1e-5)
         assert passage["bm25"] <= 0  # 0 for a word in most chunks
     assert [word["stop_word"] for word in found["words"]] == [False, True, False]
     assert found["words"][2]["document_frequency"] == 2

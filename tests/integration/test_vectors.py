@@ -124,7 +124,7 @@ def test_what_search_explains_is_what_a_turn_finds(
         found = both.explain(query, 3)
         assert [hit.passage for hit in found.hits] == both.search(query, 3)
         for hit in found.hits:
-            words, meaning = sum(hit.parts.values()), hit.meaning or 0.0
+            words, meaning = hit.words.value, hit.meaning or 0.0
             assert hit.passage.score == pytest.approx((words + 1.5 * meaning) / 2.5, abs=1e-5)
     (why,) = both.explain("my car", 3, why="garage/a.md").why
     assert (why.rank, why.reason) == (1, "it is among the passages shown")

@@ -109,7 +109,9 @@ def _of_hit(hit: Hit) -> dict[str, Any]:
         **hit.passage.model_dump(mode="json"),
         "text": redact_for_asker(hit.passage.text),
         "source": hit.passage.source(),
-        "parts": {term: round(part, 6) for term, part in hit.parts.items()},
+        "parts": {term: round(part, 6) for term, part in hit.words.terms.items()},
+        "heading_adds": round(hit.words.heading, 6),
+        "version_takes": round(hit.words.version, 6),
         "proposed": hit.proposed,
         "bm25": None if hit.bm25 is None else round(hit.bm25, 4),
         "meaning": None if hit.meaning is None else round(hit.meaning, 6),
@@ -149,14 +151,20 @@ def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
     source = paint(one_line(passage.source()), "bold")
     heading = paint(one_line(passage.heading), "dim") if passage.heading else ""
     say_painted(f"\n{rank:2}  {passage.score:.3f}  {source}  {heading}".rstrip())
-    parts = ", ".join(f"{t} {part:.3f}" for t, part in sorted(hit.parts.items(), key=_largest))
+    terms = hit.words.terms
+    parts = ", ".join(f"{t} {part:.3f}" for t, part in sorted(terms.items(), key=_largest))
+    if hit.words.heading:
+        parts += f", the heading says it {hit.words.heading:.3f}"
+    if hit.words.version:
+        parts += f", about one version -{hit.words.version:.3f}"
     proposed = f"no. {hit.proposed} of FTS5" if hit.proposed else "not proposed by FTS5"
     bm25 = "" if hit.bm25 is None else f", bm25 {hit.bm25:.2f}"
     if hit.meaning is not None:
-        by_words = sum(hit.parts.values())
-        say_painted(paint(f"    by words {by_words:.3f}, by meaning {hit.meaning:.3f}", "dim"))
+        say_painted(
+            paint(f"    by words {hit.words.value:.3f}, by meaning {hit.meaning:.3f}", "dim")
+        )
     say_painted(paint(f"    {parts}  ({proposed}{bm25})", "dim"))
-    for line in _excerpt(text, _spans(text, hit.parts, languages)):
+    for line in _excerpt(text, _spans(text, terms, languages)):
         say_painted(f"    {line}")
 
 

@@ -8,13 +8,18 @@ folder is most terms, and because its statistics would be those of every root in
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 K1 = 1.2
 B = 0.75
-HEADING_WEIGHT = 2.0
-SHORTEST = 0.5  # of the average length
+HEADING_WEIGHT = 2.0  # of a term in the chunk's own heading; in its text 1
+TRAIL_WEIGHT = 1.0  # in a heading above, or in the file's name
+SHORTEST = 0.2  # of the average length: below that being short speaks for a chunk no more
+SAME_HEADING = 0.9  # of what is left to 1: what a heading adds that says just what is asked
+OTHER_VERSION = 0.2  # of the score: what it costs to be about a version that is not asked for
+FEWEST_VERSIONS = 3  # in the headings of documents that tell versions apart
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,7 @@ class Corpus:
 
     size: int = 0
     average_length: float = 0.0  # terms of a chunk
+    versions: int = 0  # that headings name
 
     def weight(self, document_frequency: int) -> float:
         """Inverse document frequency, always positive."""
@@ -30,36 +36,79 @@ class Corpus:
         return math.log(1 + (self.size - n + 0.5) / (n + 0.5))
 
 
+class Fields(NamedTuple):
+    """The terms of a chunk, separated by spaces: of its own heading, of the headings above
+    with the file's name, and of its text; and the version that it is about, or ""."""
+
+    heading: str
+    trail: str
+    body: str
+    version: str = ""
+
+
+class Score(NamedTuple):
+    """Of 0 to 1: what each term of the question adds, and a heading that says what is asked; what
+    being about another version takes away."""
+
+    terms: dict[str, float]
+    heading: float = 0.0
+    version: float = 0.0
+
+    @property
+    def value(self) -> float:
+        return min(1.0, sum(self.terms.values()) + self.heading - self.version)
+
+
 def score(
     weights: Mapping[str, float],
-    heading: Iterable[str],
-    body: list[str],
+    fields: Fields,
     corpus: Corpus,
+    weight_of: Callable[[str], float],
     whole: float | None = None,
-) -> float:
-    """BM25 as a share of what a chunk could reach: 0 if it has no term of the question.
+) -> Score:
+    """BM25 as a share of what a chunk could reach, raised by a heading that says what is asked.
 
-    `weights` holds the question's terms, those that no chunk has among them. Monotone in BM25
-    for one question: sum(idf * tf / (tf + norm)) / sum(idf), at most 1; `whole` replaces the
-    second sum.
+    `weights` holds the question's terms, those that no chunk has among them; `weight_of` gives any
+    other term's. The share is monotone in BM25 for one question: sum(idf * tf / (tf + norm)) /
+    sum(idf); `whole` replaces the second sum.
     """
     total = sum(weights.values()) if whole is None else whole
-    gained = sum(gains(weights, heading, body, corpus).values())
-    return min(1.0, gained / total) if total > 0 else 0.0
+    gained = _gains(weights, fields, corpus) if total > 0 else {}
+    if not gained:
+        return Score({})
+    terms = {term: gain / total for term, gain in gained.items()}
+    share = min(1.0, sum(terms.values()))
+    heading = (1 - share) * SAME_HEADING * _likeness(weights, fields.heading, weight_of)
+    other = fields.version and fields.version not in weights and corpus.versions >= FEWEST_VERSIONS
+    return Score(terms, heading, OTHER_VERSION * (share + heading) if other else 0.0)
 
 
-def gains(
-    weights: Mapping[str, float], heading: Iterable[str], body: list[str], corpus: Corpus
-) -> dict[str, float]:
+def _gains(weights: Mapping[str, float], fields: Fields, corpus: Corpus) -> dict[str, float]:
     """What each term of the question that the chunk holds adds: idf * tf / (tf + norm)."""
+    body = fields.body.split()
+    length = max(len(body) / max(corpus.average_length, 1.0), SHORTEST)
+    norm = K1 * (1 - B + B * length)
     found: dict[str, float] = {}
     for term in body:
         if term in weights:
             found[term] = found.get(term, 0.0) + 1.0
-    for term in heading:
+    heading = set(fields.heading.split())
+    for term in heading.union(fields.trail.split()):
         if term in weights:
-            found[term] = found.get(term, 0.0) + HEADING_WEIGHT
-    # Being short speaks for a chunk up to a point: below it there is little to read.
-    length = max(len(body) / max(corpus.average_length, 1.0), SHORTEST)
-    norm = K1 * (1 - B + B * length)
+            more = HEADING_WEIGHT if term in heading else TRAIL_WEIGHT
+            found[term] = found.get(term, 0.0) + more
     return {term: weights[term] * tf / (tf + norm) for term, tf in found.items()}
+
+
+def _likeness(
+    weights: Mapping[str, float], heading: str, weight_of: Callable[[str], float]
+) -> float:
+    """How nearly a heading says what is asked: 1 if it has the same terms, 0 if those that both
+    have weigh no more than half of those that either has."""
+    own = set(heading.split())
+    total = sum(weights.values())
+    shared = sum(weight for term, weight in weights.items() if term in own)
+    if 2 * shared <= total:
+        return 0.0
+    either = total + sum(weight_of(term) for term in own if term not in weights)
+    return max(0.0, 2 * shared / either - 1)

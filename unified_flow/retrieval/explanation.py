@@ -6,12 +6,11 @@ import os
 from dataclasses import dataclass
 
 from unified_flow.lib.text import terms_of_word, words
-from unified_flow.retrieval.bm25 import HEADING_WEIGHT, gains
+from unified_flow.retrieval.bm25 import Score
 from unified_flow.retrieval.index_reader import (
-    CandidateChunk,
+    BM25,
     IndexReader,
     Search,
-    Weights,
     fts_query,
 )
 from unified_flow.turns.passage import Passage
@@ -32,13 +31,13 @@ class QueryWord:
 
 @dataclass(frozen=True)
 class Hit:
-    """`parts` say what each term adds to the score of the words, which is their sum; `proposed` is
+    """`words` says what each term, the heading and the version add to the score; `proposed` is
     the place among the candidates that FTS5 chose by its own `bm25` (the lower the better), None
     for a chunk that it did not choose. `meaning` is the score by meaning, None without [vectors]:
     the passage's score is then the weighted mean of both."""
 
     passage: Passage
-    parts: dict[str, float]
+    words: Score
     proposed: int | None
     bm25: float | None
     meaning: float | None = None
@@ -87,13 +86,6 @@ def _word(reader: IndexReader, word: str) -> QueryWord:
     frequency = max(map(reader.frequency, found), default=0)
     weight = reader.corpus.weight(frequency) if found else 0.0
     return QueryWord(word, tuple(found), frequency, weight)
-
-
-def _parts(reader: IndexReader, chunk: CandidateChunk, weights: Weights) -> dict[str, float]:
-    own = weights.get(chunk.language, {})
-    total = sum(own.values())
-    gained = gains(own, chunk.heading, chunk.body, reader.corpus)
-    return {term: gain / total for term, gain in gained.items()} if total > 0 else {}
 
 
 def _file_standings(
@@ -147,12 +139,12 @@ def _hit(reader: IndexReader, found: tuple[Passage, int], search: Search) -> Hit
     place, rank = proposed.get(id, (None, None))
     if rank is None and search.selecting:
         row = reader.connection.execute(
-            f"SELECT bm25(term, {HEADING_WEIGHT}, 1.0) FROM term WHERE term MATCH ? AND rowid = ?",
+            f"SELECT {BM25} FROM term WHERE term MATCH ? AND rowid = ?",
             (fts_query(search.selecting), id),
         ).fetchone()
         rank = row[0] if row else None
     meaning = None if search.meaning is None else search.meaning.get(id, 0.0)
-    return Hit(passage, _parts(reader, chunk, search.weights), place, rank, meaning)
+    return Hit(passage, reader.score(chunk, search.weights), place, rank, meaning)
 
 
 def _reason(hit: Hit, rank: int | None, search: Search, hits: list[Hit]) -> str:

@@ -8,7 +8,7 @@ import os
 import shlex
 import sqlite3
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -17,13 +17,16 @@ from unified_flow.config.document_roots import Root, root_from
 from unified_flow.errors import RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.lib.text.printable import printable
-from unified_flow.retrieval.bm25 import HEADING_WEIGHT, Corpus, score
+from unified_flow.retrieval.bm25 import HEADING_WEIGHT, TRAIL_WEIGHT, Corpus, Fields, Score, score
 from unified_flow.retrieval.earlier_turns import LOOKED_AT, heed, with_conversation
 from unified_flow.turns.passage import Passage
 
 _CANDIDATES = 48  # chunks that FTS5 proposes for each question
 _QUERY_TERMS = 32  # of a long question only the rarest select candidates
-_POSTINGS = 30_000  # chunks that FTS5 is made to weigh for a question, about 15 ms
+# Chunks that FTS5 is made to weigh for a question, about a microsecond each: as a rule, and where
+# a chunk with none of the terms that this leaves could still be among the best.
+_POSTINGS = (2000, 30_000)
+BM25 = f"bm25(term, {HEADING_WEIGHT}, {TRAIL_WEIGHT}, 1.0)"  # FTS5's
 _REMEMBERED = 50_000  # document frequencies, about 5 MB
 
 Weights = dict[str, dict[str, float]]
@@ -54,8 +57,7 @@ class CandidateChunk(NamedTuple):
     """A chunk that FTS5 proposes; `rank` is its bm25(), the lower the better."""
 
     id: int
-    heading: list[str]
-    body: list[str]
+    fields: Fields
     language: str
     rank: float
 
@@ -88,7 +90,8 @@ class IndexReader:
         """Statistics of the roots that a search is to see; RetrievalError for an unknown one."""
         self.scope = scope_of(self.connection, roots)
         chunks, length = totals(self.connection, self.scope)
-        self.corpus = Corpus(chunks, length / chunks if chunks else 0.0)
+        versions = versions_in(self.connection, self.scope)
+        self.corpus = Corpus(chunks, length / chunks if chunks else 0.0, versions)
         self.languages = dict(
             self.connection.execute(
                 "SELECT language, count(*) FROM file "
@@ -108,10 +111,7 @@ class IndexReader:
         self, query: str, limit: int, conversation: Mapping[str, float] | None = None
     ) -> Search:
         """Enough to choose `limit` passages from. `conversation` weighs words of earlier turns."""
-        asked = self._weights_of(query)
-        selecting = self._selective(asked)
-        proposed = self._proposed(selecting, limit) if selecting and limit > 0 else []
-        plain = Search(asked, selecting, proposed, self.ordered(proposed, asked))
+        plain = self._plain(self._weights_of(query), limit)
         if not conversation or limit < 1:
             return plain
         spoken = self._weights_in(conversation)
@@ -121,6 +121,7 @@ class IndexReader:
         heeded = heed([value for value, _ in plain.ordered], shares)
         if not heeded:
             return plain
+        asked = plain.weights
         both = {
             language: with_conversation(weights, spoken[language], heeded)
             for language, weights in asked.items()
@@ -132,6 +133,22 @@ class IndexReader:
         proposed = self._proposed(selecting, limit) if selecting else []
         ordered = self.ordered(proposed, weights, wholes)
         return Search(weights, selecting, proposed, ordered, wholes)
+
+    def _plain(self, weights: Weights, limit: int) -> Search:
+        selecting: list[str] = []
+        found = Search(weights, [], [], [])
+        for most in _POSTINGS:
+            before, selecting = selecting, self._selective(weights, most)
+            if limit < 1 or selecting == before:
+                break
+            proposed = self._proposed(selecting, limit)
+            found = Search(weights, selecting, proposed, self.ordered(proposed, weights))
+            if len(found.ordered) >= limit and not any(
+                found.ordered[limit - 1][0] <= self._most_without(selecting, each)
+                for each in weights.values()
+            ):
+                break
+        return found
 
     def _weights_of(self, query: str) -> Weights:
         if len(self.frequencies) > _REMEMBERED:
@@ -151,30 +168,23 @@ class IndexReader:
     def _proposed(self, selecting: list[str], limit: int) -> list[CandidateChunk]:
         """The chunks that FTS5 thinks best, best first."""
         rows = self.connection.execute(
-            "SELECT term.rowid, term.heading, term.body, file.language, best.rank FROM "
-            f"(SELECT term.rowid AS id, bm25(term, {HEADING_WEIGHT}, 1.0) AS rank "
+            f"SELECT {_CHUNK}, best.rank FROM (SELECT term.rowid AS id, {BM25} AS rank "
             f"FROM term {self.scope.joins} WHERE term MATCH ? {self.scope.restriction} "
             "ORDER BY rank LIMIT ?) AS best "
             "CROSS JOIN term ON term.rowid = best.id CROSS JOIN chunk ON chunk.id = best.id "
             "CROSS JOIN file ON file.id = chunk.file_id",
             (fts_query(selecting), max(_CANDIDATES, 3 * limit)),
         )
-        return [
-            CandidateChunk(rowid, heading.split(), body.split(), language, rank)
-            for rowid, heading, body, language, rank in rows
-        ]
+        return list(map(_candidate, rows))
 
     def chunks(self, ids: Iterable[int]) -> list[CandidateChunk]:
         """Of these ids, whether or not FTS5 proposes them."""
         rows = self.connection.execute(
-            "SELECT term.rowid, term.heading, term.body, file.language FROM chunk "
+            f"SELECT {_CHUNK}, 0.0 FROM chunk "
             "CROSS JOIN term ON term.rowid = chunk.id CROSS JOIN file ON file.id = chunk.file_id "
             f"WHERE chunk.id IN ({', '.join(map(str, ids))})"
         )
-        return [
-            CandidateChunk(id, heading.split(), body.split(), language, 0.0)
-            for id, heading, body, language in rows
-        ]
+        return list(map(_candidate, rows))
 
     def ordered(
         self,
@@ -183,12 +193,14 @@ class IndexReader:
         wholes: Mapping[str, float] | None = None,
     ) -> list[tuple[float, int]]:
         """(score, id of the chunk), best first."""
-        scored = []
-        for chunk in found:
-            own, whole = weights[chunk.language], wholes and wholes[chunk.language]
-            value = score(own, chunk.heading, chunk.body, self.corpus, whole or None)
-            scored.append((value, chunk.id))
+        scored = [(self.score(chunk, weights, wholes).value, chunk.id) for chunk in found]
         return sorted(scored, key=lambda each: (-each[0], each[1]))
+
+    def score(
+        self, chunk: CandidateChunk, weights: Weights, wholes: Mapping[str, float] | None = None
+    ) -> Score:
+        own, whole = weights[chunk.language], wholes and wholes[chunk.language]
+        return score(own, chunk.fields, self.corpus, self._weight, whole or None)
 
     def passages(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[Passage, int]]:
         """Each with the id of its chunk; a text that was there already is left out."""
@@ -229,7 +241,10 @@ class IndexReader:
         return found
 
     def _weights(self, wanted: list[str]) -> dict[str, float]:
-        return {term: self.corpus.weight(self.frequency(term)) for term in dict.fromkeys(wanted)}
+        return {term: self._weight(term) for term in dict.fromkeys(wanted)}
+
+    def _weight(self, term: str) -> float:
+        return self.corpus.weight(self.frequency(term))
 
     def frequency(self, term: str) -> int:
         known = self.frequencies.get(term)
@@ -248,7 +263,12 @@ class IndexReader:
         )
         return int(row.fetchone()[0])
 
-    def _selective(self, weights: Weights) -> list[str]:
+    def _most_without(self, selecting: Container[str], weights: Mapping[str, float]) -> float:
+        """What a chunk reaches at most that has none of these terms (Turtle and Flood 1995)."""
+        left = [t for t in weights if t not in selecting and self.frequencies[t]]
+        return sum(weights[term] for term in left) / max(sum(weights.values()), 1e-9)
+
+    def _selective(self, weights: Weights, most: int = _POSTINGS[-1]) -> list[str]:
         """The terms that are to select candidates: the rarest, up to a bound on the work.
 
         The commoner ones still count when the candidates are put in order.
@@ -256,8 +276,16 @@ class IndexReader:
         wanted = {term for each in weights.values() for term in each}
         known = sorted((self.frequencies[term], term) for term in wanted if self.frequencies[term])
         work = itertools.accumulate(frequency for frequency, _ in known)
-        enough = sum(each <= _POSTINGS for each in work)
+        enough = sum(each <= most for each in work)
         return [term for _, term in known[: max(2, min(enough, _QUERY_TERMS))]]
+
+
+_CHUNK = "term.rowid, term.heading, term.trail, term.body, chunk.version, file.language"
+
+
+def _candidate(row: tuple[int, str, str, str, str, str, float]) -> CandidateChunk:
+    id, heading, trail, body, version, language, rank = row
+    return CandidateChunk(id, Fields(heading, trail, body, version), language, rank)
 
 
 def fts_query(selecting: list[str]) -> str:
@@ -300,6 +328,14 @@ def scope_of(connection: sqlite3.Connection, roots: Sequence[Root] | None) -> Sc
         return Scope(ids, "", clash)
     members = f"SELECT file_id FROM member WHERE root_id IN ({ids})"
     return Scope(ids, f"AND file.id IN ({members})", clash)
+
+
+def versions_in(connection: sqlite3.Connection, scope: Scope) -> int:
+    """How many versions the headings of the files in scope name."""
+    rows = connection.execute(
+        f"SELECT DISTINCT versions FROM file WHERE versions != '' {scope.restriction}"
+    )
+    return len({version for (versions,) in rows for version in versions.split()})
 
 
 def totals(connection: sqlite3.Connection, scope: Scope) -> tuple[int, int]:

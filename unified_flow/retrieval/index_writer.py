@@ -17,6 +17,7 @@ from unified_flow.lib.sandbox import UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import terms
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
+from unified_flow.retrieval.formats.chunk import version_in
 from unified_flow.retrieval.formats.document import (
     MAX_BYTES,
     Document,
@@ -204,7 +205,8 @@ class IndexWriter:
             _delete_chunks(self._connection, stored.id)
         guessed = document.guessed if document else None
         file_id: int = self._connection.execute(
-            "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?) RETURNING id",
+            "INSERT OR REPLACE INTO file "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '', ?) RETURNING id",
             (stored.id if stored else None, key, *_settled(file), digest,
              document.language if document else "", guessed, reason, _read_at(file)),
         ).fetchone()[0]  # fmt: skip
@@ -221,24 +223,30 @@ class IndexWriter:
     def _insert_chunks(self, file_id: int, file: FoundFile, document: Document) -> None:
         language = document.language
         # A file is also found by its name: often nothing else names its subject.
-        name = [term for term in terms(PurePath(file.shown).stem, language) if not term.isdigit()]
+        stem = PurePath(file.shown).stem
+        name = [term for term in terms(stem, language) if not term.isdigit()]
         length = 0
+        versions: set[str] = set()
         for chunk in document.chunks:
-            heading = [*dict.fromkeys([*terms(chunk.heading, language), *name])]
+            above, _, title = chunk.heading.rpartition(" > ")
+            heading = terms(title, language)
+            trail = dict.fromkeys([*terms(above, language), *name])
+            version = version_in(chunk.heading, stem)
+            versions.add(version)
             body = terms(chunk.text, language)
             length += len(body)
             row = self._connection.execute(
-                "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (file_id, chunk.line, chunk.end_line, chunk.page, chunk.heading, chunk.text,
-                 zlib.crc32(chunk.text.encode()), digest_of(chunk.heading, chunk.text)),
+                 zlib.crc32(chunk.text.encode()), digest_of(chunk.heading, chunk.text), version),
             )  # fmt: skip
             self._connection.execute(
-                "INSERT INTO term (rowid, heading, body) VALUES (?, ?, ?)",
-                (row.lastrowid, " ".join(heading), " ".join(body)),
+                "INSERT INTO term (rowid, heading, trail, body) VALUES (?, ?, ?, ?)",
+                (row.lastrowid, " ".join(heading), " ".join(trail), " ".join(body)),
             )
         self._connection.execute(
-            "UPDATE file SET chunks = ?, terms = ? WHERE id = ?",
-            (len(document.chunks), length, file_id),
+            "UPDATE file SET chunks = ?, terms = ?, versions = ? WHERE id = ?",
+            (len(document.chunks), length, " ".join(sorted(versions)).strip(), file_id),
         )
 
 

@@ -30,6 +30,7 @@ CREATE TABLE file (
     skipped TEXT,                       -- why it has no chunks
     chunks INTEGER NOT NULL,
     terms INTEGER NOT NULL,
+    versions TEXT NOT NULL,             -- that its headings name, separated by spaces
     read_at INTEGER NOT NULL            -- seconds since 1970; of a web page, when it was fetched
 );
 -- A file belongs to every root that it was found under; without one it is deleted.
@@ -43,13 +44,14 @@ CREATE TABLE chunk (
     file_id INTEGER NOT NULL,
     line INTEGER NOT NULL, end_line INTEGER NOT NULL, page INTEGER,
     heading TEXT NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL,
-    digest BLOB NOT NULL                -- of what is embedded, 16 bytes
+    digest BLOB NOT NULL,               -- of what is embedded, 16 bytes
+    version TEXT NOT NULL               -- that its headings name, or ''
 );
 CREATE INDEX chunk_file ON chunk (file_id);
 -- Terms, not text: stemmed and without stop words, separated by spaces. With less than the
 -- full detail the index is a third smaller and bm25() takes four times as long.
 CREATE VIRTUAL TABLE term USING fts5(
-    heading, body, tokenize = "ascii tokenchars '_.'"
+    heading, trail, body, tokenize = "ascii tokenchars '_.'"
 );
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab('term', 'row');
 -- What was fetched stays when the rest is built anew: it need not be there any more.

@@ -15,7 +15,7 @@ from unified_flow.lib.text import language_of, terms
 from unified_flow.lib.text.printable import printable
 from unified_flow.lib.threads import wait_for
 from unified_flow.retrieval import store
-from unified_flow.retrieval.bm25 import Corpus, score
+from unified_flow.retrieval.bm25 import Corpus, Fields, score
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
 from unified_flow.retrieval.formats.chunk import Chunk, chunks
 from unified_flow.retrieval.formats.document import sections_of
@@ -129,16 +129,26 @@ def best_passages(pages: Sequence[Page], question: str | None, limit: int) -> li
 def _scored(page: Page, own: Sequence[Chunk], question: str) -> list[Passage]:
     language = language_of(page.text[:_SAMPLE])
     bodies = [terms(chunk.text, language) for chunk in own]
-    headings = [terms(f"{page.title} {chunk.heading}", language) for chunk in own]
+    fields = [_fields(page, chunk, body, language) for chunk, body in zip(own, bodies, strict=True)]
     corpus = Corpus(len(own), sum(map(len, bodies)) / max(len(own), 1))
     frequency = Counter(term for body in bodies for term in set(body))
     wanted = dict.fromkeys(terms(question, language))
-    weights = {term: corpus.weight(frequency[term]) for term in wanted}
+
+    def weight_of(term: str) -> float:
+        return corpus.weight(frequency[term])
+
+    weights = {term: weight_of(term) for term in wanted}
     ranked = [
-        (score(weights, heading, body, corpus), chunk)
-        for heading, body, chunk in zip(headings, bodies, own, strict=True)
+        (score(weights, each, corpus, weight_of).value, chunk)
+        for each, chunk in zip(fields, own, strict=True)
     ]
     return [_passage(page, chunk, value) for value, chunk in ranked if value > 0]
+
+
+def _fields(page: Page, chunk: Chunk, body: list[str], language: str) -> Fields:
+    above, _, title = chunk.heading.rpartition(" > ")
+    heading, trail = terms(title, language), terms(f"{page.title} {above}", language)
+    return Fields(" ".join(heading), " ".join(trail), " ".join(body))
 
 
 def _passage(page: Page, chunk: Chunk, value: float) -> Passage:

@@ -157,6 +157,63 @@ def test_headings_and_rare_words_weigh_more(index: Index, docs: Path) -> None:
     assert paths(index, "yeast in green tea")[0] == "kitchen/tea.md"
 
 
+def test_a_heading_that_says_what_is_asked_is_first(index: Index, docs: Path) -> None:
+    often = "The dough freezes; freezing dough is a way to keep dough. " * 5
+    (docs / "store.md").write_text(
+        f"# Freezing dough in the winter\n\n{often}\n\n# Storage\n\n## Other ways\n\n{often}\n\n"
+        "## How do I freeze the dough?\n\nWrap it.\n\n## Flour\n\nKeep it dry.\n"
+    )
+    index.update([docs])
+
+    first, second, *_ = index.search("How do I freeze the dough?")
+    assert first.heading == "Storage > How do I freeze the dough?"
+    assert first.score > 0.9 > second.score
+    assert index.search("flour")[0].heading == "Storage > Flour"
+
+
+def test_a_headings_own_words_weigh_more_than_those_above(index: Index, docs: Path) -> None:
+    (docs / "a.md").write_text("# Ovens\n\n## Cleaning\n\nUse a damp cloth now and then.\n")
+    (docs / "b.md").write_text("# Kitchen\n\n## Ovens of stone\n\nUse a dry cloth now and then.\n")
+    index.update([docs])
+
+    assert paths(index, "cloth for ovens, please") == ["kitchen/b.md", "kitchen/a.md"]
+
+
+def test_what_is_about_one_of_many_versions_comes_after_the_rest(index: Index, docs: Path) -> None:
+    text = "The kneading speed is set with a lever, and the kneading time too."
+    notes = [f"## {version} (2024-05-01)\n\n{text} {version}" for version in ("1.0", "1.1", "2.0")]
+    (docs / "changes.md").write_text("# Changes\n\n" + "\n\n".join(notes))
+    (docs / "guide.md").write_text(f"# Guide\n\n## 2.1 The machine\n\n{text} It is quiet.\n")
+    index.update([docs])
+
+    assert paths(index, "kneading speed")[0] == "kitchen/guide.md"
+    assert index.search("kneading speed in 1.1")[0].heading == "Changes > 1.1 (2024-05-01)"
+
+
+def test_documents_of_a_single_version_lose_nothing(index: Index, docs: Path) -> None:
+    text = "The kneading speed is set with a lever."
+    (docs / "old.md").write_text(f"# Guide\n\n{text}\n")
+    index.update([docs])
+    before = index.search("kneading speed")[0].score
+    (docs / "old.md").write_text(f"# Guide to version 2.1\n\n{text}\n")
+    index.update([docs])
+
+    assert index.search("kneading speed")[0].score == pytest.approx(before, abs=0.02)
+
+
+def test_a_search_by_the_rarest_terms_finds_what_a_whole_one_does(
+    index: Index, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(60):
+        words = " ".join(f"w{number % each}" for each in (2, 3, 5, 7, 11, 13))
+        (docs / f"{number}.md").write_text(f"# Page {number}\n\n{words} {'more ' * (number % 4)}\n")
+    index.update([docs])
+    whole = index.search("w1 w2 w3 w4 more w6", 5)
+    monkeypatch.setattr("unified_flow.retrieval.index_reader._POSTINGS", (5, 30_000))
+
+    assert index.search("w1 w2 w3 w4 more w6", 5) == whole
+
+
 def test_scores_fall_and_tell_how_much_of_the_question_is_there(index: Index, docs: Path) -> None:
     index.update([docs])
 

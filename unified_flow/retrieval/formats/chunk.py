@@ -15,6 +15,8 @@ LARGEST = 2_400  # a paragraph up to this stays whole
 LONGEST_TITLE = 200
 MOST_HEADINGS = 8 * TARGET  # characters that headings with nothing under them may come to
 
+_VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.(?:\d+|x))+)(?!\w)")
+_NUMBERED = re.compile(r"\W*\d[\d.x]*\W+[^\W\d]")
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _SENTENCE_END = re.compile(r"[.!?…][\"')\]]*\s+|[。！？]")  # noqa: RUF001 -- Chinese marks
 
@@ -207,3 +209,17 @@ def _cut(text: str) -> Iterator[str]:
         text = text[at:]
     if text.strip():
         yield text.strip()
+
+
+def version_in(heading: str, name: str) -> str:
+    """The version that the headings over a chunk name, or "".
+
+    "2.1 Installation" is a numbered heading, unless the file's name has the same digits.
+    """
+    for title in heading.split(" > "):
+        found = _VERSION.search(title)
+        if found and (
+            not _NUMBERED.match(title) or found[1].replace(".", "") in name.replace(".", "")
+        ):
+            return found[1]
+    return ""
