@@ -92,15 +92,17 @@ def export_session(
     unified-flow sessions export ros -o ros.md
     unified-flow sessions export last --json --output last.json
     """
+    from unified_flow.turns.sessions.book import markdown
+
     found = _known_session(session, home)
     if as_json:
         text = json.dumps(redact(_object(*found), WHOLE), ensure_ascii=False) + "\n"
     else:
-        text = exported(*found)
+        text = markdown(*found, partial(redact, bounds=WHOLE))
     if output is None:
         say(text.rstrip())
         return
-    save_text(output, text, force=force, hint="--force replaces it")
+    save_text(output, text, force=force, hint="name another, or --force replaces it")
     note(f"wrote {output}")
 
 
@@ -179,30 +181,19 @@ def session_named(name: str | None, home: Path | None) -> str | None:
     return newest
 
 
-def of_session(session: str, home: Path | None) -> tuple[list[Exchange], list[Turn]]:
-    """What was answered in it, and its other turns; both empty for an unknown session."""
+def _known_session(name: str, home: Path | None) -> tuple[str, list[Exchange], list[Turn]]:
+    """What was answered in it, and its other turns. Raises NotFoundError for a session of which
+    nothing is known."""
+    session = session_named(name, home) or name
     book, archive = _stores(home)
     with closing(book):
         exchanges = book.exchanges(session)
     answered = {exchange.turn_id for exchange in exchanges}
     turns, _ = archive.latest(limit=None, session=session)
-    return exchanges, [turn for turn in turns if turn.turn_id not in answered]
-
-
-def _known_session(name: str, home: Path | None) -> tuple[str, list[Exchange], list[Turn]]:
-    """Raises NotFoundError for a session of which nothing is known."""
-    session = session_named(name, home) or name
-    exchanges, unanswered = of_session(session, home)
+    unanswered = [turn for turn in turns if turn.turn_id not in answered]
     if not exchanges and not unanswered:
         raise NotFoundError(f"there is no session {session}", hint="unified-flow sessions list")
     return session, exchanges, unanswered
-
-
-def exported(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> str:
-    """As Markdown for others, strictly redacted."""
-    from unified_flow.turns.sessions.book import markdown
-
-    return markdown(session, exchanges, unanswered, partial(redact, bounds=WHOLE))
 
 
 def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 from interventions.cli.terminal import note, say
 from interventions.plaintext import clean, one_line
@@ -139,15 +140,9 @@ async def _new(chat: Conversation, words: str) -> None:
 
 
 async def _export(chat: Conversation, words: str) -> None:
-    """Raises InputError for a file that is there, or whose name is none."""
-    from unified_flow.cli.sessions import exported, of_session, save_text
+    from unified_flow.cli.sessions import export_session
 
-    text = exported(chat.session, *of_session(chat.session, chat.flow.services.home))
-    if not words:
-        say(clean(text).rstrip())
-        return
-    save_text(words, text, hint="name another file")
-    note(f"wrote {one_line(words)}")
+    export_session(chat.session, Path(words) if words else None, home=chat.flow.services.home)
 
 
 async def _calls(chat: Conversation, words: str) -> None:
