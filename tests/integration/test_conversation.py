@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from interventions import InterventionQueue
 from tests.answers import ANALYSIS, QUESTION, scripted_flow
 from unified_flow import UnifiedFlow
 from unified_flow.turns.results import PriorTurn
@@ -29,3 +30,66 @@ def test_phase_0_says_what_the_conversation_is_about(home: Path, docs: Path) -> 
         weighed = turn.sections.query_analyzer.conversation
         assert weighed["topic"] > weighed["bus"] > 0
     assert ANALYSIS.conversation == {}
+
+
+HURRICANES = {"Gloria": "1985", "Isaac": "2012", "Katrina": "2005", "Wilma": "2006"}
+
+
+def asked(home: Path, folder: Path, question: str, *earlier: PriorTurn) -> Turn:
+    async def run() -> Turn:
+        async with UnifiedFlow.from_config(home, docs=[folder]) as flow:
+            return await flow.process("s", question, history=earlier, persist=False)
+
+    return asyncio.run(run())
+
+
+def test_a_thing_that_nobody_has_named_is_asked_for(home: Path, docs: Path) -> None:
+    turn = asked(home, docs, "What is the secret behind the success of this burger?")
+    assert turn.status == "clarify"
+    assert turn.response == "What does “this burger” refer to?"
+    named = PriorTurn(turn_id=1, question="What is a Jucy Lucy?", answer="A burger with cheese.")
+    question = "What is the secret behind the success of this burger?"
+    assert asked(home, docs, question, named).status == "answered"
+
+
+def test_one_of_several_things_is_asked_for_with_their_names(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "storms"
+    folder.mkdir()
+    for name, year in HURRICANES.items():
+        text = f"# Hurricane {name}\n\nRoads were closed when Hurricane {name} came in {year}.\n"
+        (folder / f"{name}.md").write_text(text)
+    turn = asked(home, folder, "When were roads closed because of the hurricane?")
+    assert turn.status == "clarify"
+    assert turn.sections.planner is not None
+    assert turn.sections.planner.route == "clarify"
+    assert all(name in (turn.response or "") for name in HURRICANES)
+    assert asked(home, folder, "When did Hurricane Isaac close roads?").status == "answered"
+    earlier = PriorTurn(turn_id=1, question="What is Hurricane Isaac?", answer="A storm.")
+    question = "When were roads closed because of the hurricane?"
+    assert asked(home, folder, question, earlier).status == "answered"
+
+
+def test_what_documents_call_one_thing_is_not_asked_for(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "manual"
+    folder.mkdir()
+    for name in ("Django", "Wagtail", "Mezzanine"):
+        text = f"# {name} admin\n\nOpen the admin to change the colours of the {name} admin.\n"
+        (folder / f"{name}.md").write_text(text)
+    assert asked(home, folder, "How do I change colours in the admin?").status == "answered"
+
+
+def test_a_password_is_refused_in_the_answer(home: Path, docs: Path) -> None:
+    async def run() -> Turn:
+        async with UnifiedFlow.from_config(home, docs=[docs]) as flow:
+            return await flow.process("s", "Remember that my password is hunter2hunter2")
+
+    turn = asyncio.run(run())
+    assert turn.status == "answered"
+    assert "Nothing was remembered: this seems to hold a password" in (turn.response or "")
+    assert InterventionQueue(home).open_count() == 0
+
+
+def test_arithmetic_without_a_result_is_answered_with_the_reason(home: Path, docs: Path) -> None:
+    turn = asked(home, docs, "9**9**9**9")
+    assert turn.status == "answered"
+    assert turn.response == "There is no result: 9**9**9**9 is too large to calculate."

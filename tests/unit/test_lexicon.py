@@ -46,6 +46,8 @@ phrases.files = "Dateien zu {pattern}:"
 phrases.unclear_reference = "Worauf bezieht sich „{reference}“?"
 phrases.no_content = "Was?"
 phrases.gibberish = "Wie bitte?"
+phrases.which_one = "{noun}: {names}?"
+phrases.other_language = "Die Dokumente sind in {languages}."
 """
 ASK = """
 import asyncio, json, sys

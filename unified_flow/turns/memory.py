@@ -192,6 +192,10 @@ def _read(path: Path) -> list[MemoryRecord]:
         ) from exc
 
 
+class SecretRefusedError(InputError):
+    """What is to be remembered holds a password, a key or a token."""
+
+
 def checked(text: str) -> str:
     """Raises InputError: a memory is given to models in later turns, so no secret may be one."""
     text = text.strip()
@@ -208,7 +212,7 @@ def checked(text: str) -> str:
             f"what is to be remembered is no text at character {exc.start}", field="text"
         ) from exc
     if scrub(text) != text or states_a_secret(text):
-        raise InputError(
+        raise SecretRefusedError(
             "what is to be remembered seems to hold a secret, and is not kept",
             field="text",
             hint="leave the password, key or token out of it",

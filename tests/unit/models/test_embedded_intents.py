@@ -167,6 +167,9 @@ def test_what_is_to_be_remembered(query: str, text: str | None) -> None:
         ),
         ("Sammanfatta https://a.example/x", ["https://a.example/x"]),
         ("What is https://a.example/x used for?", None),
+        ("How do I get https://a.example/x to load with httpx?", None),
+        ("Why does https://a.example/x say 404 when I open it?", None),
+        ("Could you please read https://a.example/x?", ["https://a.example/x"]),
         ("Read a.example and tell me what a topic is", None),
     ],
 )

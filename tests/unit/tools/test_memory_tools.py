@@ -53,10 +53,13 @@ def test_nobody_can_name_another_user_in_the_arguments(store: MemoryStore) -> No
 
 
 def test_a_secret_is_refused_and_not_repeated(store: MemoryStore) -> None:
-    with pytest.raises(ToolArgumentError) as caught:
-        call(store, ANNA, "memory.create", text="password: hunter2hunter2")
-    assert "hunter2" not in str(caught.value)
-    assert store.all("anna") == []
+    """In the answer: asking for it is no failure."""
+    found = call(store, ANNA, "memory.create", text="password: hunter2hunter2")
+    assert found.claims[0].claim.startswith("Nothing was remembered: this seems to hold a password")
+    assert "hunter2" not in str(found)
+    kept = call(store, ANNA, "memory.create", text="likes tea").result["id"]
+    call(store, ANNA, "memory.update", id=kept, text="password: hunter2hunter2")
+    assert [memory.text for memory in store.all("anna")] == ["likes tea"]
 
 
 def test_what_they_touch(store: MemoryStore) -> None:

@@ -79,6 +79,8 @@ class Phrases(_Table):
     unclear_reference: str  # {reference}
     no_content: str
     gibberish: str
+    which_one: str  # {noun}, {names}
+    other_language: str  # {languages} of the documents, ISO 639-1
 
 
 class Lexicon(_Table):
@@ -133,6 +135,10 @@ class Lexicon(_Table):
     # A pronoun after these is not one ("it is raining"); found in the whole question.
     expletives: Pattern = _NOTHING
     ordinals: dict[str, int] = {}  # "second" to 1; -1 is the last
+    this_noun: Pattern = _NOTHING  # "this burger": groups `reference` and, up to the end, `noun`
+    the_noun: Pattern = _NOTHING  # "the hurricane", the same
+    definite: Alternatives = ""
+    at_hand: Words = frozenset()  # "this *project*", "this *time*": no earlier turn names it
     ordinal_reference: Pattern = _NOTHING  # groups `reference` and `ordinal`
     instead: Pattern = _NOTHING  # "and what about X?", group `topic`
     more: Pattern = _NOTHING  # "tell me more", "why?": the earlier question again
@@ -167,7 +173,6 @@ class Lexicon(_Table):
     the_tool: Alternatives = ""
     arguments: Alternatives = ""
     # Pages of the web: "According to URL, …", "What does URL say about …".
-    read_page: Pattern = _NOTHING
     page: Alternatives = ""
     conjunction: Alternatives = ""
     what: Alternatives = ""

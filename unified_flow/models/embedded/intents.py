@@ -132,12 +132,20 @@ def _arguments(rest: str, tool: ToolDescription) -> dict[str, Any]:
 
 
 def pages_to_read(question: str) -> tuple[list[str], str] | None:
-    """(addresses, what is asked of them), only if it asks to read what it names."""
+    """(addresses, what is asked of them), only if it asks to read what it names: an address in
+    "How do I load https://… with httpx?" is part of the question."""
     urls = [url.rstrip(".,;:!?") for url in _URL.findall(question)]
-    rest = " ".join(_URL.sub(" ", question).split())
-    if not urls or not any(each.read_page.search(rest) for each in lexicons()):
-        return None
     every = any_language()
+    says = rf"(?P<what>{every.what})\s+(?:{every.do}\s+)?URL\s+{every.says}\b"
+    wanted = re.match(
+        rf"^\W*(?:\w+[\s-](?:you|vous|du)\s+)?(?:{every.please}[\s,]+)?"
+        rf"(?:{every.page}\b[^?!]{{0,40}}?\bURL|{says})",
+        _URL.sub("URL", question),
+        re.IGNORECASE,
+    )
+    if not urls or wanted is None:
+        return None
+    rest = " ".join(_URL.sub(" ", question).split())
     # What is left of "According to URL, …", "Read URL and …", "What does URL say about …".
     left_over = (
         rf"^\W*(?:{every.please}\s+)?"

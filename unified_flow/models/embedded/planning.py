@@ -14,8 +14,10 @@ from unified_flow.config.tool_names import (
     MEMORY_QUERY,
 )
 from unified_flow.lib.text import language_of, terms, words
-from unified_flow.lib.text.lexicon import any_language, lexicon_of
+from unified_flow.lib.text.lexicon import any_language, lexicon_of, phrases_of
+from unified_flow.models.embedded.ambiguity import things_meant
 from unified_flow.models.embedded.arithmetic import arithmetic
+from unified_flow.models.embedded.excerpts import found_passages
 from unified_flow.models.embedded.intents import (
     asks_for_memories,
     file_request,
@@ -60,12 +62,33 @@ def plan(query: str, sections: Sections) -> Plan:
         )
     if not requests:
         return _complete("there is no tool that could look this up")
+    if (unclear := _unclear(asked, sections)) is not None:
+        return unclear
     done = [goal.model_copy(update={"status": "done"}) for goal in goals]
     return _complete("everything that the question needs was looked up", done)
 
 
 def _complete(reasoning: str, goals: Sequence[Goal] = ()) -> Plan:
     return Plan(decision="COMPLETE", route="synthesis", goals=list(goals), reasoning=reasoning)
+
+
+def _unclear(asked: str, sections: Sections) -> Plan | None:
+    """Ask back which of several things is meant; a question about its conversation is clear."""
+    analysis = sections.query_analyzer
+    if analysis is not None and analysis.reference_resolution.status != "not_needed":
+        return None
+    earlier = analysis.conversation if analysis is not None else {}
+    meant = things_meant(asked, found_passages(sections.coordinator), earlier)
+    if meant is None:
+        return None
+    noun, names = meant
+    question = phrases_of(language_of(asked)).which_one
+    return Plan(
+        decision="COMPLETE",
+        route="clarify",
+        reasoning=f"the documents tell of several that could be “{noun}”",
+        clarification_question=question.format(noun=noun, names=", ".join(names)),
+    )
 
 
 def questions_in(text: str) -> list[str]:

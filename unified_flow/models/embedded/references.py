@@ -25,6 +25,8 @@ _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent is amon
 _MARKED = re.compile(r"`([^`]+)`|\"([^\"]{2,60})\"|“([^”]{2,60})”|«\s*([^»]{2,60}?)\s*»")
 _NAME_OR_WORD = re.compile(r"[^\W_][\w'’./:+#-]*")  # noqa: RUF001 -- typeset apostrophes
 _LONGEST_WORDS = 8
+_LONGEST_NOUN = 3  # words
+_EARLIER_CLAUSE = re.compile(r"[,;:.?!]\s")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ def resolve(query: str, history: Sequence[PriorTurn]) -> Resolution:
         or _same_of_another(query, history, lexicon)
         or _item_of_a_list(query, history, lexicon)
         or _pronouns_resolved(query, history, lexicon)
+        or _unnamed(query, history, lexicon)
         or Resolution("not_needed", query)
     )
 
@@ -148,6 +151,37 @@ def _pronouns_resolved(
     if topic is None:
         return Resolution("failed", query, references)
     return _replaced(query, spans, topic[:_LONGEST_ITEM], lexicon)
+
+
+def _unnamed(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resolution | None:
+    """ "This burger", if neither the question nor an earlier turn has named one."""
+    match = lexicon.this_noun.search(query)
+    if match is None or _MARKED.search(query):
+        return None
+    before = query[: match.start()]
+    noun = noun_phrase(match["noun"], lexicon)
+    verb_first = any_language().auxiliaries | lexicon.verbs
+    if len(noun) > 1 and set(_TOKEN.findall(before.casefold())[-1:]) & verb_first:
+        noun = noun[:-1]  # "does this court publish"
+    if not noun or names_of(before) or not lexicon.at_hand.isdisjoint(map(str.casefold, noun)):
+        return None
+    if (clause := _EARLIER_CLAUSE.search(before)) and terms(before[: clause.start()]):
+        return None
+    told = " ".join([before, *(f"{turn.question} {turn.answer}" for turn in history)])
+    if not set(terms(told)).isdisjoint(terms(" ".join(noun), lexicon.language)):
+        return None
+    reference = query[match.start("reference") : match.start("noun")] + " ".join(noun)
+    return Resolution("failed", query, (reference,))
+
+
+def noun_phrase(text: str, lexicon: Lexicon) -> list[str]:
+    """The content words that it opens with, at most a few."""
+    found: list[str] = []
+    for word in _TOKEN.findall(text):
+        if not _names_something(word, lexicon) or len(found) == _LONGEST_NOUN:
+            break
+        found.append(word)
+    return found
 
 
 def _replaced(

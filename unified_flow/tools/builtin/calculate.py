@@ -33,9 +33,18 @@ class CalculateArguments(Arguments):
     )
 
 
+class ImpossibleError(ToolArgumentError):
+    """Arithmetic without a result, or with one that is too large."""
+
+
 async def _run(args: CalculateArguments) -> ToolOutput:
-    """Raises ToolArgumentError for what is no arithmetic, or too large."""
-    value = await in_daemon_thread(partial(evaluate, args.expression))
+    """That there is no result is an answer. Raises ToolArgumentError for what is no arithmetic."""
+    try:
+        value = await in_daemon_thread(partial(evaluate, args.expression))
+    except ImpossibleError as exc:
+        text = f"There is no result: {exc}."
+        none = {"expression": args.expression, "value": None, "text": text}
+        return ToolOutput(none, [claim(text, tool_names.CALCULATE)])
     text = f"{args.expression} = {shown(value)}"
     result = {"expression": args.expression, "value": value, "text": text}
     return ToolOutput(result, [claim(text, tool_names.CALCULATE)])
@@ -60,11 +69,11 @@ def evaluate(expression: str) -> int | float:
         tree = ast.parse(expression.strip(), mode="eval")
         value = _evaluator().eval(expression, tree.body)
     except (_TooLargeError, OverflowError, MemoryError, RecursionError) as exc:
-        raise ToolArgumentError(
-            f"{expression!r} is too large to calculate", hint="Ask for a smaller number."
+        raise ImpossibleError(
+            f"{expression} is too large to calculate", hint="Ask for a smaller number."
         ) from exc
     except ZeroDivisionError as exc:
-        raise ToolArgumentError(f"{expression!r} divides by zero") from exc
+        raise ImpossibleError(f"{expression} divides by zero") from exc
     except (InvalidExpression, SyntaxError, ValueError, TypeError) as exc:
         raise ToolArgumentError(
             f"{expression!r} is no arithmetic: {exc}",
@@ -73,7 +82,7 @@ def evaluate(expression: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ToolArgumentError(f"{expression!r} is no number")
     if isinstance(value, float) and not math.isfinite(value):
-        raise ToolArgumentError(f"{expression!r} is too large to calculate")
+        raise ImpossibleError(f"{expression} is too large to calculate")
     return value
 
 

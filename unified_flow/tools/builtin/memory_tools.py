@@ -14,9 +14,13 @@ from unified_flow.config.tool_names import MEMORY_CREATE, MEMORY_QUERY, MEMORY_U
 from unified_flow.errors import InputError, ToolArgumentError
 from unified_flow.lib.text.lexicon import any_language
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
-from unified_flow.turns.memory import MAX_TEXT, MemoryStore
+from unified_flow.turns.memory import MAX_TEXT, MemoryStore, SecretRefusedError
 
 ALL = "*"
+_NO_SECRETS = (
+    "Nothing was remembered: this seems to hold a password, a key or a token, and memories are "
+    "plain text that models read. A password manager is a better place for it."
+)
 
 
 class CreateArguments(Arguments):
@@ -41,11 +45,15 @@ class UpdateArguments(Arguments):
 
 def memory_tools(store: MemoryStore) -> Iterable[Tool]:
     async def create(args: CreateArguments) -> ToolOutput:
-        """Raises ToolArgumentError for what may not be remembered."""
+        """A secret is refused in the answer. Raises ToolArgumentError for what cannot be kept."""
         caller = current_caller()
         try:
             made = await asyncio.to_thread(
                 store.create, caller.user_id, args.text, turn_id=caller.turn_id or None
+            )
+        except SecretRefusedError:
+            return ToolOutput(
+                {"id": None, "text": _NO_SECRETS}, [claim(_NO_SECRETS, MEMORY_CREATE)]
             )
         except InputError as exc:
             raise ToolArgumentError(f"{MEMORY_CREATE}: {exc}", hint=exc.hint) from exc
@@ -65,6 +73,10 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
         try:
             changed = await asyncio.to_thread(
                 store.update, caller.user_id, args.id, args.text, turn_id=caller.turn_id or None
+            )
+        except SecretRefusedError:
+            return ToolOutput(
+                {"id": None, "text": _NO_SECRETS}, [claim(_NO_SECRETS, MEMORY_UPDATE)]
             )
         except InputError as exc:
             raise ToolArgumentError(f"{MEMORY_UPDATE}: {exc}", hint=exc.hint) from exc
