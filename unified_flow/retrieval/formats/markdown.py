@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
+from unified_flow.retrieval.formats.markdown_markup import inline, rendered
 
 EXTENSIONS = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"})
 
@@ -19,7 +20,6 @@ _INDENTED = re.compile(r" {0,3}\t| {4}")
 _NOT_PARAGRAPH = re.compile(r" {0,3}(>|[-+*](?:[ \t]|\Z)|\d{1,9}[.)](?:[ \t]|\Z))")
 _INTERRUPTS = re.compile(r" {0,3}(>|[-+*][ \t]+\S|1[.)][ \t]+\S)")
 _TITLE = re.compile(r"title\s*:\s*(?P<quote>[\"']?)(?P<title>.+?)(?P=quote)\s*\Z")
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^)]*\)")
 _ATTRIBUTES = re.compile(r"\s*\{#[^}]*\}\s*\Z")
 
 
@@ -27,7 +27,8 @@ def sections(text: str) -> Iterator[Section]:
     lines = text.split("\n")
     title = _take_front_matter(lines)
     _blank_comments(lines)
-    yield from outlined(lines, _headings(lines), root=title)
+    found = list(headings(lines))
+    yield from outlined(rendered(lines, found), found, root=title)
 
 
 def _take_front_matter(lines: list[str]) -> str | None:
@@ -69,7 +70,7 @@ def _closes(line: str, marker: str) -> bool:
     return len(bare) >= len(marker) and not bare.strip(marker[0])
 
 
-def _headings(lines: list[str]) -> Iterator[Heading]:
+def headings(lines: list[str]) -> Iterator[Heading]:
     marker = ""
     paragraph: int | None = None  # the first line of what a setext underline would make a title
     other = False  # inside a list item or quotation, up to the next blank line
@@ -98,5 +99,4 @@ def _headings(lines: list[str]) -> Iterator[Heading]:
 
 def _plain(title: str) -> str:
     """A heading without its links, code marks, emphasis and anchor."""
-    title = _ATTRIBUTES.sub("", _LINK.sub(r"\1", title))
-    return re.sub(r"[`]|\*\*|__|(?<!\w)[*_]|[*_](?!\w)", "", title).strip()
+    return inline(_ATTRIBUTES.sub("", title)).replace("`", "").strip()

@@ -110,7 +110,7 @@ class _Names:
         if match["literal"]:
             return f"`{match['literal']}`"
         if match["role"]:
-            return self._of_role(match["role"].rpartition(":")[2], match["said"])
+            return self.role_text(match["role"].rpartition(":")[2], match["said"])
         if match["phrase"]:
             return _linked(match["phrase"]) if match["link"] else match["phrase"]
         if match["bold"]:
@@ -128,7 +128,7 @@ class _Names:
         target = "_" if match[2] == "__" else match[1].casefold()
         return match[1] if target in self._targets else match[0]
 
-    def _of_role(self, role: str, said: str) -> str:
+    def role_text(self, role: str, said: str) -> str:
         if said.endswith(">"):
             return _linked(said)
         if role in _NUMBERED and said[:1].isdigit():
@@ -147,8 +147,12 @@ class _Names:
 def _linked(said: str) -> str:
     """The text of `text <target>`, on as many lines."""
     found = _TEXT_AND_TARGET.match(said)
-    shown = (found["text"] or found["target"]) if found else said
-    missing = said.count("\n") - shown.count("\n")
+    return linked(said, (found["text"] or found["target"]) if found else said)
+
+
+def linked(source: str, shown: str) -> str:
+    """What a link shows, on as many lines as its source."""
+    missing = source.count("\n") - shown.count("\n")
     if missing <= 0:
         return shown
     *first, last = shown.rsplit(" ", 1)  # a line that is left empty would end the paragraph
@@ -156,6 +160,16 @@ def _linked(said: str) -> str:
 
 
 _NO_NAMES = _Names((), ())
+
+
+def role_text(role: str, said: str) -> str:
+    """What a role shows, in a document of which nothing else is known."""
+    return _NO_NAMES.role_text(role.rpartition(":")[2], said)
+
+
+def is_code(directive: str) -> bool:
+    """Whether what it holds is code."""
+    return _CODE.match(directive) is not None
 
 
 def plain_title(title: str) -> str:
@@ -255,7 +269,7 @@ class _Page:
         body = start + 1
         while body < end and _OPTION.match(self.lines[body].lstrip()):
             body += 1
-        if _CODE.match(name):
+        if is_code(name):
             first, over = self._body(body, end, -1)
             if first < over:
                 self._code(first, over, margin, "" if " " in said else said)
