@@ -16,17 +16,6 @@ _PEM = re.compile(
 _URL_CREDENTIALS = re.compile(r"(?<=://)[^\s/@:\"'<>]{0,200}:[^\s/\"'<>]{1,200}(?=@)")
 _URL_TOKEN_USER = re.compile(r"(?<=://)[A-Za-z0-9_\-]{20,200}(?=@)")
 
-
-def mask_keys_and_addresses(text: str) -> str:
-    """Without PEM blocks and the credentials in a URL."""
-    if "-----BEGIN" in text:
-        text = _PEM.sub(MASK, text)
-    if "://" in text and "@" in text:
-        text = _URL_CREDENTIALS.sub(MASK, text)
-        text = _URL_TOKEN_USER.sub(MASK, text)
-    return text
-
-
 _MASK_START = MASK[:-1]
 
 _BEARER = re.compile(r"\b(Bearer|Basic|Digest|Token)(\s+)[A-Za-z0-9._~+/\-]{8,}=*", re.IGNORECASE)
@@ -95,7 +84,11 @@ _PROSE = frozenset(
 def scrub(text: str) -> str:
     if len(text) < 6:
         return text
-    text = mask_keys_and_addresses(text)
+    if "-----BEGIN" in text:
+        text = _PEM.sub(MASK, text)
+    if "://" in text and "@" in text:
+        text = _URL_CREDENTIALS.sub(MASK, text)
+        text = _URL_TOKEN_USER.sub(MASK, text)
     lowered = text.lower()
     if "authorization" in lowered or "cookie" in lowered:
         text = _mask_headers(text)

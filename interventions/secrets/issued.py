@@ -54,16 +54,13 @@ def mask_issued(text: str) -> str:
     """Without private keys, JSON web tokens and issued tokens; placeholders of tokens stay."""
     if "-----BEGIN" in text:
         text = _PRIVATE_KEY.sub(MASK, text)
-    return _TOKENS.sub(_mask_issued, _mask_web_tokens(text))
+    text = _mask_web_tokens(text)
+    return _TOKENS.sub(lambda token: token[0] if _PLACEHOLDER.search(token[0]) else MASK, text)
 
 
 def mask_tokens(text: str) -> str:
     """Without JSON web tokens and what has the form of an issued token, placeholders too."""
     return _TOKENS.sub(MASK, _mask_web_tokens(text))
-
-
-def _mask_issued(match: re.Match[str]) -> str:
-    return match[0] if _PLACEHOLDER.search(match[0]) else MASK
 
 
 def _mask_web_tokens(text: str) -> str:
