@@ -106,6 +106,39 @@ def test_what_a_reader_does_not_see_is_not_read(hidden: str) -> None:
     assert text.endswith("After.")
 
 
+def test_an_entry_of_a_reference_is_a_section() -> None:
+    body = """\
+Before.
+
+.. class:: Zork(now)
+
+   A zork.
+
+   .. method:: start(wait=True)
+
+      Starts it.
+
+   .. attribute:: state
+
+      Where it is.
+
+After."""
+    found = chunks(
+        sections_of(
+            ".rst", TITLE + body + "\n\nstop()\n------\n\n.. function:: stop(x)\n\n   Ends."
+        )
+    )
+
+    assert [(each.heading, each.text) for each in found] == [
+        ("Page", "Before."),
+        ("Page > Zork", "Zork(now)\n\nA zork."),
+        ("Page > Zork > start()", "start(wait=True)\n\nStarts it."),
+        ("Page > Zork > state", "state\n\nWhere it is."),
+        ("Page", "After."),
+        ("Page > stop()", "stop(x)\n\nEnds."),
+    ]
+
+
 def test_code_stays_code_and_keeps_its_indentation() -> None:
     body = """\
 Start it like this::

@@ -49,6 +49,9 @@ _LABELS = {
     for each in ("note", "warning", "tip", "hint", "important", "caution", "danger", "attention",
                  "error")
 } | {"seealso": "See also", "todo": "To do"}  # fmt: skip
+# Directives with an argument that are no entries of a reference.
+_NO_ENTRIES = {*_SILENT, *_CAPTIONS, *_VERSIONS, *_LABELS, "list-table", "csv-table", "table"}
+_ENTRY_LEVEL = 100  # below all headings; what is indented more is deeper
 _NUMBERED = {"pep": "PEP ", "rfc": "RFC ", "ticket": "#", "issue": "#", "gh": "#", "bpo": "bpo-"}
 _CALLED = frozenset(("func", "meth"))
 
@@ -178,22 +181,30 @@ def plain_title(title: str) -> str:
 
 def rendered(lines: Sequence[str], headings: Sequence[Heading]) -> list[str]:
     """The lines as a reader sees them, as many as there are."""
+    return read(lines, headings)[0]
+
+
+def read(lines: Sequence[str], headings: Sequence[Heading]) -> tuple[list[str], list[Heading]]:
+    """The same, and the headings with those of reference entries (`.. method:: name(...)`): each is
+    a section, which ends where a heading without a title stands."""
     page = _Page(lines, _Names(lines, headings))
     start = 0
     for heading in headings:
         page.block(start, heading.start, 0)
+        page.headings.append(heading)
         page.shown[heading.end - 2] = heading.title
         start = heading.end
     page.block(start, len(lines), 0)
-    return page.shown
+    return page.shown, page.headings
 
 
 class _Page:
-    """`shown` is what `lines` become."""
+    """`shown` is what `lines` become, `headings` are those met so far."""
 
     def __init__(self, lines: Sequence[str], names: _Names) -> None:
         self.lines = lines
         self.shown = [""] * len(lines)
+        self.headings: list[Heading] = []
         self._names = names
 
     def block(self, start: int, end: int, moved: int) -> None:
@@ -278,6 +289,14 @@ class _Page:
         announced = self._announced(plain, said, first < end)
         beside = not said and first < end  # "Note:" belongs to the line that follows
         self.shown[first - 1 if beside else start] = " " * margin + announced
+        entry = "" if plain in _NO_ENTRIES or first >= end else said.partition("(")[0].strip()
+        if entry and not (self.headings and self.headings[-1].title.startswith(entry)):
+            level = _ENTRY_LEVEL + _indent(self.lines[start])
+            title = self._names.inline(entry) + ("()" if "(" in said and plain != "class" else "")
+            self.headings.append(Heading(title, level, start, start))
+            self._inner(body, end, margin)
+            self.headings.append(Heading("", level, end, end))
+            return
         self._inner(body, end, margin)
         if plain == "list-table":  # the first cell of a row stands at its bullet
             for number in range(start, end):

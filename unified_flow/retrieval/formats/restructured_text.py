@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
-from unified_flow.retrieval.formats.restructured_markup import ADORNMENT, plain_title, rendered
+from unified_flow.retrieval.formats.restructured_markup import ADORNMENT, plain_title, read
 
 EXTENSIONS = frozenset({".rst", ".rest"})
 _MARKS = frozenset(string.punctuation)
@@ -23,7 +23,7 @@ def sections(text: str) -> Iterator[Section]:
     found = list(headings(lines))
     if found:
         _blank_preamble(lines, found[0].start)
-    yield from outlined(rendered(lines, found), found)
+    yield from outlined(*read(lines, found))
 
 
 def is_restructured(text: str) -> bool:
