@@ -70,6 +70,10 @@ _LINE = re.compile(r"[^\n]+")
 # An expression in a line of source code shows where a secret comes from, not the secret.
 _EXPRESSION = re.compile(r"[A-Za-z_][\w.]*[(\[]|[A-Za-z_]\w*(?:\.\w+)+|None\b|True\b|False\b")
 _PLAIN_WORD = re.compile(r"[A-Za-z]+\Z|[^\w]+\Z")
+# `csrf.txt:12` is a place in a file.
+_FILE = re.compile(
+    r"\.(?:c|cfg|conf|cpp|css|go|h|html|ini|java|js|json|log|md|py|rb|rs|rst|sh|toml|ts|txt|ya?ml)\Z"
+)
 _IDENTIFIER = re.compile(r"[A-Za-z_]*tokens?[A-Za-z_]*\Z")
 # "Invalid password: must be longer", "the --token option": nobody's secret.
 _PROSE = frozenset(
@@ -209,6 +213,8 @@ def _is_harmless(name: re.Match[str], kind: NameKind, value: str) -> bool:
         return True
     if name["sign"] != ":":
         return False
+    if value.rstrip(":.").isdigit() and _FILE.search(name["key"]):
+        return True
     if name[0][-1].isspace() and value.lower() in _PROSE:
         return True
     # "unexpected token: comma" is prose; "password: hunter2" is not.

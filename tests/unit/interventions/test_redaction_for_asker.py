@@ -15,6 +15,7 @@ LOCKED = KEY.replace("KEY-----\nM", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info:
 # What documents say; the second half is masked where others read it.
 TEXT = [
     "Authorization: Bearer <token>",
+    "docs/howto/csrf.txt:12",
     "if identity_token == other_token:",
     "xoxb-your-token-here",
     "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
@@ -25,7 +26,6 @@ TEXT = [
     "-----BEGIN PRIVATE KEY-----\n<your key>\n-----END PRIVATE KEY-----",
 ]
 TEXT_BY_NAME = [
-    "docs/howto/csrf.txt:12",
     'httpx.get(url, auth=("user", "swordfish99"))',
     "create_engine('postgresql://scott:tiger@localhost/test')",
     "DATABASES = {'PASSWORD': 'mypassword'}",

@@ -54,6 +54,7 @@ STAYS = [
     "The key is an API key of 32 characters; the token is 4096 bytes",
     "GPIO pin 1234",
     "docker run -u 1000:1000 x",
+    "see docs/howto/csrf.txt:12, and auth/tokens.py:31: in login",
 ]
 
 
