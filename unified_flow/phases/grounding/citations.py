@@ -162,6 +162,16 @@ def supporting(draft: Draft, query: str, sections: Sections) -> list[bool]:
     return _judged(draft, texts, _Reader(query, language_of_sources(sections, texts)))
 
 
+def supported_sentences(draft: Draft, query: str, sections: Sections) -> list[bool]:
+    """For each sentence of the draft's own, whether a passage that it cites has most of its terms;
+    what it quotes counts as one that does."""
+    texts = texts_of(sections)
+    reader = _Reader(query, language_of_sources(sections, texts))
+    known = [reader.known(f"{c.passage or c.quote} {c.heading}") for c in draft.citations]
+    own = [reader.supports(reader.said(part), known) for part in statements(draft, texts)]
+    return own or [bool(known)]
+
+
 class _Reader:
     """Terms of statements and quotes, and what one owes the other."""
 
