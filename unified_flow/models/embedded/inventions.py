@@ -65,7 +65,7 @@ def invented(
     same = language == language_of(f"{query} {draft.response}")
     mid = _MID_SENTENCE.findall(sources)
     capitals = sum(word[0].isupper() for word in mid)
-    names = same and capitals <= _NOUNS_LIKE_NAMES * max(1, len(mid))
+    capitals_tell = capitals <= _NOUNS_LIKE_NAMES * max(1, len(mid))
     found: list[str] = []
     for statement in statements:
         for code in _INLINE_CODE.findall(statement):
@@ -73,10 +73,10 @@ def invented(
             found += [p for p in parts if len(p) > 2 and not p.isdigit() and p not in folded]
         plain = _INLINE_CODE.sub(" ` ", statement)
         found += [n for n in _NUMBER.findall(_without_words(plain)) if not _forms(n) & numbers]
-        if names:
+        if same:
             found += [
                 name
-                for name in _names(plain)
+                for name in _names(plain, capitals_tell)
                 if not _is_known(name, known, language) and not _is_acronym(name, sources)
             ]
     return list(dict.fromkeys(found))
@@ -100,8 +100,9 @@ def _without_words(text: str) -> str:
     return re.sub(r"[^\W\d_][\w-]*", " ", text)
 
 
-def _names(statement: str) -> Iterator[str]:
-    """Words with a capital inside the statement, and any with one, a digit or _ inside the word."""
+def _names(statement: str, capitals_tell: bool) -> Iterator[str]:
+    """Words with a capital, a digit or _ inside the word; and, where `capitals_tell` names from
+    nouns, words with a capital inside the statement."""
     is_heading = statement.rstrip("*_ ").endswith(":") or statement.startswith("#")
     for match in _TOKEN.finditer(statement):
         word = match.group()
@@ -109,7 +110,7 @@ def _names(statement: str) -> Iterator[str]:
             continue
         if any(c.isupper() or c.isdigit() or c == "_" for c in word[1:]):
             yield word
-        elif word[0].isupper() and len(word) > 1 and not is_heading:
+        elif capitals_tell and word[0].isupper() and len(word) > 1 and not is_heading:
             before = statement[: match.start()].rstrip(_BEFORE)
             if before and before[-1] not in _OPENS:
                 yield word
