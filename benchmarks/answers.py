@@ -161,12 +161,11 @@ def fit(dataset: dict[str, Any], folder: Path) -> None:
                     ranked = rank(own, reads)
                     if not ranked:
                         continue
-                    sign_names = list(answerability_features(own, ranked[0]))
-                    evidence.append(
-                        (number, there, list(answerability_features(own, ranked[0]).values()))
-                    )
+                    signs = answerability_features(ranked[0])
+                    sign_names = list(signs)
+                    evidence.append((number, there, list(signs.values())))
                     if there:
-                        measured = measure(own, reads)
+                        measured = measure(ranked[0].context, reads)
                         gold = np.array([holds(question, s.text) for _, s, _ in measured], float)
                         right = np.array(
                             [" ".join(s.text.split()) in " ".join(question.paragraph.split())

@@ -24,6 +24,7 @@ FIELDS = {
     "clarification_question",
     "citations",
     "abstained",
+    "checks",
     "error",
     "session_id",
     "turn_id",

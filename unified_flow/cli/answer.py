@@ -8,17 +8,18 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from interventions.cli.terminal import paint, say, say_painted, width
+from interventions.cli.terminal import paint, say, say_painted
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact_for_asker
 from unified_flow.cli.terminal import on_terminal, wrapped
-from unified_flow.lib.text.blocks import Block, blocks, code_lines
+from unified_flow.lib.text.blocks import Block, blocks, without_fences
 from unified_flow.turns.passage import citation_for_asker, path_of, searches, title_of
 from unified_flow.turns.results import Citation
 from unified_flow.turns.turn import Turn
 
 _OPEN, _CLOSE = "\ue000", "\ue001"  # of the sentence, while lines are broken
 _MARGIN = "    "
+_PROSE = 40  # characters of a line, on average; shorter ones are broken on purpose
 
 
 def show_answer(turn: Turn, roots: Sequence[Path] = ()) -> None:
@@ -59,7 +60,8 @@ def _show_passage(citation: Citation, roots: Sequence[Path]) -> None:
         say(f"\n{citation.passage}\n")
         return
     if citation.heading:
-        say_painted(paint(one_line(citation.heading), "bold"))
+        for line in wrapped(one_line(citation.heading)).split("\n"):
+            say_painted(paint(line, "bold"))
     say_painted(paint(place, "medium") + "\n")
     say_painted(_laid_out(clean(citation.passage), clean(citation.quote)) + "\n")
 
@@ -75,7 +77,11 @@ def clickable(source: str, roots: Sequence[Path]) -> str:
     path = path_of(source)
     here = (root.parent / path for root in roots)
     file = next((each for each in here if each.exists()), None)
-    return one_line(os.path.relpath(file) + source[len(path) :] if file is not None else source)
+    if file is None:
+        return one_line(source)
+    near = os.path.relpath(file)
+    far = near.startswith("../../..")
+    return one_line(f"{file if far else near}{source[len(path) :]}")
 
 
 def _located(text: str, turn: Turn, roots: Sequence[Path]) -> str:
@@ -103,19 +109,13 @@ def _laid_out(passage: str, quote: str) -> str:
 
 
 def _shown(text: str, block: Block) -> str:
-    if block.kind == "code":
-        lines = [text[start:end] for start, end in code_lines(text, block)]
-        return "\n".join(f"{_MARGIN}{line}" for line in lines)
     body = text[block.start : block.end].rstrip()
     lines = body.split("\n")
-    margins = {_margin(line) for line in (lines if block.kind == "text" else lines[1:])}
-    if all(len(line) < width() for line in lines) or len(margins) > 1:
-        return wrapped(body)
-    return wrapped(" ".join([lines[0], *map(str.strip, lines[1:])]))
-
-
-def _margin(line: str) -> int:
-    return len(line) - len(line.lstrip())
+    if block.kind == "code":
+        return "\n".join(f"{_MARGIN}{line}" if line else "" for line in without_fences(lines))
+    margins = {len(line) - len(line.lstrip()) for line in lines}
+    is_prose = block.kind == "text" and len(margins) == 1 and len(body) > _PROSE * len(lines)
+    return wrapped(" ".join([lines[0], *map(str.strip, lines[1:])]) if is_prose else body)
 
 
 def _painted(lines: list[str]) -> Iterator[str]:

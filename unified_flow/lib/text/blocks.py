@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 # A line that starts something of its own: a list item or quotation, which may go on below it ...
-_ITEM = re.compile(r"[ \t]*(?:[-*+•‣][ \t]|\(?(?:\d{1,3}|[a-zA-Z])[.)][ \t]|>)")
+_ITEM = re.compile(r"[ \t]*(?:[-*+•‣][ \t]|\(?(?:\d{1,3}|[a-zA-Z#])[.)][ \t]|>)")
 # ... or a heading, table row, directive or field, which is one line. A role (":ref:`x`") is text.
 _LINE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||\.\.[ \t]|:[\w-]+:(?!`))")
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
@@ -55,6 +55,12 @@ def blocks(text: str) -> Iterator[Block]:
         yield Block(fence, position, "code")
     elif begun is not None:
         yield Block(begun[0], position, begun[1])
+
+
+def without_fences(lines: list[str]) -> list[str]:
+    """The lines of a block of code."""
+    inside = lines[1:] if _FENCE.match(lines[0]) else lines
+    return inside[:-1] if inside and _FENCE.match(inside[-1]) else inside
 
 
 def code_lines(text: str, block: Block) -> Iterator[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from pydantic import ValidationError
 
@@ -19,6 +19,7 @@ from unified_flow.turns.results import ToolResult
 
 SEARCHES = frozenset({DOC_SEARCH, INTERNET_RESEARCH})
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>)]+")
+_SIGNATURE = re.compile(r"(?=.*[._(])[A-Za-z_][\w.]*(?:\([^()]*\))?:?\Z", re.ASCII | re.DOTALL)
 _SHORTEST = 4  # letters of a stem that may be akin to another
 
 
@@ -33,7 +34,7 @@ class Sentence:
     terms: frozenset[str]
     words: tuple[str, ...]  # casefolded
     continues: bool  # opens with a pronoun or the like, and so needs the sentence before it
-    is_code: bool
+    is_code: bool  # a line between fences, or a signature on its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,11 @@ class Excerpt:
     heading: frozenset[str]  # terms of all headings above it
     leaf: frozenset[str]  # of the last one
     language: str
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """Its own and those of its headings."""
+        return self.heading.union(*(sentence.terms for sentence in self.sentences))
 
     @property
     def is_code(self) -> bool:
@@ -77,7 +83,8 @@ def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:
                 terms=frozenset(matching_terms(prose, language)),
                 words=tuple(word.casefold() for word in words(prose)),
                 continues=bool(found and continuing.match(sentence)),
-                is_code=any(begin <= start < stop for begin, stop in code),
+                is_code=any(begin <= start < stop for begin, stop in code)
+                or _SIGNATURE.match(sentence) is not None,
             )
         )
     return tuple(found)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from unified_flow.lib.text import language_of
 from unified_flow.models.embedded.excerpts import matching_terms
 from unified_flow.models.embedded.quotes import one_line
-from unified_flow.models.embedded.statements import CODE_BLOCK, is_verbatim
+from unified_flow.models.embedded.statements import CODE_BLOCK, is_verbatim, own_words
 from unified_flow.turns.results import Draft
 
 _READ = 4_000  # characters of the sources, to tell their language
@@ -33,7 +33,7 @@ _LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s", re.MULTILINE)
 def misquoted(draft: Draft, texts: Sequence[str]) -> list[str]:
     """Citations and quotations of the response that are not in a source word for word."""
     found = [c.quote for c in draft.citations if not is_verbatim(one_line(c.quote), texts)]
-    response = _INLINE_CODE.sub(" ", CODE_BLOCK.sub(" ", draft.response))
+    response = _INLINE_CODE.sub(" ", CODE_BLOCK.sub(" ", own_words(draft)))
     quotations = [next(filter(None, groups)) for groups in _QUOTATION.findall(response)]
     own = [each for each in quotations if not is_verbatim(one_line(each), texts)]
     if not own or _language(texts) != language_of(draft.response):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,10 +26,15 @@ from unified_flow.turns.results import Citation
 
 MOST = 3
 LONGEST = 700  # characters of a quote
-LONG = 1_200  # characters of the first passage
-FURTHER = 600  # characters of a passage after the first
-_LEAST = 0.003  # probability of a further quote
-_SAYS_IT = 0.75  # agreement of a heading with a question that it answers
+LONG = 1_400  # characters of the first passage
+FURTHER = 800  # characters of a passage after the first
+_NEAR = 0.75  # of the first passage's score, for a further one
+_ADDS = 0.6  # for one that adds a word of the question
+# What retrieval and the heading say, against a probability of the sentence: chosen on questions
+# that are headings of documentation, and on the same with the headings taken out.
+_FOUND = 6.0
+_TITLED = 8.0
+_AGREES = 0.6  # from where on a heading counts
 _FACTS = frozenset({"person", "time", "place", "number"})
 
 
@@ -63,39 +69,53 @@ def _quotes_for(
     candidates = _by_passage(asked, excerpts_of(passages, language))
     if not candidates:
         return QuoteSelection((), 0.0)
-    confidence = answerability(asked, candidates[0])
+    confidence = answerability(candidates[0])
     if confidence < ENOUGH:
         return QuoteSelection((), confidence)
     quotes: list[Citation] = []
+    shown: list[RankedSentence] = []
     sentence = ""
     for candidate in candidates:
-        if len(quotes) == most or (quotes and candidate.probability < _LEAST):
+        if len(quotes) == most:
             break
+        if not _is_worth_showing(candidate, shown):
+            continue
         quote = _citation(asked, candidate, is_first=not quotes)
         if quote.quote in refused or any(_overlap(quote, other) for other in quotes):
             continue
         sentence = sentence or candidate.sentence.text
         quotes.append(quote)
+        shown.append(candidate)
     return QuoteSelection(tuple(quotes), confidence, sentence)
 
 
 def _by_passage(asked: ParsedQuestion, excerpts: Sequence[Excerpt]) -> list[RankedSentence]:
-    """The best sentence of each passage, best first; before all others those of a section whose
-    heading says what is asked, which begins with its answer."""
-    ranked = rank(asked, excerpts)
+    """The best sentence of each passage; first of all that of a section whose heading says what is
+    asked."""
     best: dict[str, RankedSentence] = {}
-    for each in ranked:
+    for each in rank(asked, excerpts):
         best.setdefault(each.excerpt.passage.chunk_id, each)
-    agreement = {key: agrees(asked, each.excerpt) for key, each in best.items()}
-    titled = sorted(
-        (key for key in best if agreement[key] >= _SAYS_IT),
-        key=lambda key: (-agreement[key], best[key].excerpt.passage.line),
-    )
-    rest = [key for key in best if key not in titled]
-    return [best[key] for key in (*titled, *rest)]
+    return sorted(best.values(), key=lambda each: -_worth(asked, each))
 
 
-def agrees(asked: ParsedQuestion, excerpt: Excerpt) -> float:
+def _is_worth_showing(candidate: RankedSentence, shown: Sequence[RankedSentence]) -> bool:
+    """Whether it comes near the first, or holds what the first lacks of the question."""
+    if not shown:
+        return True
+    share = candidate.excerpt.passage.score / shown[0].excerpt.passage.score
+    core = candidate.context.question.core
+    adds = core & candidate.excerpt.terms - shown[0].excerpt.terms
+    return share >= (_ADDS if adds else _NEAR)
+
+
+def _worth(asked: ParsedQuestion, each: RankedSentence) -> float:
+    """Logarithmic, as the evidence is independent."""
+    score, probability = each.excerpt.passage.score, each.probability
+    titled = max(0.0, _agreement(asked, each.excerpt) - _AGREES) / (1 - _AGREES)
+    return math.log(max(probability, 1e-9)) + _FOUND * math.log(max(score, 1e-3)) + _TITLED * titled
+
+
+def _agreement(asked: ParsedQuestion, excerpt: Excerpt) -> float:
     """0..1: the harmonic mean of how much of the question the headings have, and how much of the
     last one the question has."""
     terms = frozenset(asked.terms)
@@ -113,13 +133,11 @@ def _citation(asked: ParsedQuestion, candidate: RankedSentence, *, is_first: boo
     if sentence.end - first.start > LONGEST:
         first = sentence
     opens = is_first and asked.kind in _FACTS
-    extent = around(
-        text, first.start, sentence.end, opens=opens, most=LONG if is_first else FURTHER
-    )
+    most = LONG if is_first else FURTHER
     return Citation(
         source=excerpt.source(first),
         quote=text[first.start : sentence.end],
-        passage=text[extent.start : extent.end],
+        passage=around(text, first.start, sentence.end, opens=opens, most=most),
         heading=excerpt.passage.heading,
         score=excerpt.passage.score,
     )

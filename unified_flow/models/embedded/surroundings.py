@@ -1,39 +1,34 @@
 """The contiguous text around a sentence that a reader needs to use it.
 
-A list is quoted with its lead-in and its other items, code with what introduces it, and a
-paragraph with what follows as long as that is short. Nothing is cut inside a sentence or inside
-code.
+A list is quoted with its lead-in and its other items, code with the text around it, and a paragraph
+with what follows as long as that is short. Nothing is cut inside a sentence or inside code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from unified_flow.lib.text import sentences
 from unified_flow.lib.text.blocks import Block, blocks
 
-ENOUGH = 600  # characters, beyond which nothing is added for its own sake
 
-
-@dataclass(frozen=True)
-class Extent:
-    start: int
-    end: int
-
-
-def around(text: str, start: int, end: int, *, opens: bool = False, most: int) -> Extent:
-    """What to quote of `text` for the sentence at `start`..`end`. If it `opens` the answer, what
-    stands before it is left out."""
-    parts = _parts(text, most)
-    if opens:
-        parts = [each for each in _cut_at(text, parts, start) if each.end > start]
+def around(text: str, start: int, end: int, *, opens: bool = False, most: int) -> str:
+    """What to quote of `text` for the sentence at `start`..`end`: up to `most` characters of what
+    belongs together, and up to half of them of what only stands beside it. If the sentence `opens`
+    the answer, what stands before it is left out."""
+    parts = [
+        Block(start, each.end, each.kind) if opens and each.start < start < each.end else each
+        for each in _parts(text, most)
+        if each.end > start or not opens
+    ]
     first = next(n for n, each in enumerate(parts) if each.end > start)
     last = next((n for n, each in enumerate(parts) if each.end >= end), len(parts) - 1)
     while (step := _step(text, parts, first, last, most)) is not None:
         first, last = step
-    return Extent(parts[first].start, parts[last].end)
+    chosen = parts[first : last + 1]
+    chosen[-1:] = _without_introduction(text, chosen[-1], end)
+    return "".join(_joined(text, chosen))
 
 
 @lru_cache(maxsize=512)
@@ -41,29 +36,19 @@ def _blocks(text: str) -> tuple[Block, ...]:
     return tuple(blocks(text))
 
 
-def _parts(text: str, most: int) -> list[Block]:
+def _parts(text: str, most: int) -> Iterator[Block]:
     """The blocks; of one that is too long, its sentences."""
-    found: list[Block] = []
     for block in _blocks(text):
         end = block.start + len(text[block.start : block.end].rstrip())
         if block.kind == "code" or end - block.start <= most:
-            found.append(Block(block.start, end, block.kind))
+            yield Block(block.start, end, block.kind)
         else:
-            found += _sentences(text, block)
-    return found
+            yield from _sentences(text, block)
 
 
 def _sentences(text: str, block: Block) -> list[Block]:
     spans = sentences(text[block.start : block.end])
     return [Block(block.start + begin, block.start + stop, block.kind) for begin, stop in spans]
-
-
-def _cut_at(text: str, parts: Sequence[Block], start: int) -> list[Block]:
-    """The parts, with the one that `start` lies in begun there."""
-    return [
-        Block(start, each.end, each.kind) if each.start < start < each.end else each
-        for each in parts
-    ]
 
 
 def _step(
@@ -72,20 +57,43 @@ def _step(
     """One part more, before or after; None once it is enough."""
     after = last + 1 < len(parts)
     before = first > 0
-    enough = min(ENOUGH, most)
     for wanted, step, limit in (
-        (after and _introduces(text, parts[last], parts[last + 1]), (first, last + 1), most),
-        (before and _introduces(text, parts[first - 1], parts[first]), (first - 1, last), most),
-        (after, (first, last + 1), enough),
-        (before, (first - 1, last), enough),
+        (after and _belong(text, parts[last], parts[last + 1]), (first, last + 1), most),
+        (before and _belong(text, parts[first - 1], parts[first]), (first - 1, last), most),
+        (after, (first, last + 1), most // 2),
+        (before, (first - 1, last), most // 2),
     ):
         if wanted and parts[step[1]].end - parts[step[0]].start <= limit:
             return step
     return None
 
 
-def _introduces(text: str, one: Block, other: Block) -> bool:
+def _belong(text: str, one: Block, other: Block) -> bool:
     """Whether the second part is hard to read without the first, or the first without it."""
-    if text[one.start : one.end].endswith((":", "\uff1a")):  # also in Chinese
+    if _is_introduction(text, one) or "code" in (one.kind, other.kind):
         return True
-    return other.kind != "text" and (one.kind == other.kind or other.kind == "code")
+    return other.kind != "text" and one.kind == other.kind
+
+
+def _is_introduction(text: str, part: Block) -> bool:
+    return text[part.start : part.end].endswith((":", "\uff1a"))  # also in Chinese
+
+
+def _without_introduction(text: str, part: Block, end: int) -> list[Block]:
+    """The part without a sentence at its end that introduces what did not fit."""
+    if part.kind == "code" or not _is_introduction(text, part):
+        return [part]
+    kept = _sentences(text, part)[:-1]
+    if kept and kept[-1].end >= end:
+        return [Block(part.start, kept[-1].end, part.kind)]
+    return [part] if part.start < end else []
+
+
+def _joined(text: str, parts: Sequence[Block]) -> Iterator[str]:
+    """The parts with at most one blank line between them: of many, most held markup."""
+    for number, part in enumerate(parts):
+        if number:
+            gap = text[parts[number - 1].end : part.start]
+            lines = gap.split("\n")
+            yield gap if len(lines) < 3 else f"\n\n{lines[-1]}"
+        yield text[part.start : part.end]

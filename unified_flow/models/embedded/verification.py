@@ -18,7 +18,12 @@ from unified_flow.models.embedded.inventions import invented, misquoted
 from unified_flow.models.embedded.parsed_question import parse_question
 from unified_flow.models.embedded.quotes import one_line
 from unified_flow.models.embedded.sources import language_of_sources, texts_of
-from unified_flow.models.embedded.statements import is_verbatim, of_the_answer, statements
+from unified_flow.models.embedded.statements import (
+    is_verbatim,
+    of_the_answer,
+    own_words,
+    statements,
+)
 from unified_flow.turns.results import Check, Checks, Draft, Verdict
 from unified_flow.turns.sections import Sections
 
@@ -74,11 +79,12 @@ def _verdict(
 
 
 def _is_coherent(draft: Draft) -> bool:
-    """Text without leftovers of a format, and no JSON."""
-    if not draft.response.strip() or _LEFTOVERS.search(draft.response):
+    """Text without leftovers of a format, and no JSON; what it quotes may hold both."""
+    own = own_words(draft)
+    if not draft.response.strip() or _LEFTOVERS.search(own):
         return False
     try:
-        return not isinstance(json.loads(draft.response), dict)
+        return not isinstance(json.loads(own), dict)
     except ValueError:
         return True
 
@@ -146,8 +152,7 @@ def _stands(statement: str, query: str, sections: Sections, texts: list[str]) ->
     small = {word.casefold() for word in words(statement)} & (lexicon.operators | lexicon.negations)
     asked = parse_question(query, language).core
     for excerpt in excerpts_of(found_passages(sections.coordinator), language):
-        about = excerpt.heading.union(*(sentence.terms for sentence in excerpt.sentences))
-        if asked and sum(term in about for term in asked) < _ABOUT_IT * len(asked):
+        if asked and sum(term in excerpt.terms for term in asked) < _ABOUT_IT * len(asked):
             continue
         for sentence in excerpt.sentences:
             known = matching_terms(sentence.text, language)

@@ -147,9 +147,8 @@ def _decisive(statement: str, shown: ShownPassage, reader: _Reader) -> Citation:
     if best is None:
         source, quote, passage = shown.source, text.strip()[:LONGEST], text
     else:
-        extent = around(text, best.start, best.end, most=FURTHER)
         source, quote = excerpt.source(best), best.text
-        passage = text[extent.start : extent.end]
+        passage = around(text, best.start, best.end, most=FURTHER)
     return Citation(
         source=source, quote=quote, passage=passage, heading=shown.heading, score=shown.score
     )
