@@ -227,8 +227,12 @@ class IndexWriter:
         name = [term for term in terms(stem, language) if not term.isdigit()]
         length = 0
         versions: set[str] = set()
+        before = ""
         for chunk in document.chunks:
             above, _, title = chunk.heading.rpartition(" > ")
+            if chunk.heading == before:  # a section is opened by its first part
+                above, title = chunk.heading, ""
+            before = chunk.heading
             heading = terms(title, language)
             trail = dict.fromkeys([*terms(above, language), *name])
             version = version_in(chunk.heading, stem)

@@ -171,6 +171,31 @@ def test_a_heading_that_says_what_is_asked_is_first(index: Index, docs: Path) ->
     assert index.search("flour")[0].heading == "Storage > Flour"
 
 
+def test_of_a_long_section_with_such_a_heading_its_beginning_is_first(
+    index: Index, docs: Path
+) -> None:
+    later = "\n\n".join(f"Freezing dough is slow in winter {n}. {'Wait. ' * 90}" for n in range(9))
+    text = f"## Freezing dough\n\nWrap it well.{' Keep it flat.' * 80}\n\n{later}"
+    (docs / "store.md").write_text(f"# Storage\n\n{text}\n")
+    index.update([docs])
+
+    first, second, *_ = index.search("How do I freeze dough?")
+    assert first.text.startswith("Wrap it well.")
+    assert second.heading == first.heading
+
+
+def test_drawings_and_the_source_of_manual_pages_are_skipped(index: Index, docs: Path) -> None:
+    (docs / "oven.svg").write_text("<svg><text>bread</text></svg>")
+    (docs / "bake.1").write_text(".TH BAKE 1\n.SH NAME\nbake \\- bread\n")
+    (docs / "notes.1").write_text("Bread of the first day.\n")
+
+    skipped = dict(index.update([docs]).skipped)
+    assert skipped == {
+        "kitchen/oven.svg": "SVG files are not read",
+        "kitchen/bake.1": "troff (a manual page's source) is not read",
+    }
+
+
 def test_a_headings_own_words_weigh_more_than_those_above(index: Index, docs: Path) -> None:
     (docs / "a.md").write_text("# Ovens\n\n## Cleaning\n\nUse a damp cloth now and then.\n")
     (docs / "b.md").write_text("# Kitchen\n\n## Ovens of stone\n\nUse a dry cloth now and then.\n")

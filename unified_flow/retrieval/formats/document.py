@@ -8,6 +8,7 @@ a person, and imports its library late (the extra `documents`; EPUB needs none).
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -29,6 +30,8 @@ _SECTIONS: dict[str, Callable[[str], Iterator[Section]]] = {
     for module in (markdown, restructured_text, html, source_code)
     for extension in module.EXTENSIONS
 }
+_MANUAL = re.compile(r"\.(?:\d\w?|man|mdoc|roff)\Z")
+_TROFF = re.compile(r"^\.(?:TH|Dd|SH) ", re.MULTILINE)
 _PLAIN = frozenset({"", ".txt", ".text"})  # which may hold any light markup
 # Extension to (function in this package, what people call the format, the library it needs).
 _CONVERTERS: dict[str, tuple[str, str, str]] = {
@@ -45,6 +48,7 @@ _CONVERTERS: dict[str, tuple[str, str, str]] = {
 _NOT_READ = {
     ".doc": "old Word", ".xls": "old Excel", ".ppt": "old PowerPoint", ".odt": "OpenDocument",
     ".ods": "OpenDocument", ".odp": "OpenDocument", ".rtf": "RTF", ".ipynb": "Jupyter notebook",
+    ".svg": "SVG", ".graffle": "OmniGraffle",
 }  # fmt: skip
 
 
@@ -130,6 +134,8 @@ def parse(extension: str, data: bytes, converter: Converter) -> Document:
         sample = "\n".join(line for part in parts[:50] for line in part.lines[:50])
         return Document(language_of(sample), list(chunks(_part_sections(parts))), None)
     decoded = decode(data)
+    if _MANUAL.match(extension) and _TROFF.search(decoded.text[:2_000]):
+        raise UnusableError("troff (a manual page's source) is not read")
     return Document(
         language=language_of(decoded.text),
         chunks=list(chunks(sections_of(extension, decoded.text))),
