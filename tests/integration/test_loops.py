@@ -104,6 +104,11 @@ def test_a_limit_that_is_reached_halts_the_turn(loop: str, home: Path, docs: Pat
     assert entry["error_type"] == "LoopLimitError"
     context = {key: entry["context"][key] for key in ("loop", "iterations", "limit")}
     assert context == {"loop": loop, "iterations": limit, "limit": limit}
+    assert raised.value.category == entry["error_category"] == "limit_error"
+    reason = {"planning_loop": "doc.search", "retry": "an issue", "revise": "an issue"}.get(loop)
+    if reason is not None:  # of each round
+        assert str(raised.value).count(reason) >= limit
+        assert f"limits.{loop}" in (raised.value.hint or "")
 
 
 def test_no_turn_makes_more_than_25_model_calls(home: Path, docs: Path) -> None:

@@ -39,7 +39,7 @@ class Trouble(AnswerRecord):
 
 
 class EvaluatedAnswer(AnswerRecord):
-    """`supported`: for each citation, whether it supports its sentence. `retrieved` and
+    """`supported`: for each sentence, whether a cited passage supports it. `retrieved` and
     `gold_cited`: whether a gold answer stands in a passage that was found, and in a quote."""
 
     id: str
@@ -176,7 +176,7 @@ MEANINGS = {
     "abstained": "abstained, of the unanswerable",
     "abstained_falsely": "abstained, of the answerable",
     "retrieved": "gold answer in a passage that was found",
-    "citations_support": "citations that support their sentence",
+    "citations_support": "sentences that a cited passage supports",
     "gold_in_a_citation": "gold answer in a quote, of answers with citations",
     "failed": "failed: interventions wait",
     "asked_back": "a question back",

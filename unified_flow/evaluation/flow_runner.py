@@ -15,7 +15,7 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.models.embedded.sources import texts_of
 from unified_flow.phases.errors import PhaseError
-from unified_flow.phases.grounding.citations import supporting
+from unified_flow.phases.grounding.citations import supported_sentences
 from unified_flow.turns.events import (
     ModelCalled,
     ModelFailed,
@@ -100,7 +100,9 @@ def _answer(question: DatasetQuestion, turn: Turn, trouble: Trouble | None) -> E
         response=turn.response or "" if trouble is None else "",
         abstained=given and turn.abstained,
         citations=citations,
-        supported=supporting(draft, turn.question, turn.sections) if given and draft else [],
+        supported=supported_sentences(draft, turn.question, turn.sections)
+        if given and draft and draft.citations
+        else [],
         retrieved=any(contained(text, question.answers) for text in texts),
         gold_cited=any(contained(c.quote, question.answers) for c in citations),
         trouble=trouble,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from unified_flow.models.embedded.extraction import extract
-from unified_flow.phases.grounding.citations import REMOVED, cited, supporting
+from unified_flow.phases.grounding.citations import REMOVED, cited, supported_sentences
 from unified_flow.phases.grounding.verdict_check import weighed
 from unified_flow.turns.results import (
     Checks,
@@ -90,7 +90,7 @@ def test_one_sentence_may_need_two_quotes() -> None:
         "Tickets are sold on board by the crew.",
         KIOSK,
     }
-    assert supporting(draft, QUESTION, searched()) == [True, True]
+    assert supported_sentences(draft, QUESTION, searched()) == [True]
 
 
 def test_a_citation_that_says_something_else_is_replaced_and_counts() -> None:

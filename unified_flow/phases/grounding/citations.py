@@ -57,22 +57,18 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
     reader = _Reader(query, language, draft.response)
     passages, _ = shown_passages(sections.coordinator, budget)
     marked = _Marked(draft.response, passages, reader)
-    refuses = is_refusal(draft.response)
-    if (draft.abstained and (refuses or not marked.citations)) or (
-        refuses and not marked.citations
-    ):
+    if _abstains(draft, marked):
         bare = MARK.sub("", draft.response)
         return draft.model_copy(update={"response": bare, "abstained": True, "citations": []})
-    given = _judged(draft, texts, reader)
-    kept = [c for c, good in zip(draft.citations, given, strict=True) if good]
+    said = [reader.said(part) for part in _parts(draft, texts)]
+    kept = [c for c in draft.citations if _holds(c, said, texts, reader)]
     removed = marked.dropped or len(kept) < len(draft.citations)
     citations = list(dict.fromkeys([*marked.citations, *kept]))
     sources = citable_sentences(sections, language)
     plain = draft.model_copy(update={"response": marked.unmarked})
-    for part in _parts(plain, texts):
-        said = reader.said(part)
-        if not reader.supports(said, [reader.known(c.quote) for c in citations]):
-            citations += [c for c in _found(said, sources, reader) if c not in citations]
+    for terms in map(reader.said, _parts(plain, texts)):
+        if not reader.supports(terms, [reader.known(c.quote) for c in citations]):
+            citations += [c for c in _found(terms, sources, reader) if c not in citations]
     checklist = {**draft.checklist, REMOVED: False} if removed else draft.checklist
     return draft.model_copy(
         update={
@@ -82,6 +78,27 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
             "checklist": checklist,
         }
     )
+
+
+def _abstains(draft: Draft, marked: _Marked) -> bool:
+    """A model's own word counts, unless it cites; so do words that say that the sources do not say,
+    if they open the response and nothing else is cited."""
+    spans = sentences(draft.response)
+    refuses = [is_refusal(draft.response[start:end]) for start, end in spans]
+    if all(refuses):
+        return True
+    return (draft.abstained and not marked.citations) or (
+        refuses[0] and (draft.abstained or not marked.citations)
+    )
+
+
+def _holds(
+    citation: Citation, said: Sequence[frozenset[str]], texts: list[str], reader: _Reader
+) -> bool:
+    """Whether one that the model gave itself stands in the sources and is of a sentence."""
+    known = reader.known(citation.quote)
+    of_one = any(reader.share(terms, known) >= _SHARED for terms in said)
+    return is_verbatim(one_line(citation.quote), texts) and (of_one or not said)
 
 
 class _Marked:
@@ -154,13 +171,6 @@ def _decisive(statement: str, shown: ShownPassage, reader: _Reader) -> Citation:
     )
 
 
-def supporting(draft: Draft, query: str, sections: Sections) -> list[bool]:
-    """For each citation of the draft, whether it stands in the sources and supports its sentence:
-    the one with which it has most in common."""
-    texts = texts_of(sections)
-    return _judged(draft, texts, _Reader(query, language_of_sources(sections, texts)))
-
-
 def supported_sentences(draft: Draft, query: str, sections: Sections) -> list[bool]:
     """For each sentence of the draft's own, whether a passage that it cites has most of its terms;
     what it quotes counts as one that does."""
@@ -217,31 +227,6 @@ def _parts(draft: Draft, texts: list[str]) -> list[str]:
     """What the response says in its own words, without regard to what it cites."""
     bare = draft.model_copy(update={"response": own_words(draft), "citations": []})
     return statements(bare, texts)
-
-
-def _judged(draft: Draft, texts: list[str], reader: _Reader) -> list[bool]:
-    parts = [reader.said(part) for part in _parts(draft, texts)]
-    response = one_line(draft.response)
-    known = [reader.known(c.quote) for c in draft.citations]
-    best = [_closest(own, parts, reader) for own in known]
-    judged = []
-    for number, citation in enumerate(draft.citations):
-        quote, place = one_line(citation.quote), best[number]
-        if not is_verbatim(quote, texts):
-            judged.append(False)
-        elif quote in response or place is None:
-            judged.append(True)
-        else:
-            beside = [own for own, other in zip(known, best, strict=True) if other == place]
-            has_part = reader.share(parts[place], known[number]) >= _SHARED
-            judged.append(has_part and reader.supports(parts[place], beside))
-    return judged
-
-
-def _closest(known: frozenset[str], parts: Sequence[frozenset[str]], reader: _Reader) -> int | None:
-    """The place of the sentence that has most in common with a quote."""
-    shares = [reader.share(said, known) for said in parts]
-    return shares.index(max(shares)) if shares else None
 
 
 def _found(
