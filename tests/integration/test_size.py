@@ -153,3 +153,11 @@ def test_where_it_chooses_none_rules_search_the_documents(home: Path, docs: Path
     turn, _ = asked(home, docs, QUESTION, "small", answers, tool_modules=[str(module)])
     assert turn.response == GOOD.response
     assert [result.tool for result in turn.sections.coordinator] == ["doc.search"]
+
+
+def test_a_tool_that_nobody_can_allow_is_not_offered(home: Path, docs: Path) -> None:
+    (home / "unified_flow.toml").write_text('[tools]\ndeny = ["internet.*"]\n')
+    _, model = asked(home, docs, QUESTION, "large", script(synthesis=GOOD))
+    told = user(model, [call.phase for call in model.calls].index("planner"))
+    assert "doc.search(" in told
+    assert "internet.research(" not in told

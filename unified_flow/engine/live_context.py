@@ -73,7 +73,8 @@ class LivePhaseContext:
 
     async def tools(self) -> tuple[ToolDescription, ...]:
         await self._services.toolbox.open()
-        return self._services.toolbox.describe(personal=self._ledger.turn.persist)
+        known = self._services.toolbox.describe(personal=self._ledger.turn.persist)
+        return tuple(tool for tool in known if not self._services.gate.denies(tool.name))
 
     @property
     def by_rules(self) -> bool:

@@ -60,6 +60,10 @@ class PermissionGate:
         granted = self.grants.of_session(session_id)
         return decide(tool.name, tool.access, allow=self._allow, deny=self._deny, granted=granted)
 
+    def denies(self, name: str) -> bool:
+        """Whether nobody can allow it here."""
+        return _matching(name, self._deny) is not None
+
     async def admit(
         self,
         tool: Tool,
