@@ -28,7 +28,7 @@ from unified_flow.policies.fail_fast import FailFast
 from unified_flow.policies.graceful import Graceful
 from unified_flow.policies.silent import Silent
 from unified_flow.retrieval import Retriever
-from unified_flow.retrieval.documents import documents_of, roots_of
+from unified_flow.retrieval.documents import Documents, documents_of, roots_of
 from unified_flow.retrieval.web_pages import fetch_policy_of
 from unified_flow.tools import Tool
 from unified_flow.tools.builtin.calculate import CALCULATE
@@ -155,7 +155,8 @@ def _built_in_tools(
 ) -> list[Tool]:
     """A new one: a file in `tools/builtin/`, a name in `config/tool_names.py`, a place here."""
     roots = folders_of(resolved(settings.roots) if settings.roots else docs)
-    search = [doc_search(retriever)] if retriever is not None else []
+    languages = retriever.languages if isinstance(retriever, Documents) else None
+    search = [doc_search(retriever, languages=languages)] if retriever is not None else []
     files = list(file_tools(roots, exclude=private)) if roots else []
     research = internet_research(fetch_policy_of(settings.research))
     return [*search, *files, research, CALCULATE, HUMAN_ASK, *memory_tools(memory)]

@@ -93,3 +93,15 @@ def test_arithmetic_without_a_result_is_answered_with_the_reason(home: Path, doc
     turn = asked(home, docs, "9**9**9**9")
     assert turn.status == "answered"
     assert turn.response == "There is no result: 9**9**9**9 is too large to calculate."
+
+
+def test_a_question_in_another_language_is_told_so(home: Path, docs: Path) -> None:
+    """In its own language; in English for one without a file."""
+    swedish = asked(home, docs, "Hur länge måste degen vila innan den bakas?")
+    assert swedish.abstained
+    assert "De är på ett annat språk (en) än frågan" in (swedish.response or "")
+    german = asked(home, docs, "Wie lange muss der Teig ruhen, bevor er gebacken wird?")
+    assert "They are in another language (en) than the question" in (german.response or "")
+    english = asked(home, docs, "Who painted the ceiling of the old chapel?")
+    assert english.abstained
+    assert "language" not in (english.response or "")

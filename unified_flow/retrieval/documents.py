@@ -223,6 +223,10 @@ class Documents:
             return self._hybrid.explain(self.index, query, limit, why)
         return self.index.explain(query, limit, why)
 
+    def languages(self) -> tuple[str, ...]:
+        """Of what is searched, the commonest first. Raises RetrievalError."""
+        return self.index.languages()
+
     def statistics(self) -> Statistics:
         """Of the index as it is. Raises RetrievalError."""
         index = self.index.within(self.roots) if self.roots else self.index

@@ -190,6 +190,11 @@ class Index:
             ).fetchone()[0]
             return files, reader.corpus.size
 
+    def languages(self) -> tuple[str, ...]:
+        """Of the documents that a search can return, the commonest first."""
+        with self.reading() as reader:
+            return tuple(reader.languages)
+
     def roots(self) -> list[Root]:
         """What this index searches: its own roots, or all that the collection remembers."""
         with self._lock:

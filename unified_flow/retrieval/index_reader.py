@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from unified_flow.config.document_roots import Root, root_from
 from unified_flow.errors import RetrievalError
-from unified_flow.lib.text import terms
+from unified_flow.lib.text import share_if_unknown, terms
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval.bm25 import HEADING_WEIGHT, TRAIL_WEIGHT, Corpus, Fields, Score, score
 from unified_flow.retrieval.earlier_turns import LOOKED_AT, heed, with_conversation
@@ -153,14 +153,14 @@ class IndexReader:
     def _weights_of(self, query: str) -> Weights:
         if len(self.frequencies) > _REMEMBERED:
             self.frequencies.clear()
-        return {language: self._weights(terms(query, language)) for language in self.languages}
+        return {language: self._weights(query, language) for language in self.languages}
 
     def _weights_in(self, conversation: Mapping[str, float]) -> Weights:
         return {
             language: {
                 term: weight * share
                 for word, share in conversation.items()
-                for term, weight in self._weights(terms(word, language)).items()
+                for term, weight in self._weights(word, language).items()
             }
             for language in self.languages
         }
@@ -240,8 +240,12 @@ class IndexReader:
                 break
         return found
 
-    def _weights(self, wanted: list[str]) -> dict[str, float]:
-        return {term: self._weight(term) for term in dict.fromkeys(wanted)}
+    def _weights(self, text: str, language: str) -> dict[str, float]:
+        return {
+            term: self._weight(term)
+            * (1.0 if self.frequency(term) else share_if_unknown(term, language))
+            for term in dict.fromkeys(terms(text, language))
+        }
 
     def _weight(self, term: str) -> float:
         return self.corpus.weight(self.frequency(term))

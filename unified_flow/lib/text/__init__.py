@@ -2,6 +2,14 @@
 
 from unified_flow.lib.text.language import language_of
 from unified_flow.lib.text.segmentation import sentences, words
-from unified_flow.lib.text.terms import query_terms, terms, terms_of_word
+from unified_flow.lib.text.terms import query_terms, share_if_unknown, terms, terms_of_word
 
-__all__ = ["language_of", "query_terms", "sentences", "terms", "terms_of_word", "words"]
+__all__ = [
+    "language_of",
+    "query_terms",
+    "sentences",
+    "share_if_unknown",
+    "terms",
+    "terms_of_word",
+    "words",
+]

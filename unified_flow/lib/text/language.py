@@ -53,6 +53,8 @@ _LETTERS = (
     ("hu", "őű", ("hu",)),
     ("tr", "ığş", ("tr",)),
 )
+# A capital letter tells a name from a noun everywhere but here.
+CAPITAL_NOUNS = frozenset({"de", "lb"})
 _SAMPLE = 2_000  # characters; more does not change the guess
 
 

@@ -113,10 +113,19 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     if not citations:
         nearest = _nearest(found_passages(sections.coordinator))
         lines = [phrases.nearest, *nearest] if nearest else []
-        return _abstention("\n".join([phrases.nothing, *lines]))
+        return _abstention("\n".join([_nothing(sections, phrases), *lines]))
     said = [f"{title_of(each.heading, each.source)}\n\n{each.passage}" for each in citations]
     said += [phrases.nothing_for.format(question=part) for part, each in found if not each.quotes]
     return _answer("\n\n".join(said), citations)
+
+
+def _nothing(sections: Sections, phrases: Phrases) -> str:
+    """That the documents hold no answer, or are in another language than the question."""
+    for result in sections.coordinator:
+        match result.tool, result.result:
+            case tool_names.DOC_SEARCH, {"languages": list(languages)}:
+                return phrases.other_language.format(languages=", ".join(map(str, languages)))
+    return phrases.nothing
 
 
 def _nearest(passages: Sequence[Passage]) -> list[str]:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from unified_flow.lib.text import language_of, words
-from unified_flow.lib.text.language import stop_words
+from unified_flow.lib.text.language import CAPITAL_NOUNS, stop_words
 from unified_flow.lib.text.lexicon import AnswerKind, Lexicon, lexicon_of
 from unified_flow.models.embedded.excerpts import matching_terms
 
 # A name, a number or a term in code: what a question means exactly.
-_NAMES = re.compile(r"(?<!^)\b[A-Z][\w'’-]*|\b\w*[A-Z0-9_]\w*[A-Z0-9_]\w*|\b\d[\d,.]*\b|`[^`]+`")  # noqa: RUF001
+_EXACT = r"\b\w*[A-Z0-9_]\w*[A-Z0-9_]\w*|\b\d[\d,.]*\b|`[^`]+`"
+_NAMES = re.compile(rf"(?<!^)\b[A-Z][\w'’-]*|{_EXACT}")  # noqa: RUF001
+_NAMES_AMONG_CAPITALS = re.compile(_EXACT)
 _FOCUS_WORDS = 3
 
 
@@ -47,6 +49,7 @@ def parse_question(text: str, language: str | None = None) -> ParsedQuestion:
     terms = tuple(dict.fromkeys(matching_terms(lexicon.unsaid.sub(" ", text), language)))
     focus = {t for word in focus_words for t in matching_terms(word, language)}
     shell = {t for word in lexicon.shell for t in matching_terms(word, language)}
+    names = _NAMES_AMONG_CAPITALS if asked_in in CAPITAL_NOUNS else _NAMES
     plain = [word.casefold() for word in words(text)]
     return ParsedQuestion(
         text=text,
@@ -56,7 +59,7 @@ def parse_question(text: str, language: str | None = None) -> ParsedQuestion:
         core=frozenset(t for t in terms if t not in focus and t not in shell) or frozenset(terms),
         focus=frozenset(focus),
         names=frozenset(
-            t for m in _NAMES.finditer(text) for t in matching_terms(m.group(), language)
+            t for m in names.finditer(text) for t in matching_terms(m.group(), language)
         ),
         operators=lexicon.operators & set(plain),
         unit=next((look for asked, look in lexicon.units if asked.search(text)), None),

@@ -5,11 +5,14 @@ What the conversation is about weighs in, whoever made the plan: it comes with t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
 from unified_flow.config import tool_names
+from unified_flow.lib.text import language_of
 from unified_flow.lib.threads import FewThreads
 from unified_flow.retrieval import Retriever
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
@@ -22,7 +25,12 @@ class SearchArguments(Arguments):
     limit: int = Field(default=8, ge=1, le=50, description="how many passages at most")
 
 
-def doc_search(retriever: Retriever, timeout_s: float = 30.0) -> Tool:
+def doc_search(
+    retriever: Retriever,
+    timeout_s: float = 30.0,
+    languages: Callable[[], Sequence[str]] | None = None,
+) -> Tool:
+    """`languages` tells those of the documents: a result names them if the query's is another."""
     threads = FewThreads(THREADS, tool_names.DOC_SEARCH)
 
     async def run(args: SearchArguments) -> ToolOutput:
@@ -31,11 +39,17 @@ def doc_search(retriever: Retriever, timeout_s: float = 30.0) -> Tool:
         if conversation := current_caller().conversation:
             look = partial(look, conversation=conversation)
         passages = await threads.run(look)
+        result: dict[str, Any] = {
+            "query": args.query,
+            "passages": [passage.model_dump(mode="json") for passage in passages],
+        }
+        asked = language_of(args.query, default="")
+        if languages is not None and asked:
+            known = await threads.run(languages)
+            if known and asked not in known:
+                result["languages"] = list(known)
         return ToolOutput(
-            result={
-                "query": args.query,
-                "passages": [passage.model_dump(mode="json") for passage in passages],
-            },
+            result=result,
             claims=[claim(each.text, each.source(), each.score) for each in passages],
         )
 

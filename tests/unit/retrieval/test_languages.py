@@ -1,0 +1,40 @@
+"""Questions in languages without word lists of their own."""
+
+from pathlib import Path
+
+from unified_flow.lib.text import share_if_unknown
+from unified_flow.models.embedded.parsed_question import parse_question
+from unified_flow.retrieval.index import Index
+
+
+def best(folder: Path, texts: list[str], question: str) -> float:
+    (folder / "docs").mkdir()
+    for number, text in enumerate(texts):
+        (folder / "docs" / f"{number}.txt").write_text(text, encoding="utf-8")
+    with Index.open(folder / "index") as index:
+        index.update([folder / "docs"])
+        return index.search(question)[0].score
+
+
+def test_pairs_that_span_two_words_count_little(tmp_path: Path) -> None:
+    """Of 货船停泊 only the pair 船停 stands in no document: it is no word."""
+    texts = ["货船每天在码头停泊。", "面包由面粉制成。", "蜂蜜来自蜂巢。", "奶酪由牛奶制成。"]
+    assert best(tmp_path, texts, "货船停泊") > 0.25
+    assert share_if_unknown("船停", "zh") < 1
+
+
+def test_a_compound_that_no_document_has_counts_less(tmp_path: Path) -> None:
+    texts = [
+        "Die Gebühr wird am Mittag von dem Hafenmeister der Stadt erhoben.",
+        "Das Brot wird aus Mehl und Wasser von dem Bäcker gebacken.",
+        "Der Honig wird aus den Waben geschleudert und in Gläser gefüllt.",
+        "Der Käse reift in dem Keller und wird in Papier gewickelt.",
+    ]
+    assert best(tmp_path, texts, "Wird eine Hafengebühr erhoben?") > 0.2
+    assert share_if_unknown("hafengebuhr", "de") < share_if_unknown("harbourfee", "en") == 1
+
+
+def test_a_german_noun_is_no_name() -> None:
+    asked = parse_question("Wie viele Schiffe liegen im Hafen von Visby seit 1998?")
+    assert asked.names == {"1998"}
+    assert parse_question("How many ships are in the port of Visby?").names == {"visbi"}
