@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -56,6 +57,18 @@ def piped(home: Path, *args: str, say: str, code: int = 0) -> subprocess.Complet
 
 def served(server: ModelServer) -> list[str]:
     return ["--model", "test-model", "--base-url", server.url]
+
+
+def test_a_follow_up_shows_what_it_was_taken_to_mean(home: Path, folder: Path) -> None:
+    done = piped(home, "--docs", str(folder), say="What is a topic?\nWhat is it used for?\n")
+    shown = [line for line in done.stderr.splitlines() if line.startswith("understood as")]
+    assert shown == ["understood as: What is a topic used for?"]
+    asked = [sys.executable, "-m", "unified_flow", "ask", "--home", str(home), "--json"]
+    for question, meant in (("Is it named?", "Is a topic named?"), ("What is a topic?", None)):
+        again = forked.run(
+            [*asked, "--session", "last", question], capture_output=True, text=True, check=True
+        )
+        assert json.loads(again.stdout)["understood_as"] == meant
 
 
 def test_a_conversation_from_a_pipe_understands_what_it_refers_to(home: Path, folder: Path) -> None:

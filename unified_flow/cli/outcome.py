@@ -32,6 +32,7 @@ def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
     outcome: dict[str, Any] = {
         "response": None if error or turn.response is None else response,
         "status": status,
+        "understood_as": understood_as(turn),
         "clarification_question": response if status == "clarify" else None,
         "citations": []
         if error
@@ -78,6 +79,15 @@ def _checks(turn: Turn) -> dict[str, Any] | None:
 def _unchecked(turn: Turn) -> bool:
     checks = _checks(turn)
     return checks is not None and checks["claims_supported"] is not True
+
+
+def understood_as(turn: Turn) -> str | None:
+    """The question with what it leans on put in; None if it stands as it was asked."""
+    analysis = turn.sections.query_analyzer
+    if analysis is None or analysis.reference_resolution.status != "resolved":
+        return None
+    asked = analysis.resolved_query
+    return redact_for_asker(asked) if asked.strip() != turn.question.strip() else None
 
 
 def of_refusal(error: UnifiedFlowError | QueueError, session_id: str) -> dict[str, Any]:

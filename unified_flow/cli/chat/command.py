@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from interventions.cli.terminal import Code, note
+from interventions.cli.terminal import Code, note, paint, say_painted
 from interventions.errors import QueueError
 from interventions.home import open_private, state_folder
+from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
 from unified_flow.cli.documents import document_folders, refresh_documents
@@ -102,7 +103,7 @@ async def _talk(chat: Conversation) -> Code:
 async def _one(chat: Conversation, line: str) -> None:
     """A question or a command. Its errors are reported, and the chat goes on."""
     from unified_flow.cli.chat.slash_commands import run_command
-    from unified_flow.cli.outcome import show_outcome
+    from unified_flow.cli.outcome import show_outcome, understood_as
 
     if not line:
         return
@@ -114,6 +115,9 @@ async def _one(chat: Conversation, line: str) -> None:
         if chat.last is not None and chat.last.status == "interrupted":
             note("interrupted; /retry goes on with it")
         elif chat.last is not None:
+            if asked := understood_as(chat.last):
+                meaning = f"understood as: {one_line(asked)}"
+                say_painted(paint(meaning, "dim")) if chat.live else note(meaning)
             show_outcome(chat.last, chat.error, chat.home, document_folders(chat.flow))
             if chat.error is not None:
                 note(_way_on(chat.last))
