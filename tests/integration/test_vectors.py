@@ -11,11 +11,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from math import hypot
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from unified_flow.cli.app import app
@@ -24,6 +27,9 @@ from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.retrieval import store
 from unified_flow.retrieval.documents import Documents, open_documents
 from unified_flow.retrieval.embedding import HttpEmbedder, LocalEmbedder
+from unified_flow.retrieval.hybrid_search import joined
+from unified_flow.retrieval.qdrant_store import QdrantStore
+from unified_flow.retrieval.vector_table import VectorTable
 
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
 MEANINGS = (("car", "automobile", "vehicle"), ("bread", "loaf", "dough"), ("rain", "storm"))
@@ -78,6 +84,140 @@ def _vector(text: str) -> list[float]:
     return [*found, 0.1]
 
 
+class Qdrant:
+    """As much of the server as the client asks for: collections of points, nearest by cosine."""
+
+    def __init__(self) -> None:
+        outer = self
+        self.collections: dict[str, dict[str, list[float]]] = {}
+        self.sizes: dict[str, int] = {}
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                length = int(self.headers["Content-Length"] or 0)
+                body = json.loads(self.rfile.read(length) or b"null")
+                _, _, name, *rest = self.path.partition("?")[0].split("/")
+                result = outer.answer(self.command, name, "/".join(rest), body)
+                found = json.dumps({"result": result, "status": "ok", "time": 0.0}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(found)))
+                self.end_headers()
+                self.wfile.write(found)
+
+            do_GET = do_PUT = do_POST = answer  # noqa: N815
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def answer(self, method: str, name: str, asked: str, body: Any) -> Any:
+        if asked == "exists":
+            return {"exists": name in self.collections}
+        if method == "PUT" and not asked:
+            self.sizes[name] = body["vectors"]["size"]
+            self.collections[name] = {}
+            return True
+        points = self.collections[name]
+        done = {"operation_id": 0, "status": "completed"}
+        if asked == "points":
+            points |= {each["id"]: each["vector"] for each in body["points"]}
+            return done
+        if asked == "points/delete":
+            for id in body["points"]:
+                points.pop(id, None)
+            return done
+        if asked == "points/scroll":
+            return {"points": [{"id": id} for id in points], "next_page_offset": None}
+        if asked == "points/query":
+            ids = [
+                id for each in (body.get("filter") or {}).get("must", []) for id in each["has_id"]
+            ]
+            near = [
+                {"id": id, "version": 0, "score": _cosine(body["query"]["nearest"], vector)}
+                for id, vector in points.items()
+                if not ids or id in ids
+            ]
+            return {"points": sorted(near, key=lambda each: -each["score"])[: body["limit"]]}
+        vectors = {"vectors": {"size": self.sizes[name], "distance": "Cosine"}}
+        return {
+            "status": "green",
+            "optimizer_status": "ok",
+            "segments_count": 1,
+            "payload_schema": {},
+            "config": {"params": vectors, **QDRANT},
+        }
+
+
+def _cosine(one: list[float], other: list[float]) -> float:
+    return sum(x * y for x, y in zip(one, other, strict=True)) / (hypot(*one) * hypot(*other))
+
+
+QDRANT = {
+    "hnsw_config": {"m": 16, "ef_construct": 100, "full_scan_threshold": 10000},
+    "optimizer_config": {
+        "deleted_threshold": 0.2,
+        "vacuum_min_vector_number": 1000,
+        "default_segment_number": 0,
+        "flush_interval_sec": 5,
+    },
+}
+
+
+@pytest.fixture
+def qdrant() -> Iterator[Qdrant]:
+    server = Qdrant()
+    yield server
+    server.server.shutdown()
+    server.server.server_close()
+
+
+def test_a_qdrant_server_finds_what_the_index_s_own_vectors_do(
+    home: Path, garage: Path, embeddings: Embeddings, qdrant: Qdrant
+) -> None:
+    own = documents(home, garage, embeddings)
+    expected = [own.search(query, 3) for query in ("my car", "warm loaf")]
+    own.close()
+    file = home / "unified_flow.toml"
+    file.write_text(f'{file.read_text()}qdrant_url = "{qdrant.url}"\n')
+    far = open_documents(home, [garage])
+    assert [far.search(query, 3) for query in ("my car", "warm loaf")] == expected
+    assert len(embeddings.texts) == 3 + 3 + 4, "once for each store, and the questions"
+    (garage / "c.md").unlink()
+    far.refresh()
+    ((_, points),) = qdrant.collections.items()
+    assert len(points) == 2
+    embeddings.more = 12
+    with pytest.raises(RetrievalError, match=r"test-embeddings now gives 16 .* has 4"):
+        far.search("car")
+    far.close()
+
+
+@pytest.mark.parametrize("kind", ["table", "qdrant"])
+def test_a_store_of_vectors_keeps_them_by_what_was_embedded(
+    kind: str, home: Path, garage: Path, embeddings: Embeddings, qdrant: Qdrant
+) -> None:
+    both = documents(home, garage, embeddings)
+    both.refresh()
+    path = both.index.path
+    vectors = VectorTable(path, "m") if kind == "table" else QdrantStore(qdrant.url, "c", "m")
+    one, two, three = (bytes([n]) * 16 for n in range(3))
+    assert vectors.cosines([1.0, 0.0], 2, {one}, [one]) == {}
+    vectors.add({one: [2.0, 0.0], two: [1.0, 1.0], three: [0.0, 3.0]})
+    assert vectors.keys() == {one, two, three}
+    near = vectors.cosines([1.0, 0.0], 1, {two, three}, [])
+    assert near == {two: pytest.approx(0.7071, abs=1e-4)}
+    also = vectors.cosines([1.0, 0.0], 1, {one, two, three}, [three, b"unknown in there"])
+    assert also == {one: pytest.approx(1.0), three: pytest.approx(0.0)}
+    vectors.remove([one])
+    assert vectors.keys() == {two, three}
+
+
 @pytest.fixture
 def embeddings() -> Iterator[Embeddings]:
     server = Embeddings()
@@ -125,7 +265,7 @@ def test_what_search_explains_is_what_a_turn_finds(
         assert [hit.passage for hit in found.hits] == both.search(query, 3)
         for hit in found.hits:
             words, meaning = hit.words.value, hit.meaning or 0.0
-            assert hit.passage.score == pytest.approx((words + 1.5 * meaning) / 2.5, abs=1e-5)
+            assert hit.passage.score == pytest.approx((words + 2 * meaning) / 3, abs=1e-5)
     (why,) = both.explain("my car", 3, why="garage/a.md").why
     assert (why.rank, why.reason) == (1, "it is among the passages shown")
     both.close()
@@ -133,7 +273,7 @@ def test_what_search_explains_is_what_a_turn_finds(
     outcome = CliRunner().invoke(app, searched)
     assert "by words 0.000, by meaning 0." in outcome.output
     first = json.loads(CliRunner().invoke(app, [*searched, "--json"]).output)["passages"][0]
-    assert first["score"] == pytest.approx(0.6 * first["meaning"], abs=1e-5)
+    assert first["score"] == pytest.approx(2 / 3 * first["meaning"], abs=1e-5)
 
 
 def test_only_what_is_new_is_embedded_and_what_is_gone_is_forgotten(
@@ -371,3 +511,19 @@ def test_one_line_of_settings_is_enough(home: Path, garage: Path, embeddings: Em
     assert len(local.search("my car", 3)) == 3
     local.close()
     assert load(home, vectors="other.gguf").vectors.path == Path("other.gguf").absolute()
+
+
+SCORES = st.dictionaries(st.integers(0, 9), st.floats(0, 1))
+
+
+@given(SCORES, SCORES)
+def test_what_both_find_better_comes_first(
+    words: dict[int, float], meaning: dict[int, float]
+) -> None:
+    place = {id: (score, -at) for at, (score, id) in enumerate(joined(words, meaning))}
+    assert place.keys() == words.keys()
+    assert all(0 <= score <= 1 for score, _ in place.values())
+    for a in place:
+        for b in place:
+            if words[a] > words[b] + 1e-9 and meaning.get(a, 0) > meaning.get(b, 0) + 1e-9:
+                assert place[a] > place[b]

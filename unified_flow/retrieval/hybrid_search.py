@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from heapq import nlargest
 from statistics import fmean
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from unified_flow.retrieval.index_writer import Progress, embedded_text
 from unified_flow.turns.passage import Passage
 
 CANDIDATES = 48  # by meaning; those by words are about as many
-MEANING_WEIGHT = 1.5  # that of the words is 1 (benchmarks/README.md)
+MEANING_WEIGHT = 2.0  # that of the words is 1 (benchmarks/README.md)
 SAMPLE = 200  # passages that tell how near an average one is
 
 
@@ -111,7 +112,12 @@ class HybridSearch:
                 if reader.corpus is self._corpus:
                     found = reader.found(query, limit, conversation)
                     meaning = self._meaning(found, vector, max(limit, CANDIDATES))
-                    yield reader, joined(reader, found, meaning)
+                    words = {id: score for score, id in found.ordered}
+                    others = reader.chunks(meaning.keys() - words.keys())
+                    more = reader.ordered(others, found.weights, found.wholes)
+                    words |= {id: score for score, id in more}
+                    ordered = joined(words, meaning)
+                    yield reader, replace(found, ordered=ordered, meaning=meaning)
                     return
             self.follow(index)  # it has changed, perhaps through another process
 
@@ -122,9 +128,10 @@ class HybridSearch:
         # Models differ in what an average is: 0.1 with some, 0.8 with others.
         sample = [cosines[key] for key in self._sample if key in cosines]
         average = min(fmean(sample), 0.99) if sample else 0.0
+        nearest = nlargest(limit, cosines, key=cosines.__getitem__)
         return {
-            self._chunks[key]: min(max((cosine - average) / (1 - average), 0.0), 1.0)
-            for key, cosine in cosines.items()
+            self._chunks[key]: min(max((cosines[key] - average) / (1 - average), 0.0), 1.0)
+            for key in {*nearest, *proposed} & cosines.keys()
         }
 
     def _learn(self, reader: IndexReader) -> None:
@@ -139,19 +146,13 @@ class HybridSearch:
         self._corpus = reader.corpus
 
 
-def joined(reader: IndexReader, found: Search, meaning: Mapping[int, float]) -> Search:
-    """The candidates of both, in the order of their joined score: the weighted mean of the words'
-    and the meaning's, 0 to 1."""
-    words = {id: score for score, id in found.ordered}
-    others = reader.chunks([id for id in meaning if id not in words])
-    words |= {id: score for score, id in reader.ordered(others, found.weights, found.wholes)}
-    ordered = [
+def joined(words: Mapping[int, float], meaning: Mapping[int, float]) -> list[tuple[float, int]]:
+    """(score, chunk), best first: the weighted mean of both scores, 0 without one. 0 to 1."""
+    scored = [
         ((score + MEANING_WEIGHT * meaning.get(id, 0.0)) / (1 + MEANING_WEIGHT), id)
         for id, score in words.items()
     ]
-    return replace(
-        found, ordered=sorted(ordered, key=lambda each: (-each[0], each[1])), meaning=meaning
-    )
+    return sorted(scored, key=lambda each: (-each[0], each[1]))
 
 
 def _text(reader: IndexReader, chunk: int) -> str:
