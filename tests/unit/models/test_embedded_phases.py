@@ -99,9 +99,11 @@ def test_an_answer_without_a_source_is_sent_back_once() -> None:
 
 
 def test_what_stands_word_for_word_is_supported_and_a_paraphrase_is_not_checked() -> None:
-    said = judged(drafted("The ferry leaves at nine.", "The ferry to the island leaves at nine."))
+    said = judged(
+        drafted("The ferry to the island leaves at nine!", "Tickets are sold on board by the crew.")
+    )
     assert said.checks.claims_supported is True
-    turned = judged(drafted("The ferry never leaves at nine.", "leaves at nine"))
+    turned = judged(drafted("The ferry to the island never leaves at nine.", "leaves at nine"))
     assert (turned.decision, turned.checks.claims_supported) == ("APPROVE", "not checked")
 
 

@@ -95,7 +95,6 @@ class Lexicon(_Table):
     shell: Words = frozenset()
     # Small words that change what is asked: "before", "not", "most".
     operators: Words = frozenset()
-    negations: Words = frozenset()  # as `words` splits them: "doesn't" ends in "t"
     numerals: Numerals = {}
     ordinal_endings: Words = frozenset()  # after digits
     elides: bool = False  # an apostrophe parts two words

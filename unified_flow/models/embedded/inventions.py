@@ -38,9 +38,9 @@ def misquoted(draft: Draft, texts: Sequence[str]) -> list[str]:
     own = [each for each in quotations if not is_verbatim(one_line(each), texts)]
     if not own or _language(texts) != language_of(draft.response):
         return found
-    plain = [f" {_plain_words(text)} " for text in texts]
+    plain = [f" {plain_words(text)} " for text in texts]
     for quotation in own:
-        parts = [_plain_words(part) for part in _ELLIPSIS.split(quotation)]
+        parts = [plain_words(part) for part in _ELLIPSIS.split(quotation)]
         if len(" ".join(parts).split()) < _LONG_ENOUGH:
             continue
         if not all(any(f" {part} " in text for text in plain) for part in parts if part):
@@ -86,7 +86,7 @@ def _language(texts: Sequence[str]) -> str:
     return language_of(" ".join(texts)[:_READ])
 
 
-def _plain_words(text: str) -> str:
+def plain_words(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 

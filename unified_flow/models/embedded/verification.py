@@ -6,30 +6,18 @@ import json
 import re
 from dataclasses import dataclass
 
-from unified_flow.lib.text import language_of, words
-from unified_flow.lib.text.lexicon import lexicon_of, lexicons
-from unified_flow.models.embedded.excerpts import (
-    excerpts_of,
-    found_passages,
-    matching_terms,
-)
+from unified_flow.lib.text import language_of
+from unified_flow.models.embedded.excerpts import excerpts_of, found_passages
 from unified_flow.models.embedded.intents import talk_of
-from unified_flow.models.embedded.inventions import invented, misquoted
-from unified_flow.models.embedded.parsed_question import parse_question
+from unified_flow.models.embedded.inventions import invented, misquoted, plain_words
 from unified_flow.models.embedded.quotes import one_line
 from unified_flow.models.embedded.sources import language_of_sources, texts_of
-from unified_flow.models.embedded.statements import (
-    is_verbatim,
-    of_the_answer,
-    own_words,
-    statements,
-)
+from unified_flow.models.embedded.statements import CODE_BLOCK, own_words, statements
 from unified_flow.turns.results import Check, Checks, Draft, Verdict
 from unified_flow.turns.sections import Sections
 
 _LEFTOVERS = re.compile(r"^\s*[{\[]\s*\"|```json|<\|\w+\|>|\{\{\w+\}\}|</?mark>")
 _KEEP_TO_SOURCES = "keep to what the sources say and leave out what the issues name"
-_ABOUT_IT = 0.5  # of the question's terms that a passage has which answers it
 
 
 def verify(query: str, sections: Sections) -> Verdict:
@@ -92,8 +80,8 @@ def _is_coherent(draft: Draft) -> bool:
 @dataclass(frozen=True)
 class Findings:
     """What is wrong with a draft beyond doubt: quotations, names and numbers that stand in no
-    source, and no source at all though documents were searched. `supported`: each sentence of it
-    stands in a source, all but word for word."""
+    source, and no source at all though documents were searched. `supported`: each sentence of it is
+    one of the sources', word for word."""
 
     misquoted: list[str]
     invented: list[str]
@@ -127,48 +115,24 @@ def findings(draft: Draft, query: str, sections: Sections) -> Findings:
     if not texts:
         return Findings([], [], sourceless=False, supported=False)
     said = statements(draft, texts)
-    same = language_of_sources(sections, texts) == language_of(f"{query} {draft.response}")
+    language = language_of_sources(sections, texts)
+    same = language == language_of(f"{query} {draft.response}")
     searched = same and bool(found_passages(sections.coordinator))
     claims = any(not statement.rstrip().endswith("?") for statement in said)
     return Findings(
         misquoted=misquoted(draft, texts),
         invented=invented(draft, said, texts, query),
         sourceless=searched and claims and not draft.citations,
-        supported=all(_stands(each, query, sections, texts) for each in said),
+        supported=CODE_BLOCK.search(own_words(draft)) is None
+        and (
+            not said
+            or _whole_sentences(sections, texts, language).issuperset(map(plain_words, said))
+        ),
     )
 
 
-def _stands(statement: str, query: str, sections: Sections, texts: list[str]) -> bool:
-    """Whether a sentence of a passage that is about the question has all of its terms, in their
-    order, and the same small words that turn a meaning round. Where none of those are known, only
-    the sentence itself will do."""
-    if is_verbatim(one_line(statement), texts):
-        return True
-    language = language_of_sources(sections, texts)
-    if language not in {each.language for each in lexicons()}:
-        return False
-    lexicon = lexicon_of(language)
-    said = [t for t in matching_terms(statement, language) if t not in _own_words(language)]
-    small = {word.casefold() for word in words(statement)} & (lexicon.operators | lexicon.negations)
-    asked = parse_question(query, language).core
-    for excerpt in excerpts_of(found_passages(sections.coordinator), language):
-        if asked and sum(term in excerpt.terms for term in asked) < _ABOUT_IT * len(asked):
-            continue
-        for sentence in excerpt.sentences:
-            known = matching_terms(sentence.text, language)
-            turned = lexicon.negations & small == lexicon.negations & set(sentence.words)
-            own = [term for term in said if term in sentence.terms]
-            rest = set(said) - sentence.terms
-            same = turned and small <= set(sentence.words) and rest <= excerpt.heading
-            if same and own and _in_order(own, known):
-                return True
-    return False
-
-
-def _own_words(language: str) -> frozenset[str]:
-    return frozenset(matching_terms(of_the_answer(), language))
-
-
-def _in_order(some: list[str], every: list[str]) -> bool:
-    left = iter(every)
-    return all(term in left for term in some)
+def _whole_sentences(sections: Sections, texts: list[str], language: str) -> frozenset[str]:
+    """What a draft can repeat without changing what it says: sentences, and whole short results."""
+    excerpts = excerpts_of(found_passages(sections.coordinator), language)
+    found = [sentence.text for excerpt in excerpts for sentence in excerpt.sentences]
+    return frozenset(map(plain_words, [*found, *texts]))
