@@ -1,8 +1,8 @@
 """Which of several things a question means that says "the hurricane" where documents tell of four.
 
 Asking back costs a turn, so it takes plain signs: the question names nothing else, the conversation
-has not spoken of it, at least three documents name one each, and most do not speak of it as "the
-hurricane" themselves ("the admin" is one thing, whatever it is called with).
+has not spoken of it, at least three documents name one each, and fewer speak of "the hurricane"
+themselves ("the admin" is one thing, whatever it is called with).
 """
 
 from __future__ import annotations
@@ -54,5 +54,5 @@ def _named(noun: str, passages: Sequence[Passage], lexicon: Lexicon) -> list[str
             if first not in stop_words(lexicon.language) | lexicon.shell | lexicon.operators:
                 found.setdefault(passage.path, match.group())
                 break
-    distinct = {each.casefold(): each for each in found.values()}
-    return list(distinct.values()) if 2 * len(as_one) <= len(found) else []
+    distinct = {each.casefold().replace("'s", ""): each for each in found.values()}
+    return list(distinct.values()) if len(as_one) < len(found) else []
