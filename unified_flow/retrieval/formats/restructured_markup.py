@@ -90,7 +90,7 @@ class _Names:
                 self._labels |= dict.fromkeys(waiting, titles[number])
             elif not line.strip():
                 continue
-            elif line.startswith(".. _") and (target := _TARGET.match(line[3:])):
+            elif ".. _" in line and (target := _TARGET.match(line.lstrip()[3:])):
                 waiting.append(target["name"].strip("`").casefold())
                 self._targets.add(waiting[-1])
                 continue
