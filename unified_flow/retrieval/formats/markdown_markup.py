@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 
 from unified_flow.retrieval.formats.chunk import Heading
-from unified_flow.retrieval.formats.restructured_markup import is_code, linked, role_text
+from unified_flow.retrieval.formats.restructured_inline import linked, role_text
+from unified_flow.retrieval.formats.restructured_markup import is_code
 from unified_flow.retrieval.formats.restructured_markup import rendered as rendered_rst
 
 _FENCE = re.compile(r"(?P<indent>\s*)(?P<mark>`{3,}|~{3,}|:{3,}(?=\{))(?P<info>[^`]*)\Z")
@@ -29,16 +30,16 @@ _TAGS = (
     "|tbody|td|th|thead|tr|tt|u|ul|var|video"
 )
 _INLINE = re.compile(
-    r"(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
+    r"(?P<code>(?<!`)(?P<ticks>`++).{1,1000}?(?<!`)(?P=ticks)(?!`))"
     r"|\{(?P<role>[\w:.+-]+)\}`(?P<said>[^`]+)`"
-    r"|!?\[(?P<text>(?:[^\[\]]|!?\[[^\[\]]*\](?:\([^()]*\))?)*)\]"
+    r"|!?\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*+)\]"
     r"(?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])(?:\{[^{}\n]*\})?"
     r"|(?P<note>\[\^[^\]\s]+\](?!:))"
     r"|<(?P<url>(?:https?|ftp|mailto):[^<>\s]+)>"
-    rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>]*)?/?>|<!--.*?-->)"
-    r"|\*\*(?P<bold>[^\s*](?:.*?\S)??)\*\*"
+    rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>]*)?/?>|<!--.{{0,1000}}?-->)"
+    r"|\*\*(?P<bold>[^\s*](?:.{0,1000}?\S)??)\*\*"
     r"|\*(?P<emphasis>[^\s*](?:[^*]*[^\s*])?)\*"
-    r"|__(?<!\w__)(?P<strong>[^\s_](?:.*?\S)??)__(?![\w(]|\.\w)"
+    r"|__(?<!\w__)(?P<strong>[^\s_](?:.{0,1000}?\S)??)__(?![\w(]|\.\w)"
     r"|_(?<!\w_)(?P<italic>[^\s_](?:[^_]*[^\s_])?)_(?!\w)"
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])",
     re.DOTALL | re.IGNORECASE,

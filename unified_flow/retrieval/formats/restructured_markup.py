@@ -8,18 +8,17 @@ code is put between Markdown's fences, which the blank lines around it make room
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from unified_flow.retrieval.formats.chunk import Heading
+from unified_flow.retrieval.formats.restructured_inline import Names
 
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*\s*\Z")
 _EXPLICIT = re.compile(r"\.\.(?:\s+|\Z)(?P<rest>.*)")
 _DIRECTIVE = re.compile(r"(?P<defines>\|[^|]+\|\s+)?(?P<name>\w[\w:.+-]*)::(?:\s+|\Z)(?P<said>.*)")
-_REPLACEMENT = re.compile(r"\.\. \|(?P<name>[^|]+)\|\s+replace::\s*(?P<text>.*)")
 _NOTE = re.compile(r"\[(?:\d+|#?[\w.-]+|\*)\]\s+(?=\S)")
-_TARGET = re.compile(r"_(?P<name>`[^`]+`|(?:\\:|[^:`])+):")
 _OPTION = re.compile(r":[\w-][\w -]*:(?:\s|\Z)")
-_FIELD = re.compile(r"(\s*):(?:param |type )?([^:`\s][^:`]*):(?=\s|\Z)")
+_FIELD = re.compile(r"\A(\s*):(?:param |type )?([^:`\s][^:`]*):(?=\s|\Z)")
 _BULLET = re.compile(r"\s*(?:[-*+•]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])\s+")
 _GRID = re.compile(r"\s*\+[-=+]{2,}\+\s*\Z")
 _SIMPLE = re.compile(r"\s*={2,}(?: +={2,})+\s*\Z")
@@ -52,131 +51,11 @@ _LABELS = {
 # Directives with an argument that are no entries of a reference.
 _NO_ENTRIES = {*_SILENT, *_CAPTIONS, *_VERSIONS, *_LABELS, "list-table", "csv-table", "table"}
 _ENTRY_LEVEL = 100  # below all headings; what is indented more is deeper
-_NUMBERED = {"pep": "PEP ", "rfc": "RFC ", "ticket": "#", "issue": "#", "gh": "#", "bpo": "bpo-"}
-_CALLED = frozenset(("func", "meth"))
-
-# Each alternative begins with its mark, which makes the search four times as fast.
-_INLINE = re.compile(
-    r"``(?<!```)(?P<literal>[^\s`](?:.*?\S)?)``"
-    r"|:(?P<role>[A-Za-z][\w:.+-]*):`(?P<said>[^`]+)`"
-    r"|`(?<![\w`]`)(?P<phrase>[^`\s](?:[^`]*[^`\s])?)`(?P<link>__?)?"
-    r"|_`(?P<defined>[^`]+)`"
-    r"|\*\*(?<![\w*]\*\*)(?P<bold>[^\s*](?:.*?\S)?)\*\*"
-    r"|\*(?<![\w*]\*)(?P<emphasis>[^\s*](?:[^*]*[^\s*])?)\*(?!\w)"
-    r"|\|(?<![\w|]\|)(?P<replaced>[^\s|](?:[^|]*[^\s|])?)\|(?:__?)?(?!\w)"
-    r"|(?P<note>\[(?:\d+|#[\w-]*|\*|[A-Za-z][\w.-]*)\])_"
-    r"|\\(?P<escaped>[\s\S])",
-    re.DOTALL,
-)
-_MARKS = re.compile(r"[`*|\\]|_(?!\w)")
-_NAME = re.compile(r"(?<![\w`])([A-Za-z0-9](?:[\w.+-]*[A-Za-z0-9])?)(__?)(?![\w`])")
-_ALIAS = re.compile(r"_\w+\.(?=\w)")  # of a module, not shown
-_TEXT_AND_TARGET = re.compile(r"(?P<text>.*?)\s*<(?P<target>[^<>]*)>\Z", re.DOTALL)
-# Punctuation that a link's target pushed to a line of its own.
-_STRAY = re.compile(r"\n([ \t]*)([.,;:!?)]+)")
-
-
-class _Names:
-    """What a document says of its own names: replacements, link targets, the titles of labels."""
-
-    def __init__(self, lines: Sequence[str], headings: Iterable[Heading]) -> None:
-        self._replacements: dict[str, str] = {}
-        self._targets: set[str] = set()
-        self._labels: dict[str, str] = {}
-        titles = {heading.start: heading.title for heading in headings}
-        waiting: list[str] = []  # labels right above a title
-        for number, line in enumerate(lines):
-            if number in titles:
-                self._labels |= dict.fromkeys(waiting, titles[number])
-            elif not line.strip():
-                continue
-            elif ".. _" in line and (target := _TARGET.match(line.lstrip()[3:])):
-                waiting.append(target["name"].strip("`").casefold())
-                self._targets.add(waiting[-1])
-                continue
-            elif line.startswith("__ "):
-                self._targets.add("_")
-            elif found := _REPLACEMENT.match(line.strip()):
-                self._replacements[found["name"]] = found["text"]
-            waiting = []
-
-    def inline(self, text: str) -> str:
-        """Running text without its marks, with as many lines."""
-        if not _MARKS.search(text):
-            return text
-        shown = _INLINE.sub(self._shown, text)
-        if self._targets and "_" in shown:
-            shown = _NAME.sub(self._named, shown)
-        return _STRAY.sub(r"\2\n\1", shown)
-
-    def _shown(self, match: re.Match[str]) -> str:
-        if match["literal"]:
-            return f"`{match['literal']}`"
-        if match["role"]:
-            return self.role_text(match["role"].rpartition(":")[2], match["said"])
-        if match["phrase"]:
-            return _linked(match["phrase"]) if match["link"] else match["phrase"]
-        if match["bold"]:
-            return self.inline(match["bold"])
-        if match["replaced"]:
-            return self._replacements.get(match["replaced"], match["replaced"])
-        if match["note"]:
-            return match["note"] if match["note"][1:-1].isalnum() else ""
-        if match["escaped"]:
-            return match["escaped"].lstrip(" ")
-        return match["emphasis"] or match["defined"]
-
-    def _named(self, match: re.Match[str]) -> str:
-        """The name of a link whose target stands elsewhere in the document."""
-        target = "_" if match[2] == "__" else match[1].casefold()
-        return match[1] if target in self._targets else match[0]
-
-    def role_text(self, role: str, said: str) -> str:
-        if said.endswith(">"):
-            return _linked(said)
-        if role in _NUMBERED and said[:1].isdigit():
-            return _NUMBERED[role] + said
-        if role == "ref":
-            return self._labels.get(said.casefold()) or re.sub(r"[-_:]+", " ", said)
-        if role == "doc":
-            return said.strip("/")
-        said = said.removeprefix("!")
-        if said.startswith("~"):
-            said = said.rpartition(".")[2].removeprefix("~")
-        said = _ALIAS.sub("", said, 1) if said[0] == "_" else said.lstrip(".")
-        return said + ("()" if role in _CALLED and not said.endswith(")") else "")
-
-
-def _linked(said: str) -> str:
-    """The text of `text <target>`, on as many lines."""
-    found = _TEXT_AND_TARGET.match(said)
-    return linked(said, (found["text"] or found["target"]) if found else said)
-
-
-def linked(source: str, shown: str) -> str:
-    """What a link shows, on as many lines as its source."""
-    missing = source.count("\n") - shown.count("\n")
-    if missing <= 0:
-        return shown
-    *first, last = shown.rsplit(" ", 1)  # a line that is left empty would end the paragraph
-    return "".join(first) + "\n" * missing + last if first else shown + "\n" * missing
-
-
-_NO_NAMES = _Names((), ())
-
-
-def role_text(role: str, said: str) -> str:
-    """What a role shows, in a document of which nothing else is known."""
-    return _NO_NAMES.role_text(role.rpartition(":")[2], said)
 
 
 def is_code(directive: str) -> bool:
     """Whether what it holds is code."""
     return _CODE.match(directive) is not None
-
-
-def plain_title(title: str) -> str:
-    return _NO_NAMES.inline(title).replace("`", "").strip()
 
 
 def rendered(lines: Sequence[str], headings: Sequence[Heading]) -> list[str]:
@@ -187,7 +66,7 @@ def rendered(lines: Sequence[str], headings: Sequence[Heading]) -> list[str]:
 def read(lines: Sequence[str], headings: Sequence[Heading]) -> tuple[list[str], list[Heading]]:
     """The same, and the headings with those of reference entries (`.. method:: name(...)`): each is
     a section, which ends where a heading without a title stands."""
-    page = _Page(lines, _Names(lines, headings))
+    page = _Page(lines, Names(lines, headings))
     start = 0
     for heading in headings:
         page.block(start, heading.start, 0)
@@ -201,7 +80,7 @@ def read(lines: Sequence[str], headings: Sequence[Heading]) -> tuple[list[str], 
 class _Page:
     """`shown` is what `lines` become, `headings` are those met so far."""
 
-    def __init__(self, lines: Sequence[str], names: _Names) -> None:
+    def __init__(self, lines: Sequence[str], names: Names) -> None:
         self.lines = lines
         self.shown = [""] * len(lines)
         self.headings: list[Heading] = []

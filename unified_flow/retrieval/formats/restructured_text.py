@@ -8,13 +8,14 @@ import unicodedata
 from collections.abc import Iterator
 
 from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
-from unified_flow.retrieval.formats.restructured_markup import ADORNMENT, plain_title, read
+from unified_flow.retrieval.formats.restructured_inline import plain_title
+from unified_flow.retrieval.formats.restructured_markup import ADORNMENT, read
 
 EXTENSIONS = frozenset({".rst", ".rest"})
 _MARKS = frozenset(string.punctuation)
 
 _EVIDENCE = re.compile(
-    r"^[ \t]*\.\. (?:_[^:\n]+:|[\w:.+-]+::)|:[a-z][\w:-]*:`[^`\n]+`|``[^`\n]+``", re.MULTILINE
+    r"^[ \t]*\.\. (?:_[^:\n]+:|[\w:.+-]+::)|:[a-z][\w:-]{0,60}:`[^`\n]+`|``[^`\n]+``", re.MULTILINE
 )
 
 
