@@ -47,6 +47,14 @@ def test_a_thing_that_nobody_has_named_is_asked_for(home: Path, docs: Path) -> N
     turn = asked(home, docs, "What is the secret behind the success of this burger?")
     assert turn.status == "clarify"
     assert turn.response == "What does “this burger” refer to?"
+    turn = asked(home, docs, "How do I fix this error?")
+    assert turn.response == "What does “this error” refer to?"
+    for clear in (
+        "When I call the topic, why does this method return nothing?",
+        "Why does this project exist?",
+        "How do I fix this error: `no such topic`?",
+    ):
+        assert asked(home, docs, clear).status == "answered"
     named = PriorTurn(turn_id=1, question="What is a Jucy Lucy?", answer="A burger with cheese.")
     question = "What is the secret behind the success of this burger?"
     assert asked(home, docs, question, named).status == "answered"

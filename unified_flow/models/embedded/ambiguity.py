@@ -28,7 +28,7 @@ def things_meant(
     """(the noun, names of what it may mean), best first; None if it is clear enough. `earlier` are
     words of the conversation."""
     lexicon = lexicon_of(language_of(question))
-    if _OWN_NAME.search(question) or names_of(re.sub(r"\bI\b", "", question)):
+    if _OWN_NAME.search(question) or names_of(question):
         return None
     known = set(terms(" ".join(earlier), lexicon.language))
     for match in lexicon.the_noun.finditer(question):

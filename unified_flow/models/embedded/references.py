@@ -290,7 +290,7 @@ def names_of(text: str) -> list[str]:
     runs = re.findall(r"(?:[A-ZÅÄÖÉÈ][\w'’-]*\s+)*[A-ZÅÄÖÉÈ][\w'’-]*", text)  # noqa: RUF001
     opening = re.match(r"\W*(\w+)", text)
     first = opening.group(1) if opening else ""
-    return [run for run in runs if run != first]
+    return [run for run in runs if run not in (first, "I")]
 
 
 def _names_something(word: str, lexicon: Lexicon) -> bool:
