@@ -25,6 +25,7 @@ FIELDS = {
     "citations",
     "abstained",
     "checks",
+    "understood_as",
     "error",
     "session_id",
     "turn_id",

@@ -162,3 +162,14 @@ def test_chinese_sentences_need_no_spaces() -> None:
 )
 def test_language_of_short_questions(text: str, language: str) -> None:
     assert language_of(text) == language
+
+
+def test_a_line_that_begins_with_a_role_goes_on_with_its_sentence() -> None:
+    text = "The frobnicator is started by the\n:class:`ZorkRunner` at noon.\n:field: x"
+    start, end = sentences(text)[0]
+    assert text[start:end].endswith("`ZorkRunner` at noon.")
+
+
+def test_an_item_that_goes_on_below_is_one_sentence() -> None:
+    text = "#. Open the door\n   with the key.\n#. Go in."
+    assert len(sentences(text)) == 2

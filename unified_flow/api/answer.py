@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from interventions.secrets.redaction import redact_for_asker
 from unified_flow.api.trace import Trace, trace_of
 from unified_flow.errors.safe_messages import MESSAGES, Language
-from unified_flow.turns.passage import Passage, path_of, searches, section_of
+from unified_flow.turns.passage import Passage, path_of, searches
 from unified_flow.turns.results import Checks
 from unified_flow.turns.turn import Turn
 
@@ -115,8 +115,8 @@ def answer_of(
     sources = [
         Source(
             chapter_id=path_of(citation.source),
-            section_title=section_of(citation, passages),
-            excerpt=redact_for_asker(citation.quote),
+            section_title=citation.heading,
+            excerpt=redact_for_asker(citation.passage or citation.quote),
             relevance_score=citation.score,
         )
         for citation in turn.citations

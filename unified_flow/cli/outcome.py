@@ -96,6 +96,7 @@ def of_refusal(error: UnifiedFlowError | QueueError, session_id: str) -> dict[st
     return {
         "response": None,
         "status": "failed",
+        "understood_as": None,
         "clarification_question": None,
         "citations": [],
         "abstained": False,

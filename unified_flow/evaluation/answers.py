@@ -40,7 +40,7 @@ class Trouble(AnswerRecord):
 
 class EvaluatedAnswer(AnswerRecord):
     """`supported`: for each sentence, whether a cited passage supports it. `retrieved` and
-    `gold_cited`: whether a gold answer stands in a passage that was found, and in a quote."""
+    `gold_cited`: whether a gold answer stands in a passage that was found, and in a cited one."""
 
     id: str
     question: str
@@ -177,7 +177,7 @@ MEANINGS = {
     "abstained_falsely": "abstained, of the answerable",
     "retrieved": "gold answer in a passage that was found",
     "citations_support": "sentences that a cited passage supports",
-    "gold_in_a_citation": "gold answer in a quote, of answers with citations",
+    "gold_in_a_citation": "gold answer in a cited passage, of answers with citations",
     "failed": "failed: interventions wait",
     "asked_back": "a question back",
     "seconds": "seconds a turn",

@@ -104,7 +104,7 @@ def _answer(question: DatasetQuestion, turn: Turn, trouble: Trouble | None) -> E
         if given and draft and draft.citations
         else [],
         retrieved=any(contained(text, question.answers) for text in texts),
-        gold_cited=any(contained(c.quote, question.answers) for c in citations),
+        gold_cited=any(contained(f"{c.quote}\n{c.passage}", question.answers) for c in citations),
         trouble=trouble,
         turn_id=turn.turn_id or None,
         request_id=turn.request_id or None,

@@ -72,12 +72,6 @@ def searches(turn: Turn) -> Iterator[tuple[str, list[Passage], float]]:
             yield done.result["query"], passages_in(done.result), done.duration_ms
 
 
-def section_of(citation: Citation, passages: list[Passage]) -> str:
-    """The headings above the citation; "" if it is in none of the passages."""
-    cited = next((passage for passage in passages if _is_from(citation, passage)), None)
-    return cited.heading if cited is not None else ""
-
-
 def title_of(heading: str, source: str) -> str:
     """What stands above a passage in an answer."""
     return f"{heading} ({source})" if heading else f"({source})"
@@ -90,19 +84,8 @@ def reference(chapter: str, section: str) -> str:
 
 def references_of(turn: Turn) -> list[str]:
     """The references of the answer's citations, each once."""
-    passages = [passage for _, found, _ in searches(turn) for passage in found]
-    cited = (
-        reference(path_of(citation.source), section_of(citation, passages))
-        for citation in turn.citations
-    )
+    cited = (reference(path_of(each.source), each.heading) for each in turn.citations)
     return list(dict.fromkeys(cited))
-
-
-def _is_from(citation: Citation, passage: Passage) -> bool:
-    """The passage holds the quote; a line alone could be a neighbour's."""
-    if path_of(citation.source) != passage.path:
-        return False
-    return citation.source == passage.source() or citation.quote in passage.text
 
 
 def citation_for_asker(citation: Citation) -> Citation:

@@ -248,6 +248,70 @@ def test_instructions_in_a_document_are_only_quoted() -> None:
     assert draft.citations[0].quote == "The ferry to the island leaves at nine."
 
 
+def test_an_abstention_names_the_nearest_sections_with_their_places() -> None:
+    draft = synthesis("Which planets have rings?", found(score=0.05))
+    assert draft.abstained
+    assert draft.citations == []
+    assert draft.response.endswith("- The ferry (docs/ferry.md:3)")
+
+
+def passage(heading: str, text: str, line: int, score: float = 0.7) -> dict[str, object]:
+    return {
+        "chunk_id": str(line), "path": "docs/ferry.md", "line": line, "end_line": line + 9,
+        "heading": heading, "text": text, "score": score,
+    }  # fmt: skip
+
+
+def searched(*passages: dict[str, object]) -> ToolResult:
+    result = {"query": "", "passages": list(passages)}
+    return ToolResult(tool="doc.search", goal_id="g1", success=True, result=result)
+
+
+def test_a_section_whose_heading_says_what_is_asked_comes_first() -> None:
+    crowded = "To carry a bicycle on the ferry one asks how to carry it, and the ferry waits."
+    titled = passage("Ferry > How do I carry a bicycle?", "Ask the crew.\n\nIt is free.", 40)
+    draft = synthesis("How do I carry a bicycle?", searched(passage("News", crowded, 3), titled))
+    assert draft.response.startswith(
+        "Ferry > How do I carry a bicycle? (docs/ferry.md:40)\n\nAsk the crew.\n\nIt is free."
+    )
+
+
+def test_a_definition_begins_with_the_section_that_opens_the_page() -> None:
+    late = passage("Ferries > Kinds of ferries", "A ferry is a large or a small ship.", 90, 0.8)
+    early = passage("Ferries > Overview", "They carry people. A ferry crosses water.", 5)
+    assert synthesis("What is a ferry?", searched(late, early)).citations[0].source.endswith(":5")
+
+
+def test_nothing_is_quoted_twice_and_nothing_that_is_far_from_the_first() -> None:
+    text = "The ferry to the island leaves at nine."
+    again = passage("Ferries", f"As was said: {text}", 20)
+    weak = passage("Other", "The island has a beach and a ferry.", 60, 0.2)
+    draft = synthesis(QUESTION, searched(passage("Ferry", text, 3), again, weak))
+    assert [each.source for each in draft.citations] == ["docs/ferry.md:3"]
+
+
+def test_code_signatures_and_heads_of_tables_decide_nothing() -> None:
+    text = (
+        "ferry.leave(island, at)\n\nThe ferry to the island leaves when it is full.\n\n"
+        "| When the ferry leaves | Island |\n|---|---|\n| nine | Hven |\n\n"
+        "```\nferry.leave(island)  # the ferry to the island leaves\n```"
+    )
+    draft = synthesis("How does the ferry leave to the island?", searched(passage("A", text, 1)))
+    assert draft.citations[0].quote == "The ferry to the island leaves when it is full."
+
+
+def test_rules_approve_their_own_draft_whatever_it_quotes() -> None:
+    text = 'Use p.txt:26 and {{ name }} to leave.\n```json\n{"ferry": 1}\n```'
+    draft = synthesis("What do I use to leave?", searched(passage("Leaving", text, 26)))
+    sections = Sections(
+        query_analyzer=analysed(),
+        coordinator=(searched(passage("Leaving", text, 26)),),
+        synthesis=draft,
+    )
+    assert not draft.abstained
+    assert verify("What do I use to leave?", sections).decision == "APPROVE"
+
+
 def test_a_long_sentence_is_quoted_whole() -> None:
     text = "The ferry to the island leaves at nine " + "and then again " * 80 + "until dusk."
     (quote, *_) = synthesis(QUESTION, found(text)).citations

@@ -31,6 +31,7 @@ _END = re.compile(
     r"[.!?…]+(?:\[\d+\])*[\"'”’»)\]*_`]*(?:\[\d+\])*(?=\s|\Z)"
     r"|[。！？｡]+[”’」』）》\"']*"
 )
+_MARK = re.compile(r"[ \t]*\(?\w?\w?[\w#][.)]")
 _OPENING = re.compile(r"[\s\"'“‘«(\[*_`]*")
 _LAST_WORD = re.compile(r"[^\s(\[“\"]*\Z")
 _OF_GERMAN = frozenset({"z.b", "d.h", "u.a", "bzw"})  # which has no file of its own
@@ -68,9 +69,10 @@ def _ends(text: str, start: int, stop: int, end: int) -> bool:
     return not (len(last) == 1 and last.isalpha() and text[stop - 1].isupper())
 
 
-def _divided(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _divided(text: str, start: int, end: int, after: int) -> Iterator[tuple[int, int]]:
+    """`after` is where an end is looked for: the mark of a list's item has none."""
     begun = start
-    for match in _END.finditer(text, start, end):
+    for match in _END.finditer(text, after, end):
         if match.start() >= begun and _ends(text, begun, match.start(), match.end()):
             yield begun, match.end()
             begun = match.end()
@@ -99,4 +101,5 @@ def _spans(text: str, block: Block) -> Iterable[tuple[int, int]]:
         return code_lines(text, block)
     if block.kind == "line":
         return ((block.start, block.end),)
-    return _divided(text, block.start, block.end)
+    mark = _MARK.match(text, block.start) if block.kind == "item" else None
+    return _divided(text, block.start, block.end, mark.end() if mark else block.start)

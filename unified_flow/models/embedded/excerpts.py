@@ -20,6 +20,7 @@ from unified_flow.turns.results import ToolResult
 SEARCHES = frozenset({DOC_SEARCH, INTERNET_RESEARCH})
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>)]+")
 _SIGNATURE = re.compile(r"(?=.*[._(])[A-Za-z_][\w.]*(?:\([^()]*\))?:?\Z", re.ASCII | re.DOTALL)
+_TABLE_HEAD = re.compile(r"(?<!\|\n)^([ \t]*\|.*\|)[ \t]*\n[ \t|:-]*\n[ \t]*\|", re.MULTILINE)
 _SHORTEST = 4  # letters of a stem that may be akin to another
 
 
@@ -34,7 +35,7 @@ class Sentence:
     terms: frozenset[str]
     words: tuple[str, ...]  # casefolded
     continues: bool  # opens with a pronoun or the like, and so needs the sentence before it
-    is_code: bool  # a line between fences, or a signature on its own
+    states_nothing: bool  # code, a signature on its own, or the head of a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class Excerpt:
     passage: Passage
     sentences: tuple[Sentence, ...]
     heading: frozenset[str]  # terms of all headings above it
-    leaf: frozenset[str]  # of the last one
+    headings: tuple[frozenset[str], ...]  # of each of them
     language: str
 
     @cached_property
@@ -53,9 +54,8 @@ class Excerpt:
         return self.heading.union(*(sentence.terms for sentence in self.sentences))
 
     @property
-    def is_code(self) -> bool:
-        """Nothing else."""
-        return all(sentence.is_code for sentence in self.sentences)
+    def states_nothing(self) -> bool:
+        return all(sentence.states_nothing for sentence in self.sentences)
 
     def source(self, sentence: Sentence) -> str:
         """`path:line` or `path:page` of where the sentence starts."""
@@ -66,7 +66,8 @@ class Excerpt:
 def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:
     """Kept because a turn reads its passages three times, and questions share passages."""
     continuing = lexicon_of(language).continues
-    code = [(block.start, block.end) for block in blocks(text) if block.kind == "code"]
+    silent = [(block.start, block.end) for block in blocks(text) if block.kind == "code"]
+    silent += [match.span(1) for match in _TABLE_HEAD.finditer(text)]
     found: list[Sentence] = []
     for start, end in sentences(text):
         sentence = text[start:end]
@@ -83,7 +84,7 @@ def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:
                 terms=frozenset(matching_terms(prose, language)),
                 words=tuple(word.casefold() for word in words(prose)),
                 continues=bool(found and continuing.match(sentence)),
-                is_code=any(begin <= start < stop for begin, stop in code)
+                states_nothing=any(begin <= start < stop for begin, stop in silent)
                 or _SIGNATURE.match(sentence) is not None,
             )
         )
@@ -123,7 +124,9 @@ def excerpts_of(passages: Iterable[Passage], language: str) -> list[Excerpt]:
             passage=passage,
             sentences=sentences_of(passage.text, language),
             heading=frozenset(matching_terms(passage.heading, language)),
-            leaf=frozenset(matching_terms(passage.heading.rpartition(" > ")[2], language)),
+            headings=tuple(
+                frozenset(matching_terms(each, language)) for each in passage.heading.split(" > ")
+            ),
             language=language,
         )
         for passage in passages

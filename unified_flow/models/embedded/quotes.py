@@ -93,9 +93,32 @@ def _by_passage(asked: ParsedQuestion, excerpts: Sequence[Excerpt]) -> list[Rank
     """The best sentence of each passage; first of all that of a section whose heading says what is
     asked."""
     best: dict[str, RankedSentence] = {}
+    opening: dict[str, RankedSentence] = {}
     for each in rank(asked, excerpts):
-        best.setdefault(each.excerpt.passage.chunk_id, each)
-    return sorted(best.values(), key=lambda each: -_worth(asked, each))
+        key = each.excerpt.passage.chunk_id
+        best.setdefault(key, each)
+        if key not in opening or each.sentence.start < opening[key].sentence.start:
+            opening[key] = each
+    begins = _introduction(asked, excerpts) if asked.kind == "definition" else None
+    ordered = sorted(best, key=lambda key: -_worth(asked, best[key], begins=begins))
+    return [_decisive(asked, best[key], opening[key]) for key in ordered]
+
+
+def _decisive(
+    asked: ParsedQuestion, best: RankedSentence, opening: RankedSentence
+) -> RankedSentence:
+    """Under a heading that says what is asked, the answer begins with the first sentence, unless
+    another takes up a word of the question."""
+    titled = _agreement(asked, best.excerpt) > _AGREES
+    return opening if titled and best.sentence.terms.isdisjoint(asked.terms) else best
+
+
+def _introduction(asked: ParsedQuestion, excerpts: Sequence[Excerpt]) -> Excerpt | None:
+    """Of what stands under a heading that is the term to be defined, the part that comes first."""
+    under = [each for each in excerpts if asked.core in each.headings]
+    file = under[0].passage.path if under else ""
+    own = [each for each in under if each.passage.path == file]
+    return min(own, key=lambda each: each.passage.line, default=None)
 
 
 def _is_worth_showing(candidate: RankedSentence, shown: Sequence[RankedSentence]) -> bool:
@@ -108,10 +131,14 @@ def _is_worth_showing(candidate: RankedSentence, shown: Sequence[RankedSentence]
     return share >= (_ADDS if adds else _NEAR)
 
 
-def _worth(asked: ParsedQuestion, each: RankedSentence) -> float:
+def _worth(asked: ParsedQuestion, each: RankedSentence, *, begins: Excerpt | None) -> float:
     """Logarithmic, as the evidence is independent."""
     score, probability = each.excerpt.passage.score, each.probability
-    titled = max(0.0, _agreement(asked, each.excerpt) - _AGREES) / (1 - _AGREES)
+    titled = max(
+        2.0 * (each.excerpt is begins),
+        (_agreement(asked, each.excerpt) - _AGREES) / (1 - _AGREES),
+        0.0,
+    )
     return math.log(max(probability, 1e-9)) + _FOUND * math.log(max(score, 1e-3)) + _TITLED * titled
 
 
@@ -119,10 +146,11 @@ def _agreement(asked: ParsedQuestion, excerpt: Excerpt) -> float:
     """0..1: the harmonic mean of how much of the question the headings have, and how much of the
     last one the question has."""
     terms = frozenset(asked.terms)
-    if not terms or not excerpt.leaf:
+    leaf = excerpt.headings[-1]
+    if not terms or not leaf:
         return 0.0
     covered = len(terms & excerpt.heading) / len(terms)
-    said = len(terms & excerpt.leaf) / len(excerpt.leaf)
+    said = len(terms & leaf) / len(leaf)
     return 2 * covered * said / (covered + said) if covered and said else 0.0
 
 

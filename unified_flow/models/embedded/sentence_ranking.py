@@ -124,7 +124,7 @@ def measure(
         # A lone word of the question ("* Services") names what is asked about and says nothing.
         if len(sentence.terms) > 1 or not sentence.terms <= context.asked
         # Code shows what the sentence before it says.
-        if not sentence.is_code or excerpt.is_code
+        if not sentence.states_nothing or excerpt.states_nothing
     ]
 
 

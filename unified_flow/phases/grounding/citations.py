@@ -12,7 +12,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from unified_flow.lib.text import language_of, sentences
-from unified_flow.models.embedded.excerpts import best_kinship, excerpts_of, matching_terms
+from unified_flow.models.embedded.excerpts import (
+    best_kinship,
+    excerpts_of,
+    found_passages,
+    matching_terms,
+)
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.quotes import FURTHER, LONGEST, one_line
 from unified_flow.models.embedded.sources import (
@@ -32,6 +37,7 @@ from unified_flow.models.embedded.statements import (
 )
 from unified_flow.models.embedded.surroundings import around
 from unified_flow.models.passages import ShownPassage, shown_passages
+from unified_flow.turns.passage import path_of
 from unified_flow.turns.results import Citation, Draft
 from unified_flow.turns.sections import Sections
 
@@ -61,7 +67,7 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
         bare = MARK.sub("", draft.response)
         return draft.model_copy(update={"response": bare, "abstained": True, "citations": []})
     said = [reader.said(part) for part in _parts(draft, texts)]
-    kept = [c for c in draft.citations if _holds(c, said, texts, reader)]
+    kept = [_placed(c, sections) for c in draft.citations if _holds(c, said, texts, reader)]
     removed = marked.dropped or len(kept) < len(draft.citations)
     citations = list(dict.fromkeys([*marked.citations, *kept]))
     sources = citable_sentences(sections, language)
@@ -169,6 +175,21 @@ def _decisive(statement: str, shown: ShownPassage, reader: _Reader) -> Citation:
     return Citation(
         source=source, quote=quote, passage=passage, heading=shown.heading, score=shown.score
     )
+
+
+def _placed(citation: Citation, sections: Sections) -> Citation:
+    """A model's own citation, with the heading, score and text of the passage that it is from."""
+    for passage in found_passages(sections.coordinator):
+        start = passage.text.find(citation.quote)
+        if start >= 0 and path_of(citation.source) == passage.path:
+            end = start + len(citation.quote)
+            known = {
+                "passage": around(passage.text, start, end, most=FURTHER),
+                "heading": passage.heading,
+                "score": passage.score,
+            }
+            return citation.model_copy(update=known)
+    return citation
 
 
 def supported_sentences(draft: Draft, query: str, sections: Sections) -> list[bool]:

@@ -1,0 +1,67 @@
+"""What is quoted around a sentence: whole lists, whole code, whole sentences, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from unified_flow.models.embedded.surroundings import around
+
+HOWTO = """The oven is heated with wood.
+
+To bake bread:
+
+1. Heat the oven to 250 degrees,
+   which takes an hour.
+2. Put the loaf in.
+
+Check it like this:
+```
+bake --loaf rye
+
+bake --check
+```
+It is done when it sounds hollow."""
+
+
+def quoted(text: str, sentence: str, most: int = 1_000, *, opens: bool = False) -> str:
+    start = text.index(sentence)
+    return around(text, start, start + len(sentence), opens=opens, most=most)
+
+
+def test_a_short_section_is_quoted_whole() -> None:
+    assert quoted(HOWTO, "Put the loaf in.") == HOWTO
+
+
+def test_a_list_comes_with_its_lead_in_and_all_its_items() -> None:
+    assert quoted(HOWTO, "Put the loaf in.", 120).startswith("To bake bread:\n\n1. Heat the oven")
+    assert quoted(HOWTO, "Put the loaf in.", 120).endswith("2. Put the loaf in.")
+
+
+def test_code_comes_whole_with_the_text_around_it() -> None:
+    passage = quoted(HOWTO, "It is done when it sounds hollow.", 110)
+    assert passage.startswith("Check it like this:\n```\nbake --loaf rye\n\nbake --check\n```\n")
+
+
+def test_what_introduces_code_that_does_not_fit_is_left_out() -> None:
+    code = "bake --check\n" * 40
+    text = f"Put the loaf in. Wait a while. Then check:\n```\n{code}```"
+    assert quoted(text, "Put the loaf in.", 200) == "Put the loaf in. Wait a while."
+
+
+def test_of_a_long_paragraph_whole_sentences_are_quoted() -> None:
+    text = " ".join(f"Sentence {number} says something of its own." for number in range(60))
+    passage = quoted(text, "Sentence 30 says something of its own.", 300)
+    assert passage.startswith("Sentence ")
+    assert passage.endswith("own.")
+    assert "Sentence 30 " in passage
+    assert len(passage) <= 300
+
+
+def test_a_sentence_that_opens_the_answer_comes_first() -> None:
+    text = "It stood for years. It was built in 1871. Nobody lives there."
+    assert quoted(text, "It was built in 1871.", opens=True).startswith("It was built in 1871.")
+
+
+@pytest.mark.parametrize("gap", ["\n\n", "\n\n\n\n\n"])
+def test_what_markup_left_empty_is_one_blank_line(gap: str) -> None:
+    assert quoted(f"One thing.{gap}  - Another.", "One thing.") == "One thing.\n\n  - Another."
