@@ -33,6 +33,10 @@ def test_words_that_technical_questions_turn_on_are_no_stop_words() -> None:
     assert found == ["system", "test", "run", "order", "comput"]
 
 
+def test_a_stop_word_in_capitals_is_a_term() -> None:
+    assert terms("OR in a query, or IN", "en") == ["or", "queri", "in"]
+
+
 def test_an_identifier_is_found_by_its_name_and_by_what_it_says() -> None:
     found = terms("get_logger and QoSProfile", "en")
     assert found == ["get_logger", "get", "logger", "qosprofil", "qo", "profil"]

@@ -77,7 +77,8 @@ def _analysed(word: str, language: str) -> tuple[str, ...]:
     if _UNSPACED_RUN.match(plain):
         return tuple(_bigrams(plain, language))
     if plain in stop_words(language):
-        return ()
+        # In capitals it is a word of its own: the operator OR, the abbreviation IT.
+        return (plain,) if len(word) > 1 and word.isupper() else ()
     if plain[0].isdigit():
         return (plain.replace(",", "")[:_LONGEST],)
     parts = [p for piece in word[:_LONGEST].split("_") for p in _CAMEL.split(piece) if p]
@@ -129,7 +130,7 @@ def compatible_form(text: str) -> str:
 
 
 def terms(text: str, language: str | None = None) -> list[str]:
-    """Stems in order, with repeats, without stop words; bigrams for unspaced scripts.
+    """Stems in order, with repeats, without lower-case stop words; bigrams for unspaced scripts.
 
     Terms hold letters, digits and underscores only (a decimal number also its point), never
     a lone surrogate, and at most 64 characters. Give every chunk the language of its whole
