@@ -794,13 +794,13 @@ export interface components {
         /** Checks */
         Checks: {
             /** Claims Supported */
-            claims_supported: boolean;
+            claims_supported: boolean | "not checked";
             /** Coherent Format */
-            coherent_format: boolean;
+            coherent_format: boolean | "not checked";
             /** No Hallucinations */
-            no_hallucinations: boolean;
+            no_hallucinations: boolean | "not checked";
             /** Query Addressed */
-            query_addressed: boolean;
+            query_addressed: boolean | "not checked";
         };
         /** ChunkMetadata */
         ChunkMetadata: {

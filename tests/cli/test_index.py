@@ -139,7 +139,7 @@ def test_a_person_sees_the_phases_and_then_the_answer(home: Path, docs: Path) ->
 def test_a_person_sees_the_card(home: Path, docs: Path) -> None:
     served = ("--model", "m", "--base-url", refused_url())
     shown = _on_a_terminal("ask", "What is a topic?", "--docs", str(docs), *served, home=home)
-    assert "synthesis failed: llm_error, high" in shown
+    assert "query_analyzer failed: llm_error, critical" in shown
     assert "interventions show" in shown
 
 

@@ -104,10 +104,9 @@ def test_what_it_is_told_to_remember_is_known_in_the_next_session(home: Path) ->
 def test_what_is_denied_is_not_remembered_though_it_is_asked_for(home: Path) -> None:
     (home / "unified_flow.toml").write_text('[tools]\ndeny = ["memory.*"]\n')
     done = run("ask", "Remember that my robot runs Ubuntu 22.04.", home=home)
-    assert done.returncode == 1
-    assert "tools.deny holds 'memory.*'" in done.stderr
-    (entry,) = open_entries(home)
-    assert (entry["type"], entry["error_type"]) == ("permission", "ToolDeniedError")
+    assert done.returncode == 0
+    assert done.stdout == "Nothing can be remembered here: the memory tools are not allowed.\n"
+    assert open_entries(home) == []
     assert json.loads(run("memory", "list", "--json", home=home).stdout)["memories"] == []
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 Unit = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -147,7 +147,9 @@ class Draft(Result):
     checklist: SkipJsonSchema[dict[str, bool]] = {}
 
 
-Check = bool | SkipJsonSchema[Literal["not checked"]]
+Check = Annotated[
+    bool | Literal["not checked"], WithJsonSchema({"type": "boolean"}, mode="validation")
+]
 """What a check can know. A language model is asked for true or false alone."""
 
 

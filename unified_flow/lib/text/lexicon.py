@@ -66,6 +66,7 @@ class Phrases(_Table):
     nearest: str
     nothing_for: str  # {question}
     nothing_remembered: str
+    cannot_remember: str
     no_documents: str
     greeting: str
     thanks: str

@@ -18,6 +18,7 @@ from unified_flow.models.embedded.intents import (
 )
 from unified_flow.models.embedded.planning import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, QuoteSelection, one_line, quotes_for
+from unified_flow.tools.builtin.memory_tools import text_to_remember
 from unified_flow.turns.passage import Passage, source_of, title_of
 from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
@@ -34,14 +35,17 @@ def extract(query: str, sections: Sections) -> Draft:
     if talk is not None:
         own = phrases_of(talk_language(query))
         return _answer(own.greeting if talk == "greeting" else own.thanks)
-    if not sections.coordinator:
+    called = {result.tool for result in sections.coordinator}
+    if text_to_remember(query) and tool_names.MEMORY_CREATE not in called:
+        return _abstention(phrases.cannot_remember)
+    if not called:
         return _abstention(phrases.no_documents)
     answered = [
         draft
         for result in sections.coordinator
         if (draft := _from_tool(result, phrases)) is not None
     ]
-    if any(result.tool in SEARCHES for result in sections.coordinator):
+    if called & SEARCHES:
         found = _from_search(query, sections, phrases)
         if not (found.abstained and _memory_answers(sections)):
             answered.append(found)
