@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from unified_flow.evaluation.cache import ReplyCache
     from unified_flow.evaluation.datasets import Dataset, DatasetQuestion
     from unified_flow.evaluation.flows import Flows
-    from unified_flow.evaluation.runs import Run, Spec
+    from unified_flow.evaluation.runs import Run, RunOptions, Spec
 
 PACKAGED = "packaged"
 
@@ -103,6 +102,7 @@ def run(
 
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.evaluation.datasets import draw, read_dataset
+    from unified_flow.evaluation.runs import RunOptions
 
     read = read_dataset(dataset)
     questions = draw(read, sample, seed, unanswerable)
@@ -209,20 +209,6 @@ def _recipes(named: str | None) -> Path | None:
     return PACKAGED_RECIPES if named == PACKAGED else Path(named).absolute()
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """The first four decide the results; the others, what happens to a run that is there."""
-
-    sample: int | None
-    seed: int
-    unanswerable: float
-    plain: bool
-    name: str | None
-    again: bool
-    retry_failed: bool
-    cached: bool
-
-
 async def _run(
     dataset: Dataset,
     questions: Sequence[DatasetQuestion],
@@ -232,7 +218,6 @@ async def _run(
 ) -> Run:
     """The run, closed, with all its answers. `settings` are those of `wire`."""
     from unified_flow.evaluation.cache import ReplyCache
-    from unified_flow.evaluation.evaluation_run import evaluate
     from unified_flow.evaluation.flows import evaluations
     from unified_flow.evaluation.runs import Run
 
@@ -242,13 +227,8 @@ async def _run(
             with Run.open(root, wanted.name, spec, again=wanted.again) as run:
                 note(f"run {run.folder.name}")
                 with progress_bar("evaluating", show=sys.stderr.isatty()) as progress:
-                    await evaluate(
-                        run,
-                        questions,
-                        flows,
-                        cache,
-                        retry_failed=wanted.retry_failed,
-                        progress=progress,
+                    await flows.evaluate(
+                        run, questions, retry_failed=wanted.retry_failed, progress=progress
                     )
     return run
 
@@ -281,17 +261,7 @@ async def _flows(
         if wanted.plain:
             voice_of(flows.whole.services)
         refresh_documents(flows.whole, show=sys.stderr.isatty())
-        yield (
-            flows,
-            spec_of(
-                dataset,
-                flows.whole.services,
-                sample=wanted.sample,
-                seed=wanted.seed,
-                unanswerable=wanted.unanswerable,
-                plain=wanted.plain,
-            ),
-        )
+        yield flows, spec_of(dataset, flows.whole.services, wanted)
     finally:
         await flows.aclose()
 
@@ -318,22 +288,22 @@ def _report(runs: Sequence[Run], as_json: bool) -> None:
 
 
 def _summary_table(found: dict[str, Any]) -> str:
-    from unified_flow.evaluation.answers import COST, MEANINGS, QUALITY
+    from unified_flow.evaluation.answers import COST, QUALITY
 
     spec, measures = found["spec"], found["measures"]
     lines = [
         f"{found['run']}: {found['questions']} questions, {found['unanswerable']} without an"
         f" answer; {spec['pipeline']}, model {spec['model']}",
     ]
-    for name in QUALITY:
+    for name, measure in QUALITY.items():
         if (each := measures.get(name)) is not None:
             lines.append(
-                f"  {MEANINGS[name]:<52}{each['value']:7.3f}"
+                f"  {measure.meaning:<52}{each['value']:7.3f}"
                 f"   [{each['low']:.3f}, {each['high']:.3f}]  n {each['n']}"
             )
-    for name in COST:
+    for name, measure in COST.items():
         if (each := measures.get(name)) is not None:
-            lines.append(f"  {MEANINGS[name]:<52}{each['value']:10.2f}")
+            lines.append(f"  {measure.meaning:<52}{each['value']:10.2f}")
     if found["phases"]:
         lines.append("  a turn:           visits  calls  from cache   prompt  written  seconds")
     for name, cost in found["phases"].items():
@@ -347,7 +317,7 @@ def _summary_table(found: dict[str, Any]) -> str:
 
 
 def _comparison_table(run_a: str, run_b: str, found: dict[str, Any]) -> str:
-    from unified_flow.evaluation.answers import COST, MEANINGS
+    from unified_flow.evaluation.answers import COST, MEASURES
 
     lines = [
         f"A {run_a}",
@@ -357,7 +327,7 @@ def _comparison_table(run_a: str, run_b: str, found: dict[str, Any]) -> str:
     for name, each in found["measures"].items():
         digits = 2 if name in COST else 3
         lines.append(
-            f"  {MEANINGS[name]:<52}{each['a']:9.{digits}f}{each['b']:9.{digits}f}"
+            f"  {MEASURES[name].meaning:<52}{each['a']:9.{digits}f}{each['b']:9.{digits}f}"
             f"{each['difference']:+9.{digits}f}   [{each['low']:+.{digits}f},"
             f" {each['high']:+.{digits}f}]  {each['verdict']}"
         )
@@ -370,7 +340,7 @@ def _wrong_answers(answers: Iterable[EvaluatedAnswer]) -> str:
 
     lines = []
     for answer in answers:
-        if QUALITY["right"](answer):
+        if QUALITY["right"].of(answer):
             continue
         expected = "no answer" if answer.unanswerable else " / ".join(answer.answers)
         said = answer.trouble.message if answer.trouble else answer.response

@@ -6,7 +6,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -27,6 +27,9 @@ class Cost(AnswerRecord):
     cached: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(**{name: value + getattr(other, name) for name, value in self})
 
 
 class Trouble(AnswerRecord):
@@ -108,10 +111,18 @@ def _f1(said: list[str], gold: list[str]) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-Measure = Callable[[EvaluatedAnswer], float | None]
+_Value = Callable[[EvaluatedAnswer], float | None]
 
 
-def _of_answerable(score: Callable[[EvaluatedAnswer], float]) -> Measure:
+class Measure(NamedTuple):
+    """`of` gives None for an answer that it says nothing of."""
+
+    meaning: str
+    of: _Value
+    better_below: bool = False
+
+
+def _of_answerable(score: Callable[[EvaluatedAnswer], float]) -> _Value:
     return lambda answer: None if answer.unanswerable else score(answer)
 
 
@@ -120,7 +131,7 @@ def _contained(answer: EvaluatedAnswer) -> float:
     return float(given and contained(answer.response, answer.answers))
 
 
-def _by_words(score: Callable[[str, list[str]], float]) -> Measure:
+def _by_words(score: Callable[[str, list[str]], float]) -> _Value:
     """As SQuAD 2.0: where there is no answer, abstaining is right and anything else wrong."""
 
     def measure(answer: EvaluatedAnswer) -> float:
@@ -150,37 +161,31 @@ def _tokens(answer: EvaluatedAnswer) -> float:
 
 
 QUALITY: dict[str, Measure] = {
-    "right": _right,
-    "contained": _of_answerable(_contained),
-    "exact": _by_words(exact),
-    "f1": _by_words(f1),
-    "abstained": lambda answer: float(answer.abstained) if answer.unanswerable else None,
-    "abstained_falsely": _of_answerable(lambda answer: float(answer.abstained)),
-    "retrieved": _of_answerable(lambda answer: float(answer.retrieved)),
-    "citations_support": _cited_well,
-    "gold_in_a_citation": _gold_cited,
-    "failed": lambda answer: float(answer.status == "failed"),
-    "asked_back": lambda answer: float(answer.status == "clarify"),
+    "right": Measure("answer contained, or abstained where there is none", _right),
+    "contained": Measure("gold answer in the response", _of_answerable(_contained)),
+    "exact": Measure("SQuAD exact match", _by_words(exact)),
+    "f1": Measure("SQuAD F1", _by_words(f1)),
+    "abstained": Measure(
+        "abstained, of the unanswerable", lambda a: float(a.abstained) if a.unanswerable else None
+    ),
+    "abstained_falsely": Measure(
+        "abstained, of the answerable", _of_answerable(lambda a: float(a.abstained)), True
+    ),
+    "retrieved": Measure(
+        "gold answer in a passage that was found", _of_answerable(lambda a: float(a.retrieved))
+    ),
+    "citations_support": Measure("sentences that a cited passage supports", _cited_well),
+    "gold_in_a_citation": Measure(
+        "gold answer in a cited passage, of answers with citations", _gold_cited
+    ),
+    "failed": Measure("failed: interventions wait", lambda a: float(a.status == "failed"), True),
+    "asked_back": Measure("a question back", lambda a: float(a.status == "clarify"), True),
 }
 COST: dict[str, Measure] = {
-    "seconds": lambda answer: answer.duration_ms / 1000,
-    "model_calls": lambda answer: float(sum(c.calls for c in answer.phases.values())),
-    "tokens": _tokens,
+    "seconds": Measure("seconds a turn", lambda a: a.duration_ms / 1000, True),
+    "model_calls": Measure(
+        "model calls a turn", lambda a: float(sum(c.calls for c in a.phases.values())), True
+    ),
+    "tokens": Measure("tokens a turn", _tokens, True),
 }
-BETTER_BELOW = frozenset({"abstained_falsely", "failed", "asked_back", *COST})
-MEANINGS = {
-    "right": "answer contained, or abstained where there is none",
-    "contained": "gold answer in the response",
-    "exact": "SQuAD exact match",
-    "f1": "SQuAD F1",
-    "abstained": "abstained, of the unanswerable",
-    "abstained_falsely": "abstained, of the answerable",
-    "retrieved": "gold answer in a passage that was found",
-    "citations_support": "sentences that a cited passage supports",
-    "gold_in_a_citation": "gold answer in a cited passage, of answers with citations",
-    "failed": "failed: interventions wait",
-    "asked_back": "a question back",
-    "seconds": "seconds a turn",
-    "model_calls": "model calls a turn",
-    "tokens": "tokens a turn",
-}
+MEASURES = QUALITY | COST

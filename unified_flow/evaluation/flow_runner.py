@@ -116,10 +116,7 @@ def costs(events: Iterable[Observed], replies: Iterable[CachedReply]) -> dict[st
     found: dict[str, Cost] = {}
 
     def add(phase: str, **more: float) -> None:
-        cost = found.get(phase, Cost())
-        found[phase] = cost.model_copy(
-            update={name: round(getattr(cost, name) + value, 3) for name, value in more.items()}
-        )
+        found[phase] = found.get(phase, Cost()) + Cost.model_validate(more)
 
     for event in events:
         match event:

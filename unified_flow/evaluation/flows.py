@@ -1,7 +1,9 @@
-"""The flow that is evaluated, over all documents of a set or all but one group of them."""
+"""The flow that is evaluated, over all documents of a set or all but one group of them; the loop
+over the questions that a run has not answered yet."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,10 @@ from typing import Any
 from interventions.home import find_home, state_folder
 from unified_flow.engine.services import Services
 from unified_flow.evaluation.cache import ReplyCache, caching
-from unified_flow.evaluation.datasets import Corpus, without
+from unified_flow.evaluation.datasets import Corpus, DatasetQuestion, without
+from unified_flow.evaluation.flow_runner import ask
+from unified_flow.evaluation.plain_pipeline import ask_plainly
+from unified_flow.evaluation.runs import Run
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry
@@ -38,6 +43,7 @@ class Flows:
     ) -> None:
         self._home = home
         self._corpus = corpus
+        self._cache = cache
         self._given = {**given, "extra_models": extra_models}
         if corpus:
             self._given["collection"] = collection
@@ -70,6 +76,24 @@ class Flows:
     def _wired(self, left_out: str) -> Services:
         docs = [*without(self._corpus, left_out), *self._own_docs]
         return wire(self._home, docs=docs or None, **self._given)
+
+    async def evaluate(
+        self,
+        run: Run,
+        questions: Sequence[DatasetQuestion],
+        *,
+        retry_failed: bool,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        """Raises what keeps a turn from beginning; `retry_failed` asks again what has failed."""
+        asking = ask_plainly if run.spec.pipeline == "plain" else ask
+        for number, question in enumerate(questions, 1):
+            known = run.answers.get(question.id)
+            if known is None or (retry_failed and known.status == "failed"):
+                flow = self.of(question.group if question.left_out else "")
+                run.add(await asking(flow, question, self._cache))
+            if progress is not None:
+                progress(number, len(questions))
 
     async def aclose(self) -> None:
         for flow in self._flows.values():

@@ -6,6 +6,7 @@ It grows by one line a question, so that a run that was killed goes on where it 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -57,15 +58,21 @@ class Spec(BaseModel):
         return f"{self.dataset.replace('.', '-')}-{model[:30]}{plain}-{digest[:8]}"
 
 
-def spec_of(
-    dataset: Dataset,
-    services: Services,
-    *,
-    sample: int | None,
-    seed: int,
-    unanswerable: float,
-    plain: bool,
-) -> Spec:
+@dataclass(frozen=True)
+class RunOptions:
+    """The first four decide the results; the others, what happens to a run that is there."""
+
+    sample: int | None
+    seed: int
+    unanswerable: float
+    plain: bool
+    name: str | None
+    again: bool
+    retry_failed: bool
+    cached: bool
+
+
+def spec_of(dataset: Dataset, services: Services, wanted: RunOptions) -> Spec:
     """Of documents that are indexed. Raises RecipeError, and ConfigError for a model that is not
     there."""
     phases: dict[str, dict[str, str | None]] = {}
@@ -76,17 +83,17 @@ def spec_of(
             "recipe": recipe.digest[:16],
         }
     voice = phases["synthesis"]["model"] or services.settings.model
-    if plain:
+    if wanted.plain:
         recipe_digest = sha256(PROMPT.encode()).hexdigest()[:16]
         phases = {"plain": {"model": voice, "recipe": recipe_digest}}
     asked = [each["model"] for each in phases.values()]
     return Spec(
         dataset=dataset.name,
         dataset_digest=dataset.digest,
-        sample=sample,
-        seed=seed,
-        unanswerable=unanswerable,
-        pipeline="plain" if plain else "flow",
+        sample=wanted.sample,
+        seed=wanted.seed,
+        unanswerable=wanted.unanswerable,
+        pipeline="plain" if wanted.plain else "flow",
         model=voice,
         phases=phases,
         models=identities_of(services.settings, (name for name in asked if name is not None)),

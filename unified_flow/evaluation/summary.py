@@ -8,7 +8,7 @@ from random import Random
 from statistics import fmean, median
 from typing import Any
 
-from unified_flow.evaluation.answers import BETTER_BELOW, COST, QUALITY, Cost, EvaluatedAnswer
+from unified_flow.evaluation.answers import MEASURES, Cost, EvaluatedAnswer
 
 RESAMPLES = 4_000
 SEED = 1
@@ -39,16 +39,13 @@ def _wilson(share: float, count: int) -> Interval:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-MEASURES = QUALITY | COST
-
-
 def summary(answers: Iterable[EvaluatedAnswer]) -> dict[str, Any]:
     """JSON-able. `measures` hold {value, low, high, n} (n: the questions that it says something
     of), `phases` what each costs, a turn."""
     found = list(answers)
     measures = {}
     for name, measure in MEASURES.items():
-        values = [value for each in found if (value := measure(each)) is not None]
+        values = [value for each in found if (value := measure.of(each)) is not None]
         if values:
             low, high = interval(values)
             measures[name] = _rounded(value=fmean(values), low=low, high=high) | {"n": len(values)}
@@ -68,10 +65,7 @@ def _phases(answers: list[EvaluatedAnswer]) -> dict[str, dict[str, float]]:
     total: dict[str, Cost] = {}
     for answer in answers:
         for name, cost in answer.phases.items():
-            before = total.get(name, Cost())
-            total[name] = Cost(
-                **{f: getattr(before, f) + getattr(cost, f) for f in Cost.model_fields}
-            )
+            total[name] = total.get(name, Cost()) + cost
     turns = max(1, len(answers))
     return {
         name: _rounded(
@@ -99,7 +93,7 @@ def comparison(
         pairs = [
             (a, b)
             for id in shared
-            if (a := measure(one[id])) is not None and (b := measure(other[id])) is not None
+            if (a := measure.of(one[id])) is not None and (b := measure.of(other[id])) is not None
         ]
         if not pairs:
             continue
@@ -111,14 +105,14 @@ def comparison(
             difference=fmean(differences),
             low=low,
             high=high,
-        ) | {"n": len(pairs), "verdict": _verdict(name, low, high)}
+        ) | {"n": len(pairs), "verdict": _verdict(measure.better_below, low, high)}
     return {"questions": len(shared), "measures": measures}
 
 
-def _verdict(name: str, low: float, high: float) -> str:
+def _verdict(better_below: bool, low: float, high: float) -> str:
     if low <= 0 <= high:
         return "no difference shown"
-    return "better" if (low > 0) != (name in BETTER_BELOW) else "worse"
+    return "better" if (low > 0) != better_below else "worse"
 
 
 def _rounded(**values: float) -> dict[str, Any]:

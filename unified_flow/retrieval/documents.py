@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,9 @@ from unified_flow.config.document_roots import (
 from unified_flow.config.settings import Settings, load
 from unified_flow.errors import ConfigError, InputError
 from unified_flow.retrieval.collection import Statistics, statistics, unknown_collection
-from unified_flow.retrieval.explanation import Explanation
+from unified_flow.retrieval.explanation import Explanation, explain
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index_reader import IndexReader, Search
 from unified_flow.retrieval.index_update import IndexReport
 from unified_flow.retrieval.index_writer import Progress
 from unified_flow.retrieval.web_pages import Fetch, fetch_policy_of, page_fetcher
@@ -217,11 +219,9 @@ class Documents:
         return self.roots or self.index.roots()
 
     def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
-        """What `search` finds, and how it came about."""
-        self.ensure_fresh()
-        if self._hybrid is not None:
-            return self._hybrid.explain(self.index, query, limit, why)
-        return self.index.explain(query, limit, why)
+        """What `search` finds, and how it came about; `why` names a file to look for."""
+        with self._found(query, limit) as (reader, found):
+            return explain(reader, found, query, limit, why)
 
     def languages(self) -> tuple[str, ...]:
         """Of what is searched, the commonest first. Raises RetrievalError."""
@@ -238,10 +238,16 @@ class Documents:
     def search(
         self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
     ) -> list[Passage]:
+        with self._found(query, limit, conversation) as (reader, found):
+            return [passage for passage, _ in reader.passages(found.ordered, limit)]
+
+    def _found(
+        self, query: str, limit: int, conversation: Mapping[str, float] | None = None
+    ) -> AbstractContextManager[tuple[IndexReader, Search]]:
         self.ensure_fresh()
         if self._hybrid is not None:
-            return self._hybrid.search(self.index, query, limit, conversation)
-        return self.index.search(query, limit, conversation)
+            return self._hybrid.found(self.index, query, limit, conversation)
+        return self.index.found(query, limit, conversation)
 
     def close(self) -> None:
         self.index.close()

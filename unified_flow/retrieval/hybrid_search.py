@@ -12,11 +12,9 @@ from typing import Protocol
 from unified_flow.errors import RetrievalError
 from unified_flow.retrieval.bm25 import Corpus
 from unified_flow.retrieval.embedding import Embedder, Vector
-from unified_flow.retrieval.explanation import Explanation, explain
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_reader import IndexReader, Search
 from unified_flow.retrieval.index_writer import Progress, embedded_text
-from unified_flow.turns.passage import Passage
 
 CANDIDATES = 48  # by meaning; those by words are about as many
 MEANING_WEIGHT = 2.0  # that of the words is 1 (benchmarks/README.md)
@@ -79,33 +77,14 @@ class HybridSearch:
             self._vectors.remove(known - self._chunks.keys())
         return len(keys)
 
-    def search(
-        self,
-        index: Index,
-        query: str,
-        limit: int,
-        conversation: Mapping[str, float] | None = None,
-    ) -> list[Passage]:
-        """As Index.search, in the order of both scores joined. Raises RetrievalError."""
-        with self._found(index, query, limit, conversation) as (reader, found):
-            return [passage for passage, _ in reader.passages(found.ordered, limit)]
-
-    def explain(self, index: Index, query: str, limit: int, why: str | None) -> Explanation:
-        """What `search` finds, and how it came about."""
-        with self._found(index, query, limit) as (reader, found):
-            return explain(reader, found, query, limit, why)
-
     def close(self) -> None:
         self._embedder.close()
 
     @contextmanager
-    def _found(
-        self,
-        index: Index,
-        query: str,
-        limit: int,
-        conversation: Mapping[str, float] | None = None,
+    def found(
+        self, index: Index, query: str, limit: int, conversation: Mapping[str, float] | None = None
     ) -> Iterator[tuple[IndexReader, Search]]:
+        """As Index.found, in the order of both scores joined. Raises RetrievalError."""
         (vector,) = self._embedder.embed([query])
         while True:
             with index.reading() as reader:

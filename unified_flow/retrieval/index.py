@@ -28,8 +28,7 @@ from unified_flow.errors.sqlite import is_broken
 from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
-from unified_flow.retrieval.explanation import Explanation, explain
-from unified_flow.retrieval.index_reader import IndexReader, remembered, verified
+from unified_flow.retrieval.index_reader import IndexReader, Search, remembered, verified
 from unified_flow.retrieval.index_update import IndexReport, UpdateRequest, refresh
 from unified_flow.retrieval.index_writer import Progress, forget_roots
 from unified_flow.retrieval.web_pages import Fetch
@@ -169,13 +168,16 @@ class Index:
         `score` is what bm25.score says. Raises RetrievalError for an index that is missing,
         broken, locked or unreadable, or was made by another version.
         """
-        with self.reading() as reader:
-            return reader.search(query, limit, conversation)
+        with self.found(query, limit, conversation) as (reader, found):
+            return [passage for passage, _ in reader.passages(found.ordered, limit)]
 
-    def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
-        """What `search` finds, and how it came about; `why` names a file to look for."""
+    @contextmanager
+    def found(
+        self, query: str, limit: int, conversation: Mapping[str, float] | None = None
+    ) -> Iterator[tuple[IndexReader, Search]]:
+        """The steps of a search, and the reader that knows what they speak of."""
         with self.reading() as reader:
-            return explain(reader, reader.found(query, limit), query, limit, why)
+            yield reader, reader.found(query, limit, conversation)
 
     def size(self) -> int:
         """The number of chunks that a search can return."""

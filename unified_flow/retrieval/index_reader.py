@@ -101,12 +101,6 @@ class IndexReader:
         )
         self.frequencies.clear()
 
-    def search(
-        self, query: str, limit: int, conversation: Mapping[str, float] | None = None
-    ) -> list[Passage]:
-        found = self.found(query, limit, conversation)
-        return [passage for passage, _ in self.passages(found.ordered, limit)]
-
     def found(
         self, query: str, limit: int, conversation: Mapping[str, float] | None = None
     ) -> Search:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 
 TARGET = 1_600  # characters of a chunk that is put together from paragraphs
 LARGEST = 2_400  # a paragraph up to this stays whole
@@ -34,7 +35,6 @@ class Section:
     line: int
     lines: Sequence[str]
     lead: Sequence[str] = ()
-    lone: bool = False  # nothing but a heading
     page: int | None = None
 
 
@@ -88,7 +88,7 @@ class Chunk:
 
 
 def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
-    for section in _joined(filter(None, map(_trimmed, _with_lone_headings(sections)))):
+    for section in _worth_reading(sections):
         heading = " > ".join(title[:LONGEST_TITLE] for title in section.trail)
         for line, text in _pieces(section):
             yield Chunk(heading, line, line + text.count("\n"), text, section.page)
@@ -96,21 +96,6 @@ def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
 
 def _size(lines: Sequence[str]) -> int:
     return sum(map(len, lines)) + len(lines)
-
-
-def _with_lone_headings(sections: Iterable[Section]) -> Iterator[Section]:
-    """A heading with nothing under it, not even another heading, is text of its own."""
-    before: Section | None = None
-    for section in (*sections, None):
-        if before is not None:
-            empty = before.lead and not any(map(str.strip, before.lines))
-            parent = section is not None and section.trail[: len(before.trail)] == before.trail
-            if empty and not parent:
-                start = before.line - len(before.lead)
-                trail = before.trail[:-1]
-                before = Section(trail, start, before.lead, lone=True, page=before.page)
-            yield before
-        before = section
 
 
 def _trimmed(section: Section) -> Section | None:
@@ -132,25 +117,32 @@ def _written(lines: Sequence[str]) -> tuple[int, int]:
     return first, last
 
 
-def _joined(sections: Iterable[Section]) -> Iterator[Section]:
-    """Lone headings go with what stands above: alone they would win searches, answering none."""
+def _worth_reading(sections: Iterable[Section]) -> Iterator[Section]:
+    """Sections with text. A heading with nothing under it, not even another heading, is text of
+    its own and goes with what stands above: alone it would win searches, answering none."""
     held: Section | None = None
-    for section in sections:
-        both = None if held is None else _together(held, section)
-        if held is not None and both is None:
-            yield held
-        held = both or section
+    for section, after in pairwise(chain(sections, (None,))):
+        assert section is not None
+        own, both = _trimmed(section), None
+        is_parent = after is not None and after.trail[: len(section.trail)] == section.trail
+        if own is None and section.lead and not is_parent:
+            start = section.line - len(section.lead)
+            own = _trimmed(Section(section.trail[:-1], start, section.lead, page=section.page))
+            both = held and own and _together(held, own)
+        if own is not None:
+            if held is not None and both is None:
+                yield held
+            held = both or own
     if held is not None:
         yield held
 
 
-def _together(first: Section, second: Section) -> Section | None:
-    gap = second.line - len(second.lead) - (first.line + len(first.lines))
-    if not second.lone or first.page != second.page or _size(first.lines) > MOST_HEADINGS:
+def _together(first: Section, heading: Section) -> Section | None:
+    gap = heading.line - len(heading.lead) - (first.line + len(first.lines))
+    # Less than none: another section of the same line (HTML without line breaks).
+    if gap < 0 or first.page != heading.page or _size(first.lines) > MOST_HEADINGS:
         return None
-    if gap < 0:  # another section of the same line (HTML without line breaks)
-        return None
-    return replace(first, lines=(*first.lines, *[""] * gap, *second.lead, *second.lines))
+    return replace(first, lines=(*first.lines, *[""] * gap, *heading.lead, *heading.lines))
 
 
 def _pieces(section: Section) -> Iterator[tuple[int, str]]:
