@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unified_flow.lib.text import language_of, query_terms, sentences, terms, words
+from unified_flow.lib.text.blocks import blocks, without_fences
 
 
 def spans(text: str) -> list[str]:
@@ -35,6 +36,11 @@ def test_words_that_technical_questions_turn_on_are_no_stop_words() -> None:
 
 def test_a_stop_word_in_capitals_is_a_term() -> None:
     assert terms("OR in a query, or IN", "en") == ["or", "queri", "in"]
+    assert terms("IS NULL", "en") == ["is", "null"]
+
+
+def test_a_question_in_capitals_has_the_terms_of_one_in_small_letters() -> None:
+    assert terms("HOW DO I FIX IT?") == terms("how do I fix it?") == ["fix"]
 
 
 def test_an_identifier_is_found_by_its_name_and_by_what_it_says() -> None:
@@ -143,6 +149,22 @@ End"""
         "Below",
         "End",
     ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "```rst\nTitle\n~~~~~\n\nText. More.\n```",
+        "````md\n```sh\nls\n```\nMore. Text.\n````",
+        "```md\n- one\n\n    ```\n    Text. More.\n```",
+    ],
+)
+def test_a_fence_is_closed_by_one_of_its_own_kind(code: str) -> None:
+    found = list(blocks(f"Before.\n{code}\nAfter."))
+    assert [each.kind for each in found] == ["text", "code", "text"]
+    inner = code.split("\n")[1:-1]
+    assert without_fences(code.split("\n")) == inner
+    assert spans(code) == [line.strip() for line in inner if line.strip()]
 
 
 def test_chinese_sentences_need_no_spaces() -> None:

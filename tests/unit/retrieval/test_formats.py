@@ -375,6 +375,13 @@ def test_long_sections_are_not_cut_inside_code() -> None:
     assert all(chunk.text.count("```") % 2 == 0 for chunk in found)
 
 
+def test_code_that_shows_other_fences_is_not_cut() -> None:
+    code = ["````rst", "Title", "~~~~~", "", "```", "Text.", "```", "", *[LONG, ""] * 12, "````"]
+    chunk = next(each for each in read(".md", "\n".join([*[LONG, ""] * 20, *code, "", LONG]))
+                 if "````rst" in each.text)  # fmt: skip
+    assert "\n".join(code) in chunk.text
+
+
 def test_a_line_without_end_is_cut_at_sentences() -> None:
     found = read(".txt", "A sentence of some words. " * 400)
 

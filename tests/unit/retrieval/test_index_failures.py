@@ -103,6 +103,23 @@ def test_a_broken_index_is_an_error_and_can_be_built_anew(
     index.check()
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("deep.rst", "\n\n".join("   " * n + ".. note::" for n in range(400))),
+        ("deep.md", "\n".join(f"{'`' * n}{{note}}" for n in range(1_200, 3, -1))),
+    ],
+)
+def test_a_file_nested_too_deeply_is_listed_and_the_others_are_read(
+    index: Index, docs: Path, name: str, text: str
+) -> None:
+    (docs / name).write_text(f"{text}\n")
+    (docs / "new.md").write_text("# New\n\nThe oven is hot.\n")
+    report = index.update([docs])
+    assert [(Path(path).name, why) for path, why in report.skipped] == [(name, "nested too deeply")]
+    assert index.search("Is the oven hot?")[0].path.endswith("new.md")
+
+
 @pytest.mark.parametrize("breaking", BROKEN)
 def test_broken_while_it_is_open_it_answers_rightly_or_not_at_all(
     index: Index, docs: Path, breaking: Callable[[Path], None]

@@ -18,6 +18,7 @@ from unified_flow.lib.text.language import STEMMERS, language_of, stop_words
 from unified_flow.lib.text.segmentation import UNSPACED, words
 
 _LONGEST = 64  # characters; a longer "word" is encoded data
+_SENTENCE = 4  # words; a shorter text in capitals is a name: "ON DELETE"
 _CACHED = 200_000  # words of a language; about 40 MB
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+\Z")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -126,7 +127,10 @@ def terms_of_word(word: str, language: str) -> tuple[str, ...]:
 
 
 def compatible_form(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+    """With one form of each character; a sentence in capitals in small letters, as no word of it
+    stands out."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return plain.lower() if plain.isupper() and len(plain.split()) >= _SENTENCE else plain
 
 
 def terms(text: str, language: str | None = None) -> list[str]:

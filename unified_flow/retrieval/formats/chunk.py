@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
+from unified_flow.lib.text.blocks import fence_after
+
 TARGET = 1_600  # characters of a chunk that is put together from paragraphs
 LARGEST = 2_400  # a paragraph up to this stays whole
 LONGEST_TITLE = 200
@@ -18,7 +20,6 @@ MOST_HEADINGS = 8 * TARGET  # characters that headings with nothing under them m
 
 _VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.(?:\d+|x))+)(?!\w)")
 _NUMBERED = re.compile(r"\W*\d[\d.x]*\W+[^\W\d]")
-_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _SENTENCE_END = re.compile(r"[.!?…][\"')\]]*\s+|[。！？]")  # noqa: RUF001 -- Chinese marks
 
 
@@ -166,9 +167,9 @@ def _paragraphs(section: Section) -> Iterator[tuple[int, list[str]]]:
     """(line, lines with the blank lines that follow), fenced code in one; what is too large, line
     by line."""
     found: list[str] = []
-    fenced = False
+    fence = ""
     for offset, text in enumerate([*section.lines, ""]):
-        begins = found and not fenced and text.strip() and not found[-1].strip()
+        begins = found and not fence and text.strip() and not found[-1].strip()
         at_end = offset == len(section.lines)
         if begins or at_end or (found and _size(found) > LARGEST):
             start = section.line + offset - len(found)
@@ -178,7 +179,7 @@ def _paragraphs(section: Section) -> Iterator[tuple[int, list[str]]]:
                 yield start, found
             found = []
         found.append(text)
-        fenced ^= _FENCE.match(text) is not None
+        fence = fence_after(text, fence)
 
 
 def _emit(line: int, held: list[str]) -> Iterator[tuple[int, str]]:

@@ -20,7 +20,7 @@ from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import language_of
 from unified_flow.retrieval.formats import html, markdown, restructured_text, source_code
 from unified_flow.retrieval.formats.chunk import Chunk, Section, chunks
-from unified_flow.retrieval.formats.encoding import decode
+from unified_flow.retrieval.formats.encoding import DecodedText, decode
 
 MAX_BYTES = 16 * 1024 * 1024
 INSTALL = "pip install 'unified-flow[documents]'"
@@ -134,6 +134,13 @@ def parse(extension: str, data: bytes, converter: Converter) -> Document:
         sample = "\n".join(line for part in parts[:50] for line in part.lines[:50])
         return Document(language_of(sample), list(chunks(_part_sections(parts))), None)
     decoded = decode(data)
+    try:
+        return _parsed_text(extension, decoded)
+    except RecursionError:
+        raise UnusableError("nested too deeply") from None
+
+
+def _parsed_text(extension: str, decoded: DecodedText) -> Document:
     if _MANUAL.match(extension) and _TROFF.search(decoded.text[:2_000]):
         raise UnusableError("troff (a manual page's source) is not read")
     return Document(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from unified_flow.lib.text.blocks import fence_after
 from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
 from unified_flow.retrieval.formats.markdown_markup import inline, rendered
 
@@ -14,7 +15,6 @@ _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*\Z")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
 _COMMENT = re.compile(r" {0,3}<!--")
 _BREAK = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*\Z")
-_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
 _INDENTED = re.compile(r" {0,3}\t| {4}")
 # What a setext underline cannot make a heading of.
 _NOT_PARAGRAPH = re.compile(r" {0,3}(>|[-+*](?:[ \t]|\Z)|\d{1,9}[.)](?:[ \t]|\Z))")
@@ -50,36 +50,26 @@ def _take_front_matter(lines: list[str]) -> str | None:
 
 def _blank_comments(lines: list[str]) -> None:
     """Empties HTML comments that are blocks of their own and are closed; the lines stay."""
-    marker = ""
+    fence = ""
     begun: int | None = None
     for number, line in enumerate(lines):
-        if begun is not None or (not marker and _COMMENT.match(line)):
+        if begun is not None or (not fence and _COMMENT.match(line)):
             begun = number if begun is None else begun
             if "-->" in line:
                 rest = line.partition("-->")[2]
                 lines[begun : number + 1] = [""] * (number - begun) + [rest]
                 begun = None
-        elif marker:
-            marker = "" if _FENCE.match(line) and _closes(line, marker) else marker
-        elif fence := _FENCE.match(line):
-            marker = fence[1]
-
-
-def _closes(line: str, marker: str) -> bool:
-    bare = line.strip()
-    return len(bare) >= len(marker) and not bare.strip(marker[0])
+        else:
+            fence = fence_after(line, fence)
 
 
 def headings(lines: list[str]) -> Iterator[Heading]:
-    marker = ""
+    fence = ""
     paragraph: int | None = None  # the first line of what a setext underline would make a title
     other = False  # inside a list item or quotation, up to the next blank line
     for number, line in enumerate(lines):
-        if marker:
-            marker = "" if _FENCE.match(line) and _closes(line, marker) else marker
-        elif fence := _FENCE.match(line):
-            marker, paragraph, other = fence[1], None, False
-        elif not line.strip():
+        before, fence = fence, fence_after(line, fence)
+        if before or fence or not line.strip():
             paragraph, other = None, False
         elif atx := _ATX.match(line):
             yield Heading(_plain(atx[2] or ""), len(atx[1]), number, number + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from unified_flow.lib.text.blocks import fence_after
 from unified_flow.retrieval.formats.chunk import Heading
 from unified_flow.retrieval.formats.restructured_inline import linked, role_text
 from unified_flow.retrieval.formats.restructured_markup import is_code
@@ -95,7 +96,7 @@ def rendered(lines: Sequence[str], headings: Sequence[Heading]) -> list[str]:
                 shown[number] = ""
         elif fence:
             close()
-            end = _end_of_fence(shown, number, fence["mark"])
+            end = _end_of_fence(shown, number, fence["indent"] + fence["mark"])
             if moved:
                 shown[number + 1 : end] = [
                     _out(each, moved[-1]) for each in shown[number + 1 : end]
@@ -134,11 +135,10 @@ def _label(said: str, words_are_title: bool) -> str:
     return f"{shown}:" if shown and shown[-1] not in ".:?!" else shown
 
 
-def _end_of_fence(lines: Sequence[str], start: int, mark: str) -> int:
+def _end_of_fence(lines: Sequence[str], start: int, fence: str) -> int:
     """The line after the one that closes it; else the end."""
     for number in range(start + 1, len(lines)):
-        bare = lines[number].strip()
-        if len(bare) >= len(mark) and not bare.strip(mark[0]):
+        if not fence_after(lines[number], fence):
             return number + 1
     return len(lines)
 
