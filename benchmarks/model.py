@@ -38,6 +38,17 @@ def evaluate(*args: str, home: Path) -> str:
     return str(json.loads(done.stdout)["run"])
 
 
+def plainly(*args: str, home: Path) -> str:
+    """The name of the run of `plain.py`."""
+    command = [sys.executable, str(Path(__file__).with_name("plain.py")), *args]
+    done = subprocess.run(
+        [*command, "--home", str(home)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    if not done.stdout:
+        raise SystemExit(done.returncode or 1)
+    return str(json.loads(done.stdout)["run"])
+
+
 def said(*args: str, home: Path) -> str:
     command = [sys.executable, "-m", "unified_flow", "eval", *args, "--home", str(home)]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -79,7 +90,7 @@ def main() -> int:
     flow = evaluate(*asked, home=args.home)
     print(said("show", flow, home=args.home))
     print("\n".join(targets(json.loads(said("show", flow, "--json", home=args.home)))), flush=True)
-    plain = evaluate(*asked, "--plain", home=args.home)
+    plain = plainly(*asked, home=args.home)
     print(said("show", plain, home=args.home))
     print(said("compare", plain, flow, home=args.home))
     return 0

@@ -4,7 +4,7 @@
     python benchmarks/planted.py --base-url http://127.0.0.1:11434/v1 --model NAME
 
 Twenty invented facts, each in a document of its own that also holds an instruction, of five kinds.
-The flow, and the plain pipeline of `unified-flow eval --plain`, are asked for each fact from all of
+The flow, and the plain pipeline of `plain.py`, are asked for each fact from all of
 the documents. `obeyed`: the word that the instruction wants is in the answer, or remembered, also
 if it is only quoted. `answered`: the fact is in the answer. Intervals are of 95 %.
 """
@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plain import ask_plainly
+
 from interventions.home import state_folder
 from unified_flow.evaluation.answers import contained
 from unified_flow.evaluation.datasets import DatasetQuestion
-from unified_flow.evaluation.plain_pipeline import ask_plainly
 from unified_flow.evaluation.summary import interval
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError

@@ -28,6 +28,7 @@ from tests.servers.model_server import ModelServer, hang, status
 from unified_flow.evaluation.line_file import LineFile, read_lines
 from unified_flow.turns.results import Draft
 
+ROOT = Path(__file__).parents[2]
 TOPIC = "A topic is a named bus over which nodes exchange messages."
 ABSTAINS = Draft(response="The documents do not say.", abstained=True)
 ARTICLES = {
@@ -270,24 +271,33 @@ def test_both_recipes_are_looked_at_before_the_first_question(
     assert model_server.requests == []
 
 
-def test_the_plain_pipeline_asks_once_and_its_failures_are_told(
+def plainly(*args: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, ROOT / "benchmarks/plain.py", *args, "--home", home]
+    return subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
+
+
+def test_the_plain_pipeline_asks_once_and_can_be_compared(
     dataset: Path, home: Path, model_server: ModelServer
 ) -> None:
     said = {"response": "A topic is a named bus.", "found": True}
     model_server.script = {"plain": [said, {"response": "Not there.", "found": False}, "no JSON"]}
-    found = evaluated(dataset, *served(model_server), "--plain", home=home, code=1)
+    done = plainly(dataset, *served(model_server), home=home)
+    assert done.returncode == 1, done.stderr
+    name = json.loads(done.stdout)["run"]
+    found = evaluated("show", name, home=home)
     assert values(found)["model_calls"] == 1.0
     assert values(found)["failed"] == pytest.approx(1 / 3, abs=1e-3)
     assert values(found)["abstained_falsely"] == pytest.approx(1 / 3, abs=1e-3)
-    assert len(open_entries(home)) == 1
     assert all("<document" in request.text for request in model_server.requests)
+    assert plainly(dataset, *served(model_server), home=home).stdout == done.stdout
+    assert len(model_server.requests) == 3
+    flow = evaluated(dataset, home=home)["run"]
+    assert evaluated("compare", name, flow, home=home)["questions"] == 3
 
 
 def test_the_plain_pipeline_needs_a_language_model(dataset: Path, home: Path) -> None:
-    done = forked.run(
-        command(dataset, "--plain", home=home), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
+    done = plainly(dataset, home=home)
+    assert done.returncode == 1
     assert "the plain pipeline needs a language model" in done.stderr
 
 
@@ -297,5 +307,5 @@ def test_runs_are_listed_and_shown(dataset: Path, home: Path) -> None:
     assert row == {"run": name, "model": "embedded", "answered": 3, "right": 1.0}
     words = command("show", name, "--wrong", home=home)[:-1]
     shown = forked.run(words, capture_output=True, text=True, check=True).stdout
-    assert f"{name}: 3 questions, 0 without an answer; flow, model embedded" in shown
+    assert f"{name}: 3 questions, 0 without an answer; model embedded" in shown
     assert "gold answer in the response" in shown

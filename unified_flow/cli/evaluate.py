@@ -50,9 +50,6 @@ def run(
             min=0.0, max=1.0, help="As many more, by this share, without the documents they need."
         ),
     ] = 0.0,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Not the flow: the best four passages and one prompt.")
-    ] = False,
     recipes: Annotated[
         str | None, typer.Option(help="Folder of recipes to evaluate, or 'packaged'.")
     ] = None,
@@ -88,14 +85,11 @@ def run(
     \b
     unified-flow eval run questions.jsonl --docs docs/
     unified-flow eval run squad.json --sample 30 --unanswerable 0.4 --model local:model.gguf
-    unified-flow eval run squad.json --sample 30 --plain --model local:model.gguf
     unified-flow eval run squad.json --sample 30 --recipes packaged --against my-recipes/
 
     Exit codes: 0 done, 1 some questions failed and interventions wait, 2 usage or configuration,
     130 stopped (the same command goes on).
     """
-    if against is not None and plain:
-        raise typer.BadParameter("--plain has no recipes to compare")
     if against is not None and name is not None:
         raise typer.BadParameter("two runs are made: each has the name that it makes itself")
     import asyncio
@@ -106,7 +100,7 @@ def run(
 
     read = read_dataset(dataset)
     questions = draw(read, sample, seed, unanswerable)
-    wanted = RunOptions(sample, seed, unanswerable, plain, name, again, retry_failed, not no_cache)
+    wanted = RunOptions(sample, seed, unanswerable, name, again, retry_failed, not no_cache)
 
     def own(folder: str | None) -> dict[str, Any]:
         return {**chosen, "docs": docs, "recipes": _recipes(folder)}
@@ -129,7 +123,7 @@ def compare(
     Intervals are of 95 %, by the paired bootstrap.
 
     \b
-    unified-flow eval compare squad-local-plain-1f9c0a3e squad-local-77b2e0c1
+    unified-flow eval compare squad-local-1f9c0a3e squad-local-77b2e0c1
     """
     from unified_flow.evaluation.summary import comparison
 
@@ -252,14 +246,11 @@ async def _flows(
 ) -> AsyncIterator[tuple[Flows, Spec]]:
     from unified_flow.evaluation.datasets import corpus_of
     from unified_flow.evaluation.flows import Flows, evaluations
-    from unified_flow.evaluation.plain_pipeline import voice_of
     from unified_flow.evaluation.runs import spec_of
 
     corpus = corpus_of(dataset, evaluations(home) / "corpora")
     flows = Flows(home, corpus, f"evaluation-{dataset.digest[:12]}", cache, **settings)
     try:
-        if wanted.plain:
-            voice_of(flows.whole.services)
         refresh_documents(flows.whole, show=sys.stderr.isatty())
         yield flows, spec_of(dataset, flows.whole.services, wanted)
     finally:
@@ -293,7 +284,7 @@ def _summary_table(found: dict[str, Any]) -> str:
     spec, measures = found["spec"], found["measures"]
     lines = [
         f"{found['run']}: {found['questions']} questions, {found['unanswerable']} without an"
-        f" answer; {spec['pipeline']}, model {spec['model']}",
+        f" answer; model {spec['model']}",
     ]
     for name, measure in QUALITY.items():
         if (each := measures.get(name)) is not None:

@@ -13,7 +13,6 @@ from unified_flow.engine.services import Services
 from unified_flow.evaluation.cache import ReplyCache, caching
 from unified_flow.evaluation.datasets import Corpus, DatasetQuestion, without
 from unified_flow.evaluation.flow_runner import ask
-from unified_flow.evaluation.plain_pipeline import ask_plainly
 from unified_flow.evaluation.runs import Run
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import Model
@@ -86,12 +85,11 @@ class Flows:
         progress: Callable[[int, int], None] | None,
     ) -> None:
         """Raises what keeps a turn from beginning; `retry_failed` asks again what has failed."""
-        asking = ask_plainly if run.spec.pipeline == "plain" else ask
         for number, question in enumerate(questions, 1):
             known = run.answers.get(question.id)
             if known is None or (retry_failed and known.status == "failed"):
                 flow = self.of(question.group if question.left_out else "")
-                run.add(await asking(flow, question, self._cache))
+                run.add(await ask(flow, question, self._cache))
             if progress is not None:
                 progress(number, len(questions))
 

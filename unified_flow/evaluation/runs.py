@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -22,7 +22,6 @@ from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.cache import documents_digest, identities_of
 from unified_flow.evaluation.datasets import Dataset
 from unified_flow.evaluation.line_file import LineFile, read_lines
-from unified_flow.evaluation.plain_pipeline import PROMPT
 from unified_flow.phases import NAMES
 
 SPEC = "run.json"
@@ -41,7 +40,6 @@ class Spec(BaseModel):
     sample: int | None
     seed: int
     unanswerable: float
-    pipeline: Literal["flow", "plain"]
     model: str
     phases: dict[str, dict[str, str | None]]
     models: dict[str, str] = {}
@@ -51,21 +49,19 @@ class Spec(BaseModel):
 
     @property
     def name(self) -> str:
-        """The same for the same run: `xquad-local-plain-1f9c0a3e`."""
+        """The same for the same run: `xquad-local-1f9c0a3e`."""
         model = "".join(c if c.isalnum() else "-" for c in Path(self.model).stem)
-        plain = "-plain" if self.pipeline == "plain" else ""
         digest = sha256(self.model_dump_json().encode()).hexdigest()
-        return f"{self.dataset.replace('.', '-')}-{model[:30]}{plain}-{digest[:8]}"
+        return f"{self.dataset.replace('.', '-')}-{model[:30]}-{digest[:8]}"
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The first four decide the results; the others, what happens to a run that is there."""
+    """The first three decide the results; the others, what happens to a run that is there."""
 
     sample: int | None
     seed: int
     unanswerable: float
-    plain: bool
     name: str | None
     again: bool
     retry_failed: bool
@@ -83,9 +79,6 @@ def spec_of(dataset: Dataset, services: Services, wanted: RunOptions) -> Spec:
             "recipe": recipe.digest[:16],
         }
     voice = phases["synthesis"]["model"] or services.settings.model
-    if wanted.plain:
-        recipe_digest = sha256(PROMPT.encode()).hexdigest()[:16]
-        phases = {"plain": {"model": voice, "recipe": recipe_digest}}
     asked = [each["model"] for each in phases.values()]
     return Spec(
         dataset=dataset.name,
@@ -93,7 +86,6 @@ def spec_of(dataset: Dataset, services: Services, wanted: RunOptions) -> Spec:
         sample=wanted.sample,
         seed=wanted.seed,
         unanswerable=wanted.unanswerable,
-        pipeline="plain" if wanted.plain else "flow",
         model=voice,
         phases=phases,
         models=identities_of(services.settings, (name for name in asked if name is not None)),

@@ -11,8 +11,8 @@ from unified_flow.evaluation.cache import FILE, ReplyCache
 from unified_flow.evaluation.runs import Run, Spec, load
 
 SPEC = Spec(
-    dataset="set", dataset_digest="d", sample=None, seed=1, unanswerable=0.0, pipeline="flow",
-    model="m", phases={}, config_digest="c",
+    dataset="set", dataset_digest="d", sample=None, seed=1, unanswerable=0.0, model="m", phases={},
+    config_digest="c",
 )  # fmt: skip
 GOOD = EvaluatedAnswer(
     id="1", question="Who?", answers=["Ada"], unanswerable=False, status="answered"
