@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from unified_flow.config.document_roots import Root, root_from
 from unified_flow.errors import RetrievalError
-from unified_flow.lib.text import share_if_unknown, terms
+from unified_flow.lib.text import share_in_question, terms
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval.bm25 import HEADING_WEIGHT, TRAIL_WEIGHT, Corpus, Fields, Score, score
 from unified_flow.retrieval.earlier_turns import LOOKED_AT, heed, with_conversation
@@ -237,7 +237,7 @@ class IndexReader:
     def _weights(self, text: str, language: str) -> dict[str, float]:
         return {
             term: self._weight(term)
-            * (1.0 if self.frequency(term) else share_if_unknown(term, language))
+            * share_in_question(term, language, known=self.frequency(term) > 0)
             for term in dict.fromkeys(terms(text, language))
         }
 

@@ -2,13 +2,13 @@
 
 from unified_flow.lib.text.language import language_of
 from unified_flow.lib.text.segmentation import sentences, words
-from unified_flow.lib.text.terms import query_terms, share_if_unknown, terms, terms_of_word
+from unified_flow.lib.text.terms import query_terms, share_in_question, terms, terms_of_word
 
 __all__ = [
     "language_of",
     "query_terms",
     "sentences",
-    "share_if_unknown",
+    "share_in_question",
     "terms",
     "terms_of_word",
     "words",

@@ -94,6 +94,8 @@ class Lexicon(_Table):
     verbs: Words = frozenset()
     # Words about the question itself: "what is the *name* of", "which *kind* of".
     shell: Words = frozenset()
+    # Of a question that names what it is about otherwise: "how to *give* it a delay".
+    light_words: Words = frozenset()
     # Small words that change what is asked: "before", "not", "most".
     operators: Words = frozenset()
     numerals: Numerals = {}
@@ -229,8 +231,9 @@ def languages() -> tuple[str, ...]:
 def lexicon_of(language: str) -> Lexicon:
     if language in languages():
         return read_lexicon(_FOLDER / f"{language}.toml")
-    own = {"language": language, "stop_words": frozenset(), "distinct_pronouns": False}
-    return lexicon_of(_DEFAULT).model_copy(update=own)
+    none = frozenset[str]()
+    own = {"language": language, "stop_words": none, "light_words": none}
+    return lexicon_of(_DEFAULT).model_copy(update={**own, "distinct_pronouns": False})
 
 
 @cache

@@ -15,6 +15,7 @@ from typing import Any
 import snowballstemmer
 
 from unified_flow.lib.text.language import STEMMERS, language_of, stop_words
+from unified_flow.lib.text.lexicon import lexicon_of
 from unified_flow.lib.text.segmentation import UNSPACED, words
 
 _LONGEST = 64  # characters; a longer "word" is encoded data
@@ -90,12 +91,23 @@ def _analysed(word: str, language: str) -> tuple[str, ...]:
     return tuple(stem for name in names if (stem := _stem(name, language)))
 
 
-def share_if_unknown(term: str, language: str) -> float:
-    """What a term that no document holds counts beside a rare one: a pair of characters may
-    merely span two words, and a compound has relatives that are written otherwise.
+@cache
+def _light_terms(language: str) -> frozenset[str]:
+    listed = lexicon_of(language).light_words
+    return frozenset(term for word in listed for term in terms(word, language))
 
-    Both by trial on half of XQuAD in German and Chinese (`benchmarks/answers.py`).
+
+def share_in_question(term: str, language: str, *, known: bool) -> float:
+    """What a term counts beside one that says what to look for: "give" says little. Where no
+    document holds it, a pair of characters may merely span two words, and a compound has relatives
+    that are written otherwise.
+
+    These two by trial on half of XQuAD in German and Chinese (`benchmarks/answers.py`).
     """
+    if term in _light_terms(language):
+        return 0.4
+    if known:
+        return 1.0
     if _UNSPACED_RUN.match(term):
         return 0.35
     return 0.5 if language in _COMPOUNDING and len(term) >= _COMPOUND else 1.0
