@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from unified_flow.models.embedded.quotes import quotes_for
 from unified_flow.models.embedded.surroundings import around
+from unified_flow.turns.passage import Passage
 
 HOWTO = """The oven is heated with wood.
 
@@ -42,6 +44,12 @@ def test_code_comes_whole_with_the_text_around_it() -> None:
     assert passage.startswith("Check it like this:\n```\nbake --loaf rye\n\nbake --check\n```\n")
 
 
+def test_code_does_not_come_without_what_introduces_it() -> None:
+    assert quoted(HOWTO, "It is done when it sounds hollow.", 80) == (
+        "It is done when it sounds hollow."
+    )
+
+
 def test_what_introduces_code_that_does_not_fit_is_left_out() -> None:
     code = "bake --check\n" * 40
     text = f"Put the loaf in. Wait a while. Then check:\n```\n{code}```"
@@ -65,3 +73,22 @@ def test_a_sentence_that_opens_the_answer_comes_first() -> None:
 @pytest.mark.parametrize("gap", ["\n\n", "\n\n\n\n\n"])
 def test_what_markup_left_empty_is_one_blank_line(gap: str) -> None:
     assert quoted(f"One thing.{gap}  - Another.", "One thing.") == "One thing.\n\n  - Another."
+
+
+def found(text: str) -> Passage:
+    return Passage(
+        chunk_id="1", path="bread.md", line=1, end_line=9, heading="Loaf", text=text, score=0.8
+    )
+
+
+def test_a_sentence_that_only_says_where_to_read_on_is_no_answer() -> None:
+    text = "See the oven page for how to bake a loaf.\n\nA loaf goes in for an hour."
+    (quote,) = quotes_for("How do I bake a loaf?", [found(text)]).quotes
+    assert quote.quote == "A loaf goes in for an hour."
+
+
+def test_the_only_section_comes_with_its_example() -> None:
+    steps = "".join(f"bake --step {number} --until it-is-done\n" for number in range(50))
+    text = f"To bake a loaf, call the oven.\n\nThe oven listens. For example:\n\n```\n{steps}```"
+    (quote,) = quotes_for("How do I bake a loaf?", [found(text)]).quotes
+    assert quote.passage == text

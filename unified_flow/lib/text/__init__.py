@@ -2,11 +2,10 @@
 
 from unified_flow.lib.text.language import language_of
 from unified_flow.lib.text.segmentation import sentences, words
-from unified_flow.lib.text.terms import query_terms, share_in_question, terms, terms_of_word
+from unified_flow.lib.text.terms import share_in_question, terms, terms_of_word
 
 __all__ = [
     "language_of",
-    "query_terms",
     "sentences",
     "share_in_question",
     "terms",

@@ -116,6 +116,7 @@ class Lexicon(_Table):
     answers: dict[AnswerKind, Pattern] = {}
     naming_sentence: Pattern = _NOTHING
     continues: Pattern = _NOTHING  # a sentence that opens so continues the one before it
+    refers: Pattern = _NOTHING  # one that only says where to read on: "See the guide."
     # What a question asks in ("how old"), and what such a quantity looks like.
     units: tuple[tuple[Pattern, Pattern], ...] = ()
 

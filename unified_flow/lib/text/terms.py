@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -154,15 +153,3 @@ def terms(text: str, language: str | None = None) -> list[str]:
     """
     memory = _memory(language or language_of(text))
     return [term for word in words(compatible_form(text)) for term in memory[word]]
-
-
-def query_terms(text: str, languages: Iterable[str]) -> list[str]:
-    """The terms of a question in each language of the index, without repeats.
-
-    A question is often too short to tell its language, and a passage matches only terms
-    that were stemmed as its document was.
-    """
-    found: dict[str, None] = {}
-    for language in languages:
-        found.update(dict.fromkeys(terms(text, language)))
-    return list(found)

@@ -35,7 +35,7 @@ class Sentence:
     terms: frozenset[str]
     words: tuple[str, ...]  # casefolded
     continues: bool  # opens with a pronoun or the like, and so needs the sentence before it
-    states_nothing: bool  # code, a signature on its own, or the head of a table
+    states_nothing: bool  # code, a lone signature, a table's head, "See …"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Excerpt:
 @lru_cache(maxsize=1_024)
 def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:
     """Kept because a turn reads its passages three times, and questions share passages."""
-    continuing = lexicon_of(language).continues
+    lexicon = lexicon_of(language)
     silent = [(block.start, block.end) for block in blocks(text) if block.kind == "code"]
     silent += [match.span(1) for match in _TABLE_HEAD.finditer(text)]
     found: list[Sentence] = []
@@ -83,9 +83,9 @@ def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:
                 number=len(found),
                 terms=frozenset(matching_terms(prose, language)),
                 words=tuple(word.casefold() for word in words(prose)),
-                continues=bool(found and continuing.match(sentence)),
+                continues=bool(found and lexicon.continues.match(sentence)),
                 states_nothing=any(begin <= start < stop for begin, stop in silent)
-                or _SIGNATURE.match(sentence) is not None,
+                or (_SIGNATURE.match(sentence) or lexicon.refers.match(sentence)) is not None,
             )
         )
     return tuple(found)

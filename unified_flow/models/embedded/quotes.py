@@ -27,6 +27,7 @@ from unified_flow.turns.results import Citation
 MOST = 3
 LONGEST = 700  # characters of a quote
 LONG = 1_400  # characters of the first passage
+ALONE = 2_400  # of one that stays the only one: there is room for its example
 FURTHER = 800  # characters of a passage after the first
 _NEAR = 0.75  # of the first passage's score, for a further one
 _ADDS = 0.6  # for one that adds a word of the question
@@ -80,12 +81,14 @@ def _quotes_for(
             break
         if not _is_worth_showing(candidate, shown):
             continue
-        quote = _citation(asked, candidate, is_first=not quotes)
+        quote = _citation(asked, candidate, FURTHER if quotes else LONG)
         if quote.quote in refused or any(_overlap(quote, other) for other in quotes):
             continue
         sentence = sentence or candidate.sentence.text
         quotes.append(quote)
         shown.append(candidate)
+    if len(quotes) == 1 and asked.kind not in _FACTS:
+        quotes = [_citation(asked, shown[0], ALONE)]
     return QuoteSelection(tuple(quotes), confidence, sentence)
 
 
@@ -154,14 +157,14 @@ def _agreement(asked: ParsedQuestion, excerpt: Excerpt) -> float:
     return 2 * covered * said / (covered + said) if covered and said else 0.0
 
 
-def _citation(asked: ParsedQuestion, candidate: RankedSentence, *, is_first: bool) -> Citation:
+def _citation(asked: ParsedQuestion, candidate: RankedSentence, most: int) -> Citation:
+    """`most` characters of its passage."""
     excerpt, sentence = candidate.excerpt, candidate.sentence
     text = excerpt.passage.text
     first = _with_antecedent(excerpt, sentence)
     if sentence.end - first.start > LONGEST:
         first = sentence
-    opens = is_first and asked.kind in _FACTS
-    most = LONG if is_first else FURTHER
+    opens = most > FURTHER and asked.kind in _FACTS
     return Citation(
         source=excerpt.source(first),
         quote=text[first.start : sentence.end],

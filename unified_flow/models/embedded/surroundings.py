@@ -26,6 +26,8 @@ def around(text: str, start: int, end: int, *, opens: bool = False, most: int) -
     last = next((n for n, each in enumerate(parts) if each.end >= end), len(parts) - 1)
     while (step := _step(text, parts, first, last, most)) is not None:
         first, last = step
+    while first and parts[first].kind == "code" and parts[first].end <= start:
+        first += 1  # what introduces it did not fit
     chosen = parts[first : last + 1]
     chosen[-1:] = _without_introduction(text, chosen[-1], end)
     return "".join(_joined(text, chosen))
