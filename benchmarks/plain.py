@@ -142,10 +142,10 @@ async def run(args: argparse.Namespace) -> Run:
             base_url=args.base_url,
         )
         try:
-            voice_of(flows.whole.services)
-            if (documents := flows.whole.services.documents) is not None:
+            voice_of(flows.of().services)
+            if (documents := flows.of().services.documents) is not None:
                 documents.refresh()
-            spec = plain_spec(spec_of(dataset, flows.whole.services, wanted))
+            spec = plain_spec(spec_of(dataset, flows.of().services, wanted))
             with Run.open(root, f"{spec.name}-plain", spec) as opened:
                 for question in questions:
                     if question.id not in opened.answers:

@@ -251,8 +251,8 @@ async def _flows(
     corpus = corpus_of(dataset, evaluations(home) / "corpora")
     flows = Flows(home, corpus, f"evaluation-{dataset.digest[:12]}", cache, **settings)
     try:
-        refresh_documents(flows.whole, show=sys.stderr.isatty())
-        yield flows, spec_of(dataset, flows.whole.services, wanted)
+        refresh_documents(flows.of(), show=sys.stderr.isatty())
+        yield flows, spec_of(dataset, flows.of().services, wanted)
     finally:
         await flows.aclose()
 

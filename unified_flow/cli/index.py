@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,14 +92,8 @@ def _delete(documents: Documents, paths: list[str], as_json: bool) -> None:
 
 
 def _of_report(report: IndexReport) -> dict[str, Any]:
-    return {
-        "roots": report.roots,
+    return asdict(report) | {
         "files": report.files,
-        "added": report.added,
-        "changed": report.changed,
-        "removed": report.removed,
-        "unchanged": report.unchanged,
-        "chunks": report.chunks,
         "skipped": [{"path": path, "reason": reason} for path, reason in report.skipped],
         "guessed": [{"path": path, "encoding": code} for path, code in report.guessed],
         "duration_ms": round(report.duration_ms, 1),

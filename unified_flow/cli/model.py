@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -56,15 +57,8 @@ def get_model(
     with progress_bar("fetching", show=sys.stderr.isatty(), in_bytes=True) as progress:
         found = fetch_model(url, sha256, into or find_home(home) / "models", progress)
     if as_json:
-        say_object(
-            {
-                "path": str(found.path),
-                "bytes": found.size_bytes,
-                "sha256": found.sha256,
-                "fetched": found.fetched,
-            }
-        )
+        say_object(asdict(found) | {"path": str(found.path)})
     elif found.fetched:
-        say(f"{found.path}: {found.size_bytes:,} bytes, SHA-256 as named")
+        say(f"{found.path}: {found.bytes:,} bytes, SHA-256 as named")
     else:
         say(f"{found.path} is there, and right")

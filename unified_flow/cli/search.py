@@ -17,7 +17,7 @@ from unified_flow.cli.documents import note_unasked
 from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
-    from unified_flow.retrieval.explanation import Explanation, FileStanding, Hit
+    from unified_flow.retrieval.explanation import Explanation, Hit
 
 EXCERPT = 320  # characters of a passage that are shown
 
@@ -122,10 +122,13 @@ def _show(found: Explanation) -> None:
     _show_words(found)
     if not found.hits:
         say("nothing found: no passage holds any of these words")
-    for rank, hit in enumerate(found.hits, start=1):
-        _show_hit(rank, hit, found.languages)
+    for place, hit in enumerate(found.hits, start=1):
+        _show_hit(place, hit, found.languages)
     for each in found.why:
-        _show_why(each, found.languages)
+        rank = f", rank {each.rank}" if each.rank else ""
+        say(f"\nwhy {one_line(each.path)}: {each.reason}{rank}")
+        if each.hit is not None:
+            _show_hit(each.rank or 0, each.hit, found.languages)
 
 
 def _show_words(found: Explanation) -> None:
@@ -152,7 +155,8 @@ def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
     heading = paint(one_line(passage.heading), "dim") if passage.heading else ""
     say_painted(f"\n{rank:2}  {passage.score:.3f}  {source}  {heading}".rstrip())
     terms = hit.words.terms
-    parts = ", ".join(f"{t} {part:.3f}" for t, part in sorted(terms.items(), key=_largest))
+    largest = sorted(terms.items(), key=lambda part: -part[1])
+    parts = ", ".join(f"{term} {part:.3f}" for term, part in largest)
     if hit.words.heading:
         parts += f", the heading says it {hit.words.heading:.3f}"
     if hit.words.version:
@@ -166,18 +170,6 @@ def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
     say_painted(paint(f"    {parts}  ({proposed}{bm25})", "dim"))
     for line in _excerpt(text, _spans(text, terms, languages)):
         say_painted(f"    {line}")
-
-
-def _show_why(each: FileStanding, languages: Collection[str]) -> None:
-    say("")
-    rank = f", rank {each.rank}" if each.rank else ""
-    say(f"why {one_line(each.path)}: {each.reason}{rank}")
-    if each.hit is not None:
-        _show_hit(each.rank or 0, each.hit, languages)
-
-
-def _largest(part: tuple[str, float]) -> float:
-    return -part[1]
 
 
 def _spans(text: str, wanted: Collection[str], languages: Collection[str]) -> list[tuple[int, int]]:

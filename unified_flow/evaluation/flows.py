@@ -59,13 +59,8 @@ class Flows:
         )
         self._flows[""] = UnifiedFlow(replace(whole, models=self._models))
 
-    @property
-    def whole(self) -> UnifiedFlow:
-        """Over all documents."""
-        return self._flows[""]
-
     def of(self, left_out: str = "") -> UnifiedFlow:
-        """Over all documents but those of a group."""
+        """Over all documents, or all but those of a group."""
         if left_out not in self._flows:
             assert self._models is not None
             services = replace(self._wired(left_out), models=self._models)

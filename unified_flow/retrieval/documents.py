@@ -169,19 +169,14 @@ class Documents:
         self.fresh = False  # whether this process has read what changed
         self._lock = threading.Lock()
 
-    @property
-    def is_read_only(self) -> bool:
-        """Whether the index can only be searched as it is, on a medium that takes nothing."""
-        return self.index.is_read_only
-
     def ensure_fresh(self, progress: Progress | None = None) -> None:
-        """`refresh`, unless this process has done so, or the index `is_read_only`."""
+        """`refresh`, unless this process has done so, or the index can only be read."""
         with self._lock:
             if not self.fresh and not self._is_used_as_it_is():
                 self.refresh(progress)
 
     def _is_used_as_it_is(self) -> bool:
-        if not self.is_read_only:
+        if not self.index.is_read_only:
             return False
         if self.roots:
             self.index.close()

@@ -90,8 +90,11 @@ class IndexReader:
         """Statistics of the roots that a search is to see; RetrievalError for an unknown one."""
         self.scope = scope_of(self.connection, roots)
         chunks, length = totals(self.connection, self.scope)
-        versions = versions_in(self.connection, self.scope)
-        self.corpus = Corpus(chunks, length / chunks if chunks else 0.0, versions)
+        rows = self.connection.execute(
+            f"SELECT DISTINCT versions FROM file WHERE versions != '' {self.scope.restriction}"
+        )
+        versions = {version for (named,) in rows for version in named.split()}
+        self.corpus = Corpus(chunks, length / chunks if chunks else 0.0, len(versions))
         self.languages = dict(
             self.connection.execute(
                 "SELECT language, count(*) FROM file "
@@ -105,10 +108,12 @@ class IndexReader:
         self, query: str, limit: int, conversation: Mapping[str, float] | None = None
     ) -> Search:
         """Enough to choose `limit` passages from. `conversation` weighs words of earlier turns."""
-        plain = self._plain(self._weights_of(query), limit)
+        if len(self.frequencies) > _REMEMBERED:
+            self.frequencies.clear()
+        plain = self._plain(self._weights_of({query: 1.0}), limit)
         if not conversation or limit < 1:
             return plain
-        spoken = self._weights_in(conversation)
+        spoken = self._weights_of(conversation)
         best = {rowid for _, rowid in plain.ordered[:LOOKED_AT]}
         looked_at = [chunk for chunk in plain.proposed if chunk.id in best]
         shares = [share for share, _ in self.ordered(looked_at, spoken)]
@@ -144,17 +149,13 @@ class IndexReader:
                 break
         return found
 
-    def _weights_of(self, query: str) -> Weights:
-        if len(self.frequencies) > _REMEMBERED:
-            self.frequencies.clear()
-        return {language: self._weights(query, language) for language in self.languages}
-
-    def _weights_in(self, conversation: Mapping[str, float]) -> Weights:
+    def _weights_of(self, texts: Mapping[str, float]) -> Weights:
+        """Of the terms of `texts`, each text with what it weighs."""
         return {
             language: {
                 term: weight * share
-                for word, share in conversation.items()
-                for term, weight in self._weights(word, language).items()
+                for text, share in texts.items()
+                for term, weight in self._weights(text, language).items()
             }
             for language in self.languages
         }
@@ -326,14 +327,6 @@ def scope_of(connection: sqlite3.Connection, roots: Sequence[Root] | None) -> Sc
         return Scope(ids, "", clash)
     members = f"SELECT file_id FROM member WHERE root_id IN ({ids})"
     return Scope(ids, f"AND file.id IN ({members})", clash)
-
-
-def versions_in(connection: sqlite3.Connection, scope: Scope) -> int:
-    """How many versions the headings of the files in scope name."""
-    rows = connection.execute(
-        f"SELECT DISTINCT versions FROM file WHERE versions != '' {scope.restriction}"
-    )
-    return len({version for (versions,) in rows for version in versions.split()})
 
 
 def totals(connection: sqlite3.Connection, scope: Scope) -> tuple[int, int]:

@@ -90,7 +90,12 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     named = list(request.roots if request.roots is not None else (request.own or known))
     everything = list(named)
     if request.roots is None and (gone := [root for root in named if not _is_there(root)]):
-        raise _missing(gone)
+        shown = [printable(str(root)) for root in gone]
+        raise RetrievalError(
+            f"what was indexed is not there any more: {', '.join(shown)}",
+            hint="Bring it back (was it renamed, is a disk not mounted?), or take it out of the"
+            f" index: unified-flow index --delete {shlex.join(shown)}",
+        )
     if is_rebuilt:  # what the other roots held goes as well, so it has to come back
         everything = list(dict.fromkeys([*everything, *filter(_is_there, known)]))
     found = [(root, _find(connection, root, request)) for root in everything]
@@ -119,15 +124,6 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
         skipped=tuple(sorted(set(counts.skipped))),
         guessed=tuple(sorted(set(counts.guessed))),
         duration_ms=(time.perf_counter() - started) * 1000,
-    )
-
-
-def _missing(roots: Sequence[Root]) -> RetrievalError:
-    shown = [printable(str(root)) for root in roots]
-    return RetrievalError(
-        f"what was indexed is not there any more: {', '.join(shown)}",
-        hint="Bring it back (was it renamed, is a disk not mounted?), or take it out of the index:"
-        f" unified-flow index --delete {shlex.join(shown)}",
     )
 
 

@@ -48,7 +48,7 @@ class ModelFile:
     """`fetched` is False for one that was there, and right."""
 
     path: Path
-    size_bytes: int
+    bytes: int
     sha256: str
     fetched: bool
 

@@ -352,7 +352,7 @@ def test_where_nothing_can_be_written_the_index_is_searched_as_it_is(place: Path
 index = Index.open(place / "index")
 for roots in ([], [place / "docs"]):
     documents = Documents(index, roots)
-    print(documents.is_read_only, documents.search("dough")[0].text, documents.fresh)
+    print(documents.index.is_read_only, documents.search("dough")[0].text, documents.fresh)
     documents.close()
 index.check()
 for trouble in (lambda: index.update(), lambda: Documents(index, [place]).search("dough")):

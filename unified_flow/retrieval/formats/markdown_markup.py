@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from unified_flow.lib.text.blocks import fence_after
 from unified_flow.retrieval.formats.chunk import Heading
 from unified_flow.retrieval.formats.restructured_inline import linked, role_text
-from unified_flow.retrieval.formats.restructured_markup import is_code
-from unified_flow.retrieval.formats.restructured_markup import rendered as rendered_rst
+from unified_flow.retrieval.formats.restructured_markup import is_code, read
 
 _FENCE = re.compile(r"(?P<indent>\s*)(?P<mark>`{3,}|~{3,}|:{3,}(?=\{))(?P<info>[^`]*)\Z")
 _MYST = re.compile(r"\{(?P<name>[\w:.-]+)\}\s*(?P<said>.*)")
@@ -156,5 +155,5 @@ def _directive(lines: list[str], start: int, end: int, found: re.Match[str]) -> 
         if not is_code(found["name"]):
             body = [_CODE_SPAN.sub(r"``\1``", each) for each in rendered(body, ())]
         source = [f".. {found['name']}:: {found['said']}", *(f"   {each}" for each in body), ""]
-    shown = rendered_rst(source, ())
+    shown, _ = read(source, ())
     lines[start:end] = shown[: end - start] + [""] * (end - start - len(shown))

@@ -10,6 +10,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from unified_flow.lib.sandbox import ConversionLimitError, Part, UnusableError
@@ -46,17 +47,31 @@ def opened(data: bytes) -> zipfile.ZipFile:
     return archive
 
 
+@contextmanager
+def _whole(data: bytes, kind: str) -> Iterator[io.BytesIO]:
+    """The file, once it is `opened`. Whatever its library stumbles over means that it is broken."""
+    opened(data).close()
+    try:
+        yield io.BytesIO(data)
+    except (
+        zipfile.BadZipFile,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        SyntaxError,
+    ) as exc:
+        raise UnusableError(f"broken: no {kind} can be read in it") from exc
+
+
 def word_parts(data: bytes) -> Iterator[Part]:
     """Paragraphs and tables in their order, under the headings of the styles."""
     import docx
     from docx.table import Table
 
-    opened(data).close()
-    try:
-        document = docx.Document(io.BytesIO(data))
+    with _whole(data, "Word document") as file:
+        document = docx.Document(file)
         blocks = list(document.iter_inner_content())
-    except (ValueError, KeyError, AttributeError, SyntaxError) as exc:  # XML errors are the last
-        raise UnusableError("broken: no Word document can be read in it") from exc
     levels = {style.style_id: _level(style.name) for style in document.styles}
     trail = Trail()
     lead: tuple[str, ...] = ()
@@ -107,11 +122,8 @@ def powerpoint_parts(data: bytes) -> Iterator[Part]:
     """A part for each slide under its title, with its notes."""
     import pptx
 
-    opened(data).close()
-    try:
-        slides = list(pptx.Presentation(io.BytesIO(data)).slides)
-    except (ValueError, KeyError, AttributeError, SyntaxError) as exc:  # XML errors are the last
-        raise UnusableError("broken: no presentation can be read in it") from exc
+    with _whole(data, "presentation") as file:
+        slides = list(pptx.Presentation(file).slides)
     if len(slides) > MAX_SLIDES:
         raise ConversionLimitError(f"{len(slides):,} slides, {MAX_SLIDES:,} at most")
     for number, slide in enumerate(slides, 1):
@@ -153,21 +165,13 @@ def _paragraphs(text: str) -> Iterator[str]:
 def excel_parts(data: bytes) -> Iterator[Part]:
     """A part for each sheet under its name, a line for each row, values as last computed."""
     import openpyxl
-    from openpyxl.utils.exceptions import InvalidFileException
 
-    broken = (InvalidFileException, zipfile.BadZipFile, ValueError, KeyError, TypeError,
-              AttributeError, SyntaxError)  # fmt: skip
-    opened(data).close()
-    try:
-        book = openpyxl.load_workbook(
-            io.BytesIO(data), read_only=True, data_only=True, keep_links=False
-        )
+    with _whole(data, "workbook") as file:
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         for sheet in book.worksheets:
             sheet.reset_dimensions()  # a size that the file only claims would be filled with None
             lines = list(table_lines(_sheet_rows(sheet)))
             yield Part((sheet.title,), lines, (sheet.title,))
-    except broken as exc:
-        raise UnusableError("broken: no workbook can be read in it") from exc
 
 
 def _sheet_rows(sheet: Any) -> Iterator[list[str]]:

@@ -58,14 +58,10 @@ def is_code(directive: str) -> bool:
     return _CODE.match(directive) is not None
 
 
-def rendered(lines: Sequence[str], headings: Sequence[Heading]) -> list[str]:
-    """The lines as a reader sees them, as many as there are."""
-    return read(lines, headings)[0]
-
-
 def read(lines: Sequence[str], headings: Sequence[Heading]) -> tuple[list[str], list[Heading]]:
-    """The same, and the headings with those of reference entries (`.. method:: name(...)`): each is
-    a section, which ends where a heading without a title stands."""
+    """The lines as a reader sees them, as many as there are, and the headings with those of
+    reference entries (`.. method:: name(...)`): each is a section, which ends where a heading
+    without a title stands."""
     page = _Page(lines, Names(lines, headings))
     start = 0
     for heading in headings:

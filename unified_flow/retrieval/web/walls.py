@@ -128,16 +128,12 @@ def _captcha(status: int, shape: Shape) -> str | None:
     if refusing or shape.words < LITTLE:
         tags = "\n".join(shape.tags)
         for pattern, why in _WIDGETS:
-            if pattern.search(tags) and not _is_form_to_fill(status, shape):
+            # A short page with a widget and a form for a password is a login, not a challenge.
+            if pattern.search(tags) and not (status == 200 and shape.asks_for_password):
                 return why
         if match := _UNUSUAL_TRAFFIC.search(shape.text):
             return f"the words {match[0]!r}"
     return None
-
-
-def _is_form_to_fill(status: int, shape: Shape) -> bool:
-    """A short page with a widget and a form for a password is a login, not a challenge."""
-    return status == 200 and any(_PASSWORD.match(tag) for tag in shape.tags)
 
 
 def _login(
@@ -145,7 +141,7 @@ def _login(
 ) -> str | None:
     if status == 401 or (status == 403 and "www-authenticate" in headers):
         return f"status {status}"
-    password = any(_PASSWORD.match(tag) for tag in shape.tags)
+    password = shape.asks_for_password
     if status < 400 and _leads_to_login(url, final) and (password or shape.words < SHORT):
         return "a redirect to a page for logging in"
     if password and shape.words < LITTLE:
@@ -175,6 +171,10 @@ class Shape:
     @property
     def words(self) -> int:
         return len(self.text.split())
+
+    @property
+    def asks_for_password(self) -> bool:
+        return any(_PASSWORD.match(tag) for tag in self.tags)
 
 
 def shape_of(page: str) -> Shape:
