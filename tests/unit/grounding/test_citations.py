@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import perf_counter
 
 import pytest
 
 from unified_flow.models.embedded.extraction import extract
+from unified_flow.models.embedded.statements import statements
 from unified_flow.phases.grounding.citations import REMOVED, cited, supported_sentences
 from unified_flow.phases.grounding.verdict_check import weighed
 from unified_flow.turns.results import (
@@ -82,6 +84,24 @@ def test_a_bare_number_is_found_where_it_stands() -> None:
 def test_each_sentence_gets_its_own_and_the_place_is_that_of_the_sentence() -> None:
     draft = answer("The ferry leaves at nine. The crew sells tickets on board.")
     assert [source for source, _ in quotes(draft)] == ["docs/ferry.md:3", "docs/ferry.md:4"]
+
+
+def test_what_is_found_has_the_passage_that_it_stands_in() -> None:
+    (found,) = answer("At nine.").citations
+    assert found.passage == FERRY
+
+
+def test_a_number_that_is_quoted_is_not_taken_out_of_another() -> None:
+    quoted = Citation(source="docs/bridge.md:3", quote="3", score=0.7)
+    draft = Draft(response="It carries 3,500 cars, from 3 to 1.3 a second.", citations=[quoted])
+    assert statements(draft, []) == ["It carries 3,500 cars, from   to 1.3 a second."]
+
+
+@pytest.mark.parametrize("text", ["x" * 30_000, "a:" * 15_000, " " * 30_000])
+def test_a_long_response_is_read_in_no_time(text: str) -> None:
+    started = perf_counter()
+    statements(Draft(response=f"So.{text}."), [])
+    assert perf_counter() - started < 1
 
 
 def test_one_sentence_may_need_two_quotes() -> None:

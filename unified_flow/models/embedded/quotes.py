@@ -160,17 +160,23 @@ def _agreement(asked: ParsedQuestion, excerpt: Excerpt) -> float:
 def _citation(asked: ParsedQuestion, candidate: RankedSentence, most: int) -> Citation:
     """`most` characters of its passage."""
     excerpt, sentence = candidate.excerpt, candidate.sentence
-    text = excerpt.passage.text
     first = _with_antecedent(excerpt, sentence)
     if sentence.end - first.start > LONGEST:
         first = sentence
     opens = most > FURTHER and asked.kind in _FACTS
+    return citation_of(excerpt.passage, first.start, sentence.end, opens=opens, most=most)
+
+
+def citation_of(
+    passage: Passage, start: int, end: int, *, opens: bool = False, most: int = FURTHER
+) -> Citation:
+    """Of what the passage says at `start`..`end`, with what stands `around` it."""
     return Citation(
-        source=excerpt.source(first),
-        quote=text[first.start : sentence.end],
-        passage=around(text, first.start, sentence.end, opens=opens, most=most),
-        heading=excerpt.passage.heading,
-        score=excerpt.passage.score,
+        source=passage.source(start),
+        quote=passage.text[start:end],
+        passage=around(passage.text, start, end, opens=opens, most=most),
+        heading=passage.heading,
+        score=passage.score,
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from unified_flow.lib.text import language_of
 from unified_flow.models.embedded.excerpts import (
@@ -13,7 +14,7 @@ from unified_flow.models.embedded.excerpts import (
     language_of_passages,
     matching_terms,
 )
-from unified_flow.models.embedded.quotes import LONGEST, one_line
+from unified_flow.models.embedded.quotes import LONGEST, citation_of, one_line
 from unified_flow.turns.results import Citation, ToolResult
 from unified_flow.turns.sections import Sections
 
@@ -22,7 +23,7 @@ from unified_flow.turns.sections import Sections
 class CitableSentence:
     """A sentence of a source that could be cited; `known` are its terms and its heading's."""
 
-    citation: Citation
+    cite: Callable[[], Citation]
     known: frozenset[str]
 
 
@@ -42,13 +43,7 @@ def citable_sentences(sections: Sections, language: str) -> list[CitableSentence
     """Best passage first, each with its sentences in order."""
     found = [
         CitableSentence(
-            Citation(
-                source=excerpt.source(each),
-                quote=each.text[:LONGEST],
-                passage=each.text[:LONGEST],
-                heading=excerpt.passage.heading,
-                score=excerpt.passage.score,
-            ),
+            partial(citation_of, excerpt.passage, each.start, min(each.end, each.start + LONGEST)),
             each.terms | excerpt.heading,
         )
         for excerpt in excerpts_of(found_passages(sections.coordinator), language)
@@ -62,7 +57,7 @@ def citable_sentences(sections: Sections, language: str) -> list[CitableSentence
     ]
     for source, text, score in [*said, *_remembered(sections)]:
         if quote := text.strip()[:LONGEST]:
-            own = Citation(source=source, quote=quote, score=score)
+            own = partial(Citation, source=source, quote=quote, score=score)
             found.append(CitableSentence(own, frozenset(matching_terms(quote, language))))
     return found
 

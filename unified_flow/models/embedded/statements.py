@@ -8,6 +8,7 @@ from functools import cache
 
 from unified_flow.lib.text import sentences
 from unified_flow.lib.text.lexicon import any_language, lexicons
+from unified_flow.lib.text.segmentation import UNSPACED
 from unified_flow.models.embedded.quotes import one_line
 from unified_flow.turns.passage import path_of, title_of
 from unified_flow.turns.results import Draft
@@ -18,12 +19,13 @@ _ONE_MARK = (
     r"[\[【](?:(?:passage|document|doc|source)s?\s*)?"
     r"\d{1,3}(?:\s*(?:,|;|-|–|and|&)\s*\d{1,3})*[\]】](?!\()"  # noqa: RUF001
 )
-MARK = re.compile(rf"\s*{_ONE_MARK}(?:[\s,;]*{_ONE_MARK})*", re.IGNORECASE)
+MARK = re.compile(rf"(?<!\s)\s*{_ONE_MARK}(?:[\s,;]*{_ONE_MARK})*", re.IGNORECASE)
 """One or more numbers of passages: `[1]`, `[2, 3]`, `[1][4]`."""
 # The marks of a list; "308" and "3.5 million" are none.
 _LISTED = re.compile(r"\A(?:[-*•. ]+|\d{1,3}[.)](?:\s+|\Z))+")
+_LETTER = rf"[^\W{UNSPACED}]"  # or digit, of a script that writes its words apart
 _QUOTED = re.compile(r"“([^“”]+)”")
-_SOURCE = re.compile(r"\(?[^\s()]+(?::p?|#L)\d+\b\)?:?")
+_SOURCE = re.compile(r"(?<![^\s()])\(?[^\s()]+(?::p?|#L)\d+\b\)?:?")
 
 
 def own_words(draft: Draft) -> str:
@@ -31,10 +33,14 @@ def own_words(draft: Draft) -> str:
     rest = draft.response
     for citation in draft.citations:
         if citation.passage and citation.passage in rest:
-            rest = rest.replace(citation.passage, " ").replace(
-                title_of(citation.heading, citation.source), " "
-            )
+            rest = _without(rest, citation.passage)
+            rest = _without(rest, title_of(citation.heading, citation.source))
     return rest
+
+
+def _without(text: str, quoted: str) -> str:
+    """Where it is part of a word or number, as "10" of "100", it stays."""
+    return re.sub(rf"(?<!{_LETTER})(?<!\d[.,]){re.escape(quoted)}(?![.,]?{_LETTER})", " ", text)
 
 
 def statements(draft: Draft, texts: list[str]) -> list[str]:
@@ -46,7 +52,7 @@ def statements(draft: Draft, texts: list[str]) -> list[str]:
         if is_verbatim(one_line(match.group(1)), texts):
             rest = rest.replace(match.group(), " ")
     for citation in draft.citations:
-        rest = rest.replace(citation.quote, " ")
+        rest = _without(rest, citation.quote)
         if path_of(citation.source) in texts:  # also one with spaces or parentheses in it
             rest = re.sub(rf"{re.escape(citation.source)}(?!\d)", " ", rest)
     every = any_language()

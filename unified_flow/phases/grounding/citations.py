@@ -19,7 +19,7 @@ from unified_flow.models.embedded.excerpts import (
     matching_terms,
 )
 from unified_flow.models.embedded.intents import talk_of
-from unified_flow.models.embedded.quotes import FURTHER, LONGEST, one_line
+from unified_flow.models.embedded.quotes import LONGEST, citation_of, one_line
 from unified_flow.models.embedded.sources import (
     CitableSentence,
     citable_sentences,
@@ -35,7 +35,6 @@ from unified_flow.models.embedded.statements import (
     own_words,
     statements,
 )
-from unified_flow.models.embedded.surroundings import around
 from unified_flow.models.passages import ShownPassage, shown_passages
 from unified_flow.turns.passage import path_of
 from unified_flow.turns.results import Citation, Draft
@@ -160,35 +159,21 @@ def _numbers_of(mark: str) -> list[int]:
 
 def _decisive(statement: str, shown: ShownPassage, reader: _Reader) -> Citation:
     """The sentence of the passage that has most of the statement; the first of equals."""
-    if shown.passage is None:
-        quote = shown.text.strip()[:LONGEST]
-        return Citation(source=shown.source, quote=quote, score=shown.score)
-    excerpt = excerpts_of([shown.passage], reader.language)[0]
     said = reader.said(statement)
-    best = max(excerpt.sentences, key=lambda each: reader.share(said, each.terms), default=None)
-    text = shown.passage.text
-    if best is None:
-        source, quote, passage = shown.source, text.strip()[:LONGEST], text
-    else:
-        source, quote = excerpt.source(best), best.text
-        passage = around(text, best.start, best.end, most=FURTHER)
-    return Citation(
-        source=source, quote=quote, passage=passage, heading=shown.heading, score=shown.score
-    )
+    for excerpt in excerpts_of([shown.passage] if shown.passage else [], reader.language):
+        if excerpt.sentences:
+            best = max(excerpt.sentences, key=lambda each: reader.share(said, each.terms))
+            return citation_of(excerpt.passage, best.start, best.end)
+    quote = shown.text.strip()[:LONGEST]
+    return Citation(source=shown.source, quote=quote, heading=shown.heading, score=shown.score)
 
 
 def _placed(citation: Citation, sections: Sections) -> Citation:
-    """A model's own citation, with the heading, score and text of the passage that it is from."""
+    """A model's own citation, with all that its passage tells."""
     for passage in found_passages(sections.coordinator):
         start = passage.text.find(citation.quote)
         if start >= 0 and path_of(citation.source) == passage.path:
-            end = start + len(citation.quote)
-            known = {
-                "passage": around(passage.text, start, end, most=FURTHER),
-                "heading": passage.heading,
-                "score": passage.score,
-            }
-            return citation.model_copy(update=known)
+            return citation_of(passage, start, start + len(citation.quote))
     return citation
 
 
@@ -258,7 +243,7 @@ def _found(
     if reader.foreign:
         # Names and numbers are all that two languages share.
         best = max(sources, key=lambda each: len(said & each.known), default=None)
-        return [best.citation] if best is not None and said & best.known else []
+        return [best.cite()] if best is not None and said & best.known else []
     chosen: list[CitableSentence] = []
     known: frozenset[str] = frozenset()
     while len(chosen) < _TOGETHER:
@@ -272,7 +257,7 @@ def _found(
         chosen.append(max(left, key=partial(_worth, said, known, reader)))
         known |= chosen[-1].known
         if reader.supports(said, [known]):
-            return [each.citation for each in chosen]
+            return [each.cite() for each in chosen]
     return []
 
 
