@@ -187,10 +187,8 @@ def try_rules(
     from unified_flow.guardrails.verdict import PASS, of_rules
 
     active = _store(home).active_rules(_checked_user(user))
-    matches = active.matcher.matches(text) if active is not None else []
-    result = PASS
-    if active is not None:
-        result = of_rules(active.rules, active.matcher, channel, text)
+    matches = active.matcher.matches(text) if active else []
+    result = of_rules(active.rules, active.matcher, channel, text) if active else PASS
     if as_json:
         found = [{"rule": m.rule.text, "kind": m.rule.kind, "hidden": m.disguised} for m in matches]
         shown = result.as_state() | {"matched_rule": result.matched_rule, "matches": found}

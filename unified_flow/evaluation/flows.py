@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from interventions.home import find_home, state_folder
-from unified_flow.engine.services import Services
 from unified_flow.evaluation.cache import ReplyCache, caching
 from unified_flow.evaluation.datasets import Corpus, DatasetQuestion, without
 from unified_flow.evaluation.flow_runner import ask
 from unified_flow.evaluation.runs import Run
 from unified_flow.flow import UnifiedFlow
-from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.wiring import wire
 
@@ -37,39 +35,33 @@ class Flows:
         corpus: Corpus,
         collection: str,
         cache: ReplyCache | None,
-        extra_models: dict[str, Model] | None = None,
         **given: Any,
     ) -> None:
         self._home = home
         self._corpus = corpus
         self._cache = cache
-        self._given = {**given, "extra_models": extra_models}
+        self._given = given
         if corpus:
             self._given["collection"] = collection
         self._own_docs = list(self._given.pop("docs", None) or ())
         self._models: ModelRegistry | None = None
         self._flows: dict[str, UnifiedFlow] = {}
-        whole = self._wired("")
-        settings = whole.settings
-        self._models = ModelRegistry(
-            settings,
-            extra_models,
-            state=state_folder(whole.home),
-            wrap=caching(settings, cache) if cache else None,
-        )
-        self._flows[""] = UnifiedFlow(replace(whole, models=self._models))
+        self.of()
 
     def of(self, left_out: str = "") -> UnifiedFlow:
         """Over all documents, or all but those of a group."""
         if left_out not in self._flows:
-            assert self._models is not None
-            services = replace(self._wired(left_out), models=self._models)
-            self._flows[left_out] = UnifiedFlow(services)
+            docs = [*without(self._corpus, left_out), *self._own_docs]
+            services = wire(self._home, docs=docs or None, **self._given)
+            if self._models is None:
+                self._models = ModelRegistry(
+                    services.settings,
+                    self._given.get("extra_models"),
+                    state=state_folder(services.home),
+                    wrap=caching(services.settings, self._cache) if self._cache else None,
+                )
+            self._flows[left_out] = UnifiedFlow(replace(services, models=self._models))
         return self._flows[left_out]
-
-    def _wired(self, left_out: str) -> Services:
-        docs = [*without(self._corpus, left_out), *self._own_docs]
-        return wire(self._home, docs=docs or None, **self._given)
 
     async def evaluate(
         self,
