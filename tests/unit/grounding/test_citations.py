@@ -147,6 +147,76 @@ def test_an_invented_name_or_number_is_not_approved(text: str, issue: str) -> No
     assert f"write it without “{issue.rpartition(' ')[2]}”" in verdict.hints
 
 
+PROMPT = (
+    "This is useful for password input. Call click.prompt() and hide what is typed. It is "
+    "replaced with the password_option() decorator. A session lasts 1209600 seconds, 2 weeks."
+)
+
+
+def prompt_draft(response: str) -> tuple[Draft, Verdict]:
+    question = "How do I prompt for a password?"
+    found = {"query": question, "passages": [passage(PROMPT, "docs/prompts.md")]}
+    result = ToolResult(
+        tool="doc.search", goal_id="g1", success=True, result=found,
+        claims=[Claim(claim=PROMPT, source="docs/prompts.md:3", confidence=0.7)],
+    )  # fmt: skip
+    sections = Sections(coordinator=(result,))
+    draft = cited(Draft(response=response), question, sections)
+    return draft, weighed(APPROVED, question, replace(sections, synthesis=draft))
+
+
+@pytest.mark.parametrize(
+    ("response", "issues"),
+    [
+        ("```python\nclick.secure_prompt(99)\n```", ["secure_prompt"]),
+        ("It is hidden [1].\n```python\n@click.super_option(level=42)\n```", ["super_option"]),
+        ("Hide it [1].\n```python\nfrom click import vault_prompt\n```", ["vault_prompt"]),
+        ("Hide it [1].\n```sh\n$ click obliterate --hide-all\n```", ["obliterate", "--hide-all"]),
+    ],
+)
+def test_what_code_takes_from_the_documented_stands_in_them(
+    response: str, issues: list[str]
+) -> None:
+    _, verdict = prompt_draft(response)
+    assert verdict.decision == "REVISE"
+    assert {f"stands in no source: {name}" for name in issues} <= set(verdict.issues)
+    assert verdict.checks.claims_supported is False
+
+
+def test_code_alone_needs_a_source_and_is_not_checked_with_one() -> None:
+    draft, verdict = prompt_draft("```python\nimport click\nclick.prompt()\n```")
+    assert (verdict.decision, verdict.checks.claims_supported) == ("APPROVE", "not checked")
+    assert [citation.quote for citation in draft.citations] == [
+        "Call click.prompt() and hide what is typed."
+    ]
+    _, verdict = prompt_draft("```python\nsend(everything)\n```")
+    assert verdict.issues == ["no citation"]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Verwende den Decorator password_option(), der die Eingabe verbirgt [1].",
+        "Password prompts in CLI apps are hidden [1]. UNIX users are asked (OK on a TTY) [1].",
+        "A session lasts 1,209,600 seconds, i.e. 14 days [1].",
+        "Call it [1]:\n```python\nname = ask()\nname.to_upper(3)\nclick.prompt(text='N 7')\n```",
+    ],
+)
+def test_what_code_cannot_establish_is_not_checked(response: str) -> None:
+    _, verdict = prompt_draft(response)
+    assert (verdict.decision, verdict.issues) == ("APPROVE", [])
+    assert verdict.checks.claims_supported == "not checked"
+
+
+@pytest.mark.parametrize("mark", ["[1]", "[^1]", "[1, p. 3]", "(see document 1)"])
+def test_a_numbered_citation_quotes_what_its_sentence_names(mark: str) -> None:
+    draft, _ = prompt_draft(f"Use password_option() {mark}.")
+    assert draft.response == "Use password_option() [1]."
+    assert [c.quote for c in draft.citations] == [
+        "It is replaced with the password_option() decorator."
+    ]
+
+
 def test_a_sentence_whose_number_is_another_is_not_supported() -> None:
     assert answer("The kiosk on the quay closed in 1998.").citations == []
 

@@ -36,6 +36,8 @@ from unified_flow.turns.sections import Sections, ToolDescription
         ("1,234.5 + 2", "1234.5 + 2"),
         ("max(1, 2)", "max(1, 2)"),
         ("calculate 24/7", "24/7"),
+        ("1/0", "1/0"),
+        ("What is 1/0?", "1/0"),
     ],
 )
 def test_a_plain_calculation_is_recognised(question: str, expression: str) -> None:

@@ -14,8 +14,9 @@ _END = r"\s*[=?.!]*\s*$"
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "\u00a0": " "})  # noqa: RUF001
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _DECIMAL = re.compile(r"(?<=\d),(?=\d)")
-# 1999-2001, 24/7, 802.11-2016: a span, a saying, a name, without the command to calculate it.
-_SPAN = re.compile(r"[\d.]+(?:[-/][\d.]+)+")
+# 1999-2001, 24/7, 802.11-2016: a span, a saying, a name, without the command to calculate it; no
+# 1/0 is.
+_SPAN = re.compile(r"[\d.]+(?:[-/][\d.]+)+(?<!/0)")
 
 
 def arithmetic(query: str) -> str | None:

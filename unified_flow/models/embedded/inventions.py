@@ -7,12 +7,18 @@ that language writes every noun like a name; what opens a sentence or a list ite
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from unified_flow.lib.text import language_of
 from unified_flow.models.embedded.excerpts import matching_terms
 from unified_flow.models.embedded.quotes import one_line
-from unified_flow.models.embedded.statements import CODE_BLOCK, is_verbatim, own_words
+from unified_flow.models.embedded.statements import (
+    CODE_BLOCK,
+    code_of,
+    is_verbatim,
+    language_of_draft,
+    own_words,
+)
 from unified_flow.turns.results import Draft
 
 _READ = 4_000  # characters of the sources, to tell their language
@@ -27,6 +33,19 @@ _OPENS = ".:;!?–—•|-\n"  # noqa: RUF001 - what stands before the first wor
 _BEFORE = " \t*_#\"“„«'‘([`"  # noqa: RUF001
 _MID_SENTENCE = re.compile(r"(?<=[a-zà-ÿ,] )[^\W\d_]+")
 _NOUNS_LIKE_NAMES = 0.2  # of the words inside sentences that begin with a capital
+# From one unit to another: time, percent, metres, bytes.
+_CONVERSIONS = (7, 24, 60, 100, 365, 1_000, 1_024, 1_440, 3_600, 86_400, 604_800, 1_024**2)
+_QUANTITY = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?= ?[^\W\d])")
+_LITERAL = re.compile(r"(?<!\w)(['\"]).*?\1|(?:#|//) .*")
+_DEFINED = re.compile(
+    r"\b(?:def|class|function|fn|for|as|let|const|var)\s+(\w+)(\([^)]*)?|(\w+)\s*(?::[^=\n]+)?=(?!=)"
+)
+_CALLED = re.compile(r"\b([^\W\d]\w*)\.(?:\w+\.)*([^\W\d]\w*)\s*\(")
+_IMPORTED = re.compile(r"^\s*from\s+(\w+)[\w.]*\s+import\s+([\w, ]+)$", re.MULTILINE)
+_SUBCOMMAND = re.compile(
+    r"^\s*(?:\$ )?([a-z][\w-]*) ([a-z][a-z-]+)(?=\s|$)(?!\s*[=:(])", re.MULTILINE
+)
+_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 _LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s", re.MULTILINE)
 
 
@@ -36,7 +55,7 @@ def misquoted(draft: Draft, texts: Sequence[str]) -> list[str]:
     response = _INLINE_CODE.sub(" ", CODE_BLOCK.sub(" ", own_words(draft)))
     quotations = [next(filter(None, groups)) for groups in _QUOTATION.findall(response)]
     own = [each for each in quotations if not is_verbatim(one_line(each), texts)]
-    if not own or _language(texts) != language_of(draft.response):
+    if not own or _language(texts) != language_of_draft(draft.response, ""):
         return found
     plain = [f" {plain_words(text)} " for text in texts]
     for quotation in own:
@@ -51,8 +70,10 @@ def misquoted(draft: Draft, texts: Sequence[str]) -> list[str]:
 def invented(
     draft: Draft, statements: Sequence[str], texts: Sequence[str], query: str
 ) -> list[str]:
-    """Names and numbers of the statements that are no words of a source or of the question."""
-    if not statements:
+    """Names and numbers of the statements, and names of the code, that are no words of a source or
+    of the question."""
+    code = code_of(draft)
+    if not statements and not code:
         return []
     sources = " ".join([*texts, query])
     folded = sources.casefold()
@@ -60,24 +81,32 @@ def invented(
     stems = frozenset(matching_terms(folded, language))  # "nine" as 9
     known = frozenset(_WORD.findall(folded)) | stems
     numbers = {form for found in _NUMBER.findall(folded) for form in _forms(found)}
+    values = {_value(number) for text in texts for number in _QUANTITY.findall(text)}
+    quantities = {value for value in values if value > 1 and value.is_integer()}
     counted = {"00", str(len(_LIST_ITEM.findall(draft.response)))}
     numbers |= counted | {term for term in stems if term.isdigit()}
-    same = language == language_of(f"{query} {draft.response}")
+    same = language == language_of_draft(draft.response, query)
     mid = _MID_SENTENCE.findall(sources)
     capitals = sum(word[0].isupper() for word in mid)
     capitals_tell = capitals <= _NOUNS_LIKE_NAMES * max(1, len(mid))
-    found: list[str] = []
+    found = [name for name in _documented_names(code, known) if name.casefold() not in folded]
     for statement in statements:
-        for code in _INLINE_CODE.findall(statement):
-            parts = _WORD.findall(code.casefold())
+        for inline in _INLINE_CODE.findall(statement):
+            parts = _WORD.findall(inline.casefold())
             found += [p for p in parts if len(p) > 2 and not p.isdigit() and p not in folded]
         plain = _INLINE_CODE.sub(" ` ", statement)
-        found += [n for n in _NUMBER.findall(_without_words(plain)) if not _forms(n) & numbers]
+        found += [
+            number
+            for number in _NUMBER.findall(_without_words(plain))
+            if not _forms(number) & numbers and not _is_converted(number, quantities)
+        ]
         if same:
             found += [
                 name
                 for name in _names(plain, capitals_tell)
-                if not _is_known(name, known, language) and not _is_acronym(name, sources)
+                if not _is_known(name, known, language)
+                and not _is_capitals(name)
+                and not _is_acronym(name, sources)
             ]
     return list(dict.fromkeys(found))
 
@@ -125,6 +154,34 @@ def _is_known(name: str, known: frozenset[str], language: str) -> bool:
         if not forms & known and not (stems and stems <= known):
             return False
     return True
+
+
+def _is_capitals(name: str) -> bool:
+    """CLI, UNIX, OK: more often a common word than a name, and so left unchecked."""
+    return name.removesuffix("s").replace("-", "").isalpha() and name.removesuffix("s").isupper()
+
+
+def _is_converted(number: str, quantities: Set[float]) -> bool:
+    """Whether it may be one of the sources in another unit: 14 days for 2 weeks."""
+    own = _value(number)
+    return any(own * ratio in quantities or own / ratio in quantities for ratio in _CONVERSIONS)
+
+
+def _value(number: str) -> float:
+    plain = re.sub(r"[.,](?=\d{3}(?!\d))", "", number).replace(",", ".")
+    return float(plain) if plain.count(".") < 2 else 0.0
+
+
+def _documented_names(code: str, known: frozenset[str]) -> Iterator[str]:
+    """What code takes from something that the sources know: what it calls or imports of it, a
+    subcommand, an option. Names and numbers of an example may be its own."""
+    plain = _LITERAL.sub('""', code)
+    own = {name for names in _DEFINED.findall(plain) for name in _WORD.findall(" ".join(names))}
+    for pattern in (_CALLED, _IMPORTED, _SUBCOMMAND):
+        for base, names in pattern.findall(plain):
+            if base.casefold() in known and base not in own:
+                yield from (name for name in re.findall(r"[\w-]+", names) if name not in own)
+    yield from _OPTION.findall(plain)
 
 
 def _is_acronym(name: str, sources: str) -> bool:

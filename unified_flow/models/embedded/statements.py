@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from unified_flow.lib.text import sentences
+from unified_flow.lib.text import language_of, sentences
 from unified_flow.lib.text.lexicon import any_language, lexicons
 from unified_flow.lib.text.segmentation import UNSPACED
 from unified_flow.models.embedded.quotes import one_line
@@ -15,12 +15,16 @@ from unified_flow.turns.results import Draft
 
 CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_PASSAGE = r"(?:passage|document|doc|source)s?\s*"
+PLACE_IN_PASSAGE = r",\s*(?:pp?|lines?|ll?)\.?\s*\d+(?:\s*[-–]\s*\d+)?"  # noqa: RUF001
+_PLACE = rf"\d{{1,3}}(?:{PLACE_IN_PASSAGE})?"
+_PLACES = rf"{_PLACE}(?:\s*(?:,|;|-|–|and|&)\s*{_PLACE})*"  # noqa: RUF001
 _ONE_MARK = (
-    r"[\[【](?:(?:passage|document|doc|source)s?\s*)?"
-    r"\d{1,3}(?:\s*(?:,|;|-|–|and|&)\s*\d{1,3})*[\]】](?!\()"  # noqa: RUF001
+    rf"(?:[\[【]\^?(?:{_PASSAGE})?{_PLACES}[\]】](?!\()"
+    rf"|\((?:see\s+|cf\.?\s+)?{_PASSAGE}{_PLACES}\))"
 )
 MARK = re.compile(rf"(?<!\s)\s*{_ONE_MARK}(?:[\s,;]*{_ONE_MARK})*", re.IGNORECASE)
-"""One or more numbers of passages: `[1]`, `[2, 3]`, `[1][4]`."""
+"""One or more numbers of passages: `[1]`, `[2, 3]`, `[1][4]`, `[^1]`, `[1, p. 3]`, or in words."""
 # The marks of a list; "308" and "3.5 million" are none.
 _LISTED = re.compile(r"\A(?:[-*•. ]+|\d{1,3}[.)](?:\s+|\Z))+")
 _LETTER = rf"[^\W{UNSPACED}]"  # or digit, of a script that writes its words apart
@@ -41,6 +45,17 @@ def own_words(draft: Draft) -> str:
 def _without(text: str, quoted: str) -> str:
     """Where it is part of a word or number, as "10" of "100", it stays."""
     return re.sub(rf"(?<!{_LETTER})(?<!\d[.,]){re.escape(quoted)}(?![.,]?{_LETTER})", " ", text)
+
+
+def code_of(draft: Draft) -> str:
+    """Its blocks of code, without the lines that fence them."""
+    blocks = CODE_BLOCK.findall(own_words(draft))
+    return "\n".join(re.sub(r"\A```.*|```\Z", "", block) for block in blocks)
+
+
+def language_of_draft(response: str, query: str) -> str:
+    """By its own words; the question's where they do not tell, as in "8090 [1]"."""
+    return language_of(CODE.sub(" ", MARK.sub("", response)), language_of(query))
 
 
 def statements(draft: Draft, texts: list[str]) -> list[str]:

@@ -6,13 +6,17 @@ import json
 import re
 from dataclasses import dataclass
 
-from unified_flow.lib.text import language_of
 from unified_flow.models.embedded.excerpts import excerpts_of, found_passages
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.inventions import invented, misquoted, plain_words
 from unified_flow.models.embedded.quotes import one_line
 from unified_flow.models.embedded.sources import language_of_sources, texts_of
-from unified_flow.models.embedded.statements import CODE_BLOCK, own_words, statements
+from unified_flow.models.embedded.statements import (
+    code_of,
+    language_of_draft,
+    own_words,
+    statements,
+)
 from unified_flow.turns.results import Check, Checks, Draft, Verdict
 from unified_flow.turns.sections import Sections
 
@@ -116,14 +120,15 @@ def findings(draft: Draft, query: str, sections: Sections) -> Findings:
         return Findings([], [], sourceless=False, supported=False)
     said = statements(draft, texts)
     language = language_of_sources(sections, texts)
-    same = language == language_of(f"{query} {draft.response}")
+    same = language == language_of_draft(draft.response, query)
     searched = same and bool(found_passages(sections.coordinator))
-    claims = any(not statement.rstrip().endswith("?") for statement in said)
+    code = code_of(draft)
+    claims = bool(code) or any(not statement.rstrip().endswith("?") for statement in said)
     return Findings(
         misquoted=misquoted(draft, texts),
         invented=invented(draft, said, texts, query),
         sourceless=searched and claims and not draft.citations,
-        supported=CODE_BLOCK.search(own_words(draft)) is None
+        supported=not code
         and (
             not said
             or _whole_sentences(sections, texts, language).issuperset(map(plain_words, said))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from unified_flow.lib.text import language_of, sentences
+from unified_flow.lib.text import sentences
 from unified_flow.models.embedded.excerpts import (
     best_kinship,
     excerpts_of,
@@ -29,8 +29,11 @@ from unified_flow.models.embedded.sources import (
 from unified_flow.models.embedded.statements import (
     CODE,
     MARK,
+    PLACE_IN_PASSAGE,
+    code_of,
     is_refusal,
     is_verbatim,
+    language_of_draft,
     of_the_answer,
     own_words,
     statements,
@@ -150,8 +153,9 @@ class _Marked:
 
 
 def _numbers_of(mark: str) -> list[int]:
-    """`[1, 3]` and `[2-4]`, each number once."""
+    """`[1, 3]` and `[2-4]`, each number once; the page of `[1, p. 3]` is none."""
     found: list[int] = []
+    mark = re.sub(PLACE_IN_PASSAGE, "", mark, flags=re.IGNORECASE)
     for first, last in re.findall(r"(\d+)(?:\s*[-–]\s*(\d+))?", mark):  # noqa: RUF001
         found += range(int(first), min(int(last or first), int(first) + _RANGE) + 1)
     return list(dict.fromkeys(found))
@@ -160,9 +164,17 @@ def _numbers_of(mark: str) -> list[int]:
 def _decisive(statement: str, shown: ShownPassage, reader: _Reader) -> Citation:
     """The sentence of the passage that has most of the statement; the first of equals."""
     said = reader.said(statement)
+    whole = reader.known(statement)
     for excerpt in excerpts_of([shown.passage] if shown.passage else [], reader.language):
         if excerpt.sentences:
-            best = max(excerpt.sentences, key=lambda each: reader.share(said, each.terms))
+            best = max(
+                excerpt.sentences,
+                key=lambda each: (
+                    len(said & each.terms),
+                    reader.share(said, each.terms),
+                    len(whole & each.terms),
+                ),
+            )
             return citation_of(excerpt.passage, best.start, best.end)
     quote = shown.text.strip()[:LONGEST]
     return Citation(source=shown.source, quote=quote, heading=shown.heading, score=shown.score)
@@ -192,7 +204,7 @@ class _Reader:
 
     def __init__(self, query: str, language: str, response: str = "") -> None:
         self.language = language
-        self.foreign = bool(response) and language_of(f"{query} {response}") != language
+        self.foreign = bool(response) and language_of_draft(response, query) != language
         self._asked = frozenset(matching_terms(query, language))
         self._not_said = self._asked | frozenset(matching_terms(of_the_answer(), language))
 
@@ -230,9 +242,11 @@ def has_match(term: str, known: frozenset[str]) -> bool:
 
 
 def _parts(draft: Draft, texts: list[str]) -> list[str]:
-    """What the response says in its own words, without regard to what it cites."""
+    """What the response says in its own words, without regard to what it cites; the names of its
+    code, if it says nothing else."""
     bare = draft.model_copy(update={"response": own_words(draft), "citations": []})
-    return statements(bare, texts)
+    names = " ".join(re.findall(r"[^\W\d]\w*", code_of(bare)))
+    return statements(bare, texts) or ([names] if names else [])
 
 
 def _found(

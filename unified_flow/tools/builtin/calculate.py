@@ -74,6 +74,8 @@ def evaluate(expression: str) -> int | float:
         ) from exc
     except ZeroDivisionError as exc:
         raise ImpossibleError(f"{expression} divides by zero") from exc
+    except ArithmeticError as exc:
+        raise ImpossibleError(f"{expression} has no real value") from exc
     except (InvalidExpression, SyntaxError, ValueError, TypeError) as exc:
         raise ToolArgumentError(
             f"{expression!r} is no arithmetic: {exc}",
@@ -110,8 +112,18 @@ def _power(base: float, exponent: float) -> Any:
         raise _TooLargeError
     value = base**exponent
     if isinstance(value, complex):
-        raise TypeError("it has no real value")
+        raise ArithmeticError("no real value")
     return value
+
+
+def _defined(function: Any) -> Any:
+    def apply(*numbers: float) -> Any:
+        try:
+            return function(*numbers)
+        except ValueError as exc:  # log(0), sqrt(-1)
+            raise ArithmeticError(exc) from exc
+
+    return apply
 
 
 def _binary(operation: Any) -> Any:
@@ -169,8 +181,9 @@ def _evaluator() -> SimpleEval:
     text or a format could take all memory at once."""
     from simpleeval import SimpleEval
 
+    functions = {name: _defined(function) for name, function in _FUNCTIONS.items()}
     evaluator = SimpleEval(
-        operators=dict(_OPERATORS), functions=dict(_FUNCTIONS), names={}, allowed_attrs={}
+        operators=dict(_OPERATORS), functions=functions, names={}, allowed_attrs={}
     )
     known = {kind: evaluator.nodes[kind] for kind in (ast.BinOp, ast.Call, ast.UnaryOp)}
     evaluator.nodes = {**known, ast.Constant: _number, ast.Name: _constant}
