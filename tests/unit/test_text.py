@@ -43,6 +43,11 @@ def test_a_question_in_capitals_has_the_terms_of_one_in_small_letters() -> None:
     assert terms("HOW DO I FIX IT?") == terms("how do I fix it?") == ["fix"]
 
 
+def test_a_paragraph_in_capitals_has_no_operators() -> None:
+    licence = "Fix it.\n\nNO CLAIM OF ANY KIND, EXPRESS OR\nIMPLIED.\n\nUse OR."
+    assert terms(licence, "en") == ["fix", "claim", "kind", "express", "impli", "use", "or"]
+
+
 def test_an_identifier_is_found_by_its_name_and_by_what_it_says() -> None:
     found = terms("get_logger and QoSProfile", "en")
     assert found == ["get_logger", "get", "logger", "qosprofil", "qo", "profil"]

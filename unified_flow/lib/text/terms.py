@@ -138,10 +138,13 @@ def terms_of_word(word: str, language: str) -> tuple[str, ...]:
 
 
 def compatible_form(text: str) -> str:
-    """With one form of each character; a sentence in capitals in small letters, as no word of it
+    """With one form of each character; a paragraph in capitals in small letters, as no word of it
     stands out."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    return plain.lower() if plain.isupper() and len(plain.split()) >= _SENTENCE else plain
+    return "\n\n".join(
+        each.lower() if each.isupper() and len(each.split()) >= _SENTENCE else each
+        for each in plain.split("\n\n")
+    )
 
 
 def terms(text: str, language: str | None = None) -> list[str]:
