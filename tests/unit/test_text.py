@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unified_flow.lib.text import language_of, sentences, terms, words
+from unified_flow.lib.text import (
+    language_of,
+    language_of_document,
+    query_terms,
+    sentences,
+    terms,
+    words,
+)
 from unified_flow.lib.text.blocks import blocks, without_fences
 
 
@@ -55,6 +62,20 @@ def test_an_identifier_is_found_by_its_name_and_by_what_it_says() -> None:
 
 def test_full_width_accents_and_thousands_do_not_matter() -> None:
     assert terms("ＲＯＳ Curaçao 1,000", "en") == terms("ros curacao 1000", "en")
+
+
+def test_a_question_has_the_terms_of_each_language_and_no_stop_words_of_its_own() -> None:
+    assert query_terms("varningar varningar", "sv", "en") == terms("varning", "sv")
+    assert query_terms("What is the URL?", "es", "en") == terms("URL", "es")
+    assert query_terms("Was ist die URL?", "es", "de") == terms("URL", "es")
+
+
+def test_what_is_no_running_text_has_the_language_of_the_documents_around_it() -> None:
+    assert (
+        language_of_document("BSD-3 License\n\n{include} ../en/LICENSE.txt {literal}", "en") == "en"
+    )
+    assert language_of_document("| Port | 8080 |\n| Host | on |", "de") == "de"
+    assert language_of_document("Der Hafen ist in der Nacht nicht offen.", "en") == "de"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from unified_flow.lib.text import terms_of_word, words
+from unified_flow.lib.text import language_of, query_terms, words
 from unified_flow.retrieval.bm25 import Score
 from unified_flow.retrieval.index_reader import (
     BM25,
@@ -67,10 +67,11 @@ def explain(
     reader: IndexReader, search: Search, query: str, limit: int, why: str | None = None
 ) -> Explanation:
     """Of what IndexReader.found has found, with [vectors] or without."""
+    asked_in = language_of(query)
     hits = [_hit(reader, each, search) for each in reader.passages(search.ordered, limit)]
     files = () if why is None else _file_standings(reader, why, search, hits)
     return Explanation(
-        words=tuple(_word(reader, word) for word in dict.fromkeys(words(query))),
+        words=tuple(_word(reader, word, asked_in) for word in dict.fromkeys(words(query))),
         hits=tuple(hits),
         chunks=reader.corpus.size,
         candidates=len(search.proposed),
@@ -79,9 +80,9 @@ def explain(
     )
 
 
-def _word(reader: IndexReader, word: str) -> QueryWord:
+def _word(reader: IndexReader, word: str, asked_in: str) -> QueryWord:
     found = dict.fromkeys(
-        term for language in reader.languages for term in terms_of_word(word, language)
+        term for language in reader.languages for term in query_terms(word, language, asked_in)
     )
     frequency = max(map(reader.frequency, found), default=0)
     weight = reader.corpus.weight(frequency) if found else 0.0

@@ -193,9 +193,11 @@ class Index:
             return files, reader.corpus.size
 
     def languages(self) -> tuple[str, ...]:
-        """Of the documents that a search can return, the commonest first."""
+        """Of the documents that a search can return, the commonest first; one that less than a
+        twentieth of them is in is left out."""
         with self.reading() as reader:
-            return tuple(reader.languages)
+            files = sum(reader.languages.values())
+            return tuple(each for each, own in reader.languages.items() if own * 20 >= files)
 
     def roots(self) -> list[Root]:
         """What this index searches: its own roots, or all that the collection remembers."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from unified_flow.config.document_roots import Root, root_from
 from unified_flow.errors import RetrievalError
-from unified_flow.lib.text import share_in_question, terms
+from unified_flow.lib.text import language_of, query_terms, share_in_question
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval.bm25 import HEADING_WEIGHT, TRAIL_WEIGHT, Corpus, Fields, Score, score
 from unified_flow.retrieval.earlier_turns import LOOKED_AT, heed, with_conversation
@@ -151,11 +151,12 @@ class IndexReader:
 
     def _weights_of(self, texts: Mapping[str, float]) -> Weights:
         """Of the terms of `texts`, each text with what it weighs."""
+        asked_in = language_of(" ".join(texts))
         return {
             language: {
                 term: weight * share
                 for text, share in texts.items()
-                for term, weight in self._weights(text, language).items()
+                for term, weight in self._weights(text, language, asked_in).items()
             }
             for language in self.languages
         }
@@ -235,11 +236,11 @@ class IndexReader:
                 break
         return found
 
-    def _weights(self, text: str, language: str) -> dict[str, float]:
+    def _weights(self, text: str, language: str, asked_in: str) -> dict[str, float]:
         return {
             term: self._weight(term)
             * share_in_question(term, language, known=self.frequency(term) > 0)
-            for term in dict.fromkeys(terms(text, language))
+            for term in query_terms(text, language, asked_in)
         }
 
     def _weight(self, term: str) -> float:

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -132,6 +133,8 @@ class IndexWriter:
         self._connection = connection
         self._converter = converter
         self._known = _stored_files(connection)
+        rows = "SELECT language, count(*) FROM file WHERE chunks > 0 GROUP BY language"
+        self._languages = Counter(dict(connection.execute(rows)))
 
     def update(self, found: Sequence[tuple[Root, Discovery]], progress: Progress | None) -> Counts:
         done: set[str] = set()
@@ -188,7 +191,7 @@ class IndexWriter:
                 )
                 self.counts.count_unchanged(file, stored)
                 return
-            document = parse(extension, data, self._converter)
+            document = parse(extension, data, self._converter, self._majority())
         except UnusableError as exc:
             reason = str(exc)
             self.counts.skipped.append((file.shown, reason))
@@ -211,8 +214,13 @@ class IndexWriter:
              document.language if document else "", guessed, reason, _read_at(file)),
         ).fetchone()[0]  # fmt: skip
         if document is not None and document.chunks:
+            self._languages[document.language] += 1
             self._insert_chunks(file_id, file, document)
         self._known[key] = StoredFile(file_id, file.stamp, digest, guessed, reason)
+
+    def _majority(self) -> str:
+        """The language of most files so far."""
+        return max(self._languages, key=lambda each: self._languages[each], default="en")
 
     def _content(self, file: FoundFile, extension: str) -> bytes:
         if file.data is not None:

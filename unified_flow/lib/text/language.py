@@ -56,6 +56,8 @@ _LETTERS = (
 # A capital letter tells a name from a noun everywhere but here.
 CAPITAL_NOUNS = frozenset({"de", "lb"})
 _SAMPLE = 2_000  # characters; more does not change the guess
+# Words for each stop word that running text has at most: a list of links or a licence has more.
+_RUNNING = 6
 
 
 @cache
@@ -83,10 +85,20 @@ def _weights() -> dict[str, list[tuple[str, float]]]:
 def language_of(text: str, default: str = "en") -> str:
     """ISO 639-1 code; `default` when nothing in the text tells.
 
-    Reads at most the first few thousand characters. Judge a whole document rather than a
-    chunk of it: a table or a listing has no common words to go by.
+    Reads at most the first few thousand characters.
     """
     return _judged(text[:_SAMPLE], default)
+
+
+def language_of_document(text: str, default: str) -> str:
+    """The same of a whole document: `default` for what is no running text, such as a table, a
+    listing or a page of links, whose few common words are chance."""
+    found = language_of(text, default)
+    if found not in _GUESSED:
+        return found  # by its script
+    own = words(text[:_SAMPLE].casefold())
+    common = sum(len(word) > 1 and word in stop_words(found) for word in own)
+    return found if common * _RUNNING >= len(own) else default
 
 
 @lru_cache(maxsize=512)

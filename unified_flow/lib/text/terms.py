@@ -156,3 +156,13 @@ def terms(text: str, language: str | None = None) -> list[str]:
     """
     memory = _memory(language or language_of(text))
     return [term for word in words(compatible_form(text)) for term in memory[word]]
+
+
+def query_terms(text: str, language: str, asked_in: str) -> list[str]:
+    """The terms of a question, without repeats, as documents in `language` have them. A stop word
+    of English or of the language it is asked in is none there either: it would be the rarest."""
+    memory = _memory(language)
+    stops = stop_words("en") | stop_words(asked_in)
+    own = words(compatible_form(text))
+    kept = (w for w in own if w.casefold() not in stops or (len(w) > 1 and w.isupper()))
+    return list(dict.fromkeys(term for word in kept for term in memory[word]))

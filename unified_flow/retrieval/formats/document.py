@@ -17,7 +17,7 @@ from pathlib import PurePath
 
 from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
-from unified_flow.lib.text import language_of
+from unified_flow.lib.text import language_of_document
 from unified_flow.retrieval.formats import html, markdown, restructured_text, source_code
 from unified_flow.retrieval.formats.chunk import Chunk, Section, chunks
 from unified_flow.retrieval.formats.encoding import DecodedText, decode
@@ -127,24 +127,26 @@ def sections_of(extension: str, text: str) -> Iterator[Section]:
         yield Section((), 1, text.split("\n"))
 
 
-def parse(extension: str, data: bytes, converter: Converter) -> Document:
-    """Raises UnusableError for what is no text and cannot be converted to it."""
+def parse(extension: str, data: bytes, converter: Converter, language: str) -> Document:
+    """`language` is that of what is no running text. Raises UnusableError for what is no text and
+    cannot be converted to it."""
     if convertible(extension):
         parts = converter.convert(converter_of(extension), data)
         sample = "\n".join(line for part in parts[:50] for line in part.lines[:50])
-        return Document(language_of(sample), list(chunks(_part_sections(parts))), None)
+        language = language_of_document(sample, language)
+        return Document(language, list(chunks(_part_sections(parts))), None)
     decoded = decode(data)
     try:
-        return _parsed_text(extension, decoded)
+        return _parsed_text(extension, decoded, language)
     except RecursionError:
         raise UnusableError("nested too deeply") from None
 
 
-def _parsed_text(extension: str, decoded: DecodedText) -> Document:
+def _parsed_text(extension: str, decoded: DecodedText, language: str) -> Document:
     if _MANUAL.match(extension) and _TROFF.search(decoded.text[:2_000]):
         raise UnusableError("troff (a manual page's source) is not read")
     return Document(
-        language=language_of(decoded.text),
+        language=language_of_document(decoded.text, language),
         chunks=list(chunks(sections_of(extension, decoded.text))),
         guessed=decoded.encoding if decoded.guessed else None,
     )

@@ -28,14 +28,16 @@ def sections(text: str) -> Iterator[Section]:
 
 
 def is_restructured(text: str) -> bool:
-    """Whether plain text is written in it: two titles underlined to the letter, or one title and a
-    directive, a role or a literal."""
+    """Whether plain text is written in it: two titles underlined to the letter, or one title that
+    is overlined as well or stands with a directive, a role or a literal."""
     lines = text.split("\n")
-    titles = sum(
-        _width(lines[each.end - 2].strip()) == len(lines[each.end - 1].rstrip())
+    titles = [
+        each
         for each in headings(lines)
-    )
-    return titles > 1 or (titles == 1 and _EVIDENCE.search(text) is not None)
+        if _width(lines[each.end - 2].strip()) == len(lines[each.end - 1].rstrip())
+    ]
+    overlined = any(each.end - each.start > 2 for each in titles)
+    return len(titles) > 1 or overlined or (bool(titles) and _EVIDENCE.search(text) is not None)
 
 
 def _width(text: str) -> int:
