@@ -11,14 +11,14 @@ import typer
 from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
 from interventions.home import find_home
+from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
+from unified_flow.cli.terminal import beginning, say_object
+from unified_flow.turns.input_checks import checked_user
 
 if TYPE_CHECKING:
     from unified_flow.guardrails.store import GuardrailStore
     from unified_flow.guardrails.user_rules import UserRules
-
-from interventions.secrets.redaction import redact_text
-from unified_flow.cli.terminal import beginning, say_object
 
 Words = Annotated[list[str], typer.Argument(help="Words and phrases.", show_default=False)]
 ToPerson = Annotated[
@@ -35,13 +35,6 @@ def _store(home: Path | None) -> GuardrailStore:
     return open_store(place, load(place).guardrails)
 
 
-def _checked_user(user: str) -> str:
-    """The user as the flow knows them. Raises InputError."""
-    from unified_flow.turns.input_checks import checked_user
-
-    return checked_user(user)
-
-
 def list_rules(
     user: options.OnlyUser = None,
     as_json: options.AsJson = False,
@@ -53,7 +46,7 @@ def list_rules(
     unified-flow rules list --user ada
     """
     store = _store(home)
-    one = store.rules(_checked_user(user)) if user is not None else None
+    one = store.rules(checked_user(user)) if user is not None else None
     found = store.all_rules() if user is None else [one] if one is not None else []
     if as_json:
         say_object({"rules": [each.as_row() for each in found]})
@@ -105,7 +98,7 @@ def delete(
     """
     from unified_flow.guardrails.user_rules import missing, without
 
-    if absent := missing(_store(home).rules(_checked_user(user)), rules):
+    if absent := missing(_store(home).rules(checked_user(user)), rules):
         raise NotFoundError(f"{user} has no rule {absent[0]!r}", hint="unified-flow rules list")
     _changed(user, lambda before: without(before, rules), home, as_json)
 
@@ -155,8 +148,7 @@ def import_rules(
 
     read = read_rules(file, user)
     after = [
-        _store(home).change(_checked_user(more.user_id), partial(merged, more=more))
-        for more in read
+        _store(home).change(checked_user(more.user_id), partial(merged, more=more)) for more in read
     ]
     if as_json:
         say_object({"rules": [each.as_row() for each in after]})
@@ -186,7 +178,7 @@ def try_rules(
     """
     from unified_flow.guardrails.verdict import PASS, of_rules
 
-    active = _store(home).active_rules(_checked_user(user))
+    active = _store(home).active_rules(checked_user(user))
     matches = active.matcher.matches(text) if active else []
     result = of_rules(active.rules, active.matcher, channel, text) if active else PASS
     if as_json:
@@ -206,7 +198,7 @@ def _changed(
     user: str, change: Callable[[UserRules], UserRules], home: Path | None, as_json: bool
 ) -> None:
     """Changes the user's rules and shows them. Raises InputError for what is no user's name."""
-    after = _store(home).change(_checked_user(user), change)
+    after = _store(home).change(checked_user(user), change)
     if as_json:
         say_object(after.as_row())
     else:
@@ -278,7 +270,7 @@ def list_decisions(
     unified-flow decisions list --decision ignore
     unified-flow decisions list --user ada --json
     """
-    whose = _checked_user(user) if user is not None else None
+    whose = checked_user(user) if user is not None else None
     found = _store(home).decisions(limit=limit or options.ALL, user_id=whose, decision=decision)
     if as_json:
         say_object({"decisions": [each.as_shown() for each in found]})

@@ -43,7 +43,12 @@ class Conversation:
 
     async def ask(self, question: str) -> None:
         """One turn; `last` and `error` say how it went. Ctrl-C interrupts it, and no more."""
-        begun = _Begun()
+        begun: list[int] = []
+
+        def follow(event: Observed) -> None:
+            if isinstance(event, TurnStarted):
+                begun.append(event.turn_id)
+
         ended = await _interruptible(
             run_turn(
                 self.flow,
@@ -52,14 +57,14 @@ class Conversation:
                 live=self.live,
                 user=self.user,
                 again=True,
-                observer=begun,
+                observer=follow,
             )
         )
-        self.last, self.error = ended or (self._interrupted(begun.turn_id), None)
+        self.last, self.error = ended or (self._interrupted(begun), None)
 
-    def _interrupted(self, turn_id: int | None) -> Turn | None:
+    def _interrupted(self, begun: list[int]) -> Turn | None:
         """As its journal has it; None if Ctrl-C came before the turn began."""
-        return TurnArchive(self.flow.services.folders).load(turn_id) if turn_id else None
+        return TurnArchive(self.flow.services.folders).load(begun[0]) if begun else None
 
     async def retry(self, **wanted: Any) -> ResumeResult | None:
         """Let the unfinished turn go on, with today's settings; None if it was interrupted.
@@ -85,16 +90,6 @@ class Conversation:
         flow = self.open_flow()
         await self.flow.aclose()
         self.flow = flow
-
-
-class _Begun:
-    """Which turn began; an observer."""
-
-    turn_id: int | None = None
-
-    def __call__(self, event: Observed) -> None:
-        if isinstance(event, TurnStarted):
-            self.turn_id = event.turn_id
 
 
 async def _interruptible(work: Coroutine[Any, Any, Ended]) -> Ended | None:
