@@ -30,7 +30,7 @@ lint: $(VENV)/dev.stamp ## ruff, mypy and the layers
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check . && $(RUN)/mypy && $(RUN)/lint-imports
 
 types: $(VENV)/dev.stamp ## the TypeScript types of the API, made anew and compiled (needs Node)
-	@$(RUN)/python -m unified_flow.api.description > clients/typescript/openapi.json
+	@$(RUN)/python clients/typescript/openapi.py > clients/typescript/openapi.json
 	@cd clients/typescript && npm ci --silent --no-audit --no-fund && npm run --silent generate && npm run --silent check
 
 bench: $(VENV)/dev.stamp ## the benchmarks that need no data: see benchmarks/README.md for the rest

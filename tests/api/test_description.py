@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.api.service import Service
-from unified_flow.api.description import description
+from unified_flow.api.app import routes
 from unified_flow.errors.safe_messages import MESSAGES
 
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
@@ -14,16 +14,16 @@ CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
 
 def test_the_description_that_is_checked_in_is_current(service: Service) -> None:
     written = (CLIENT / "openapi.json").read_text(encoding="utf-8")
-    assert written == description(), "make types"
+    assert json.loads(written) == routes().openapi(), "make types"
     assert service.http.get("/openapi.json").json() == json.loads(written)
 
 
 def test_the_types_were_made_of_it() -> None:
     """`.ci/run` makes them anew and compiles them; here at least every name is there."""
-    schemas = json.loads(description())["components"]["schemas"]
+    schemas = routes().openapi()["components"]["schemas"]
     types = (CLIENT / "api.ts").read_text(encoding="utf-8")
     assert [name for name in schemas if f" {name}: " not in types] == []
-    paths = json.loads(description())["paths"]
+    paths = routes().openapi()["paths"]
     assert [path for path in paths if f'"{path}": ' not in types] == []
 
 
@@ -33,13 +33,13 @@ def test_no_package_names_a_registry() -> None:
 
 
 def test_every_route_says_what_it_refuses() -> None:
-    for path, methods in json.loads(description())["paths"].items():
+    for path, methods in routes().openapi()["paths"].items():
         for method, route in methods.items():
             assert "200" in route["responses"], (path, method)
 
 
 def test_what_triage_sees_has_types() -> None:
-    paths = json.loads(description())["paths"]
+    paths = routes().openapi()["paths"]
     entry, turn = paths["/interventions/{intervention_id}"], paths["/turns/{turn}"]
     shown = [route["get"]["responses"]["200"]["content"] for route in (entry, turn)]
     names = [one["application/json"]["schema"]["$ref"].rsplit("/", 1)[-1] for one in shown]
@@ -47,7 +47,7 @@ def test_what_triage_sees_has_types() -> None:
 
 
 def test_every_route_says_which_token_it_wants(service: Service) -> None:
-    described = json.loads(description())
+    described = routes().openapi()
     assert set(described["components"]["securitySchemes"]) == {"client", "triage"}
     wanted = {
         path: {name for way in route.get("security", []) for name in way}
@@ -73,7 +73,7 @@ def test_the_advice_names_every_status_that_the_description_does(service: Servic
     }
     described = {
         int(status)
-        for methods in json.loads(description())["paths"].values()
+        for methods in routes().openapi()["paths"].values()
         for route in methods.values()
         for status in route["responses"]
     }
@@ -83,5 +83,5 @@ def test_the_advice_names_every_status_that_the_description_does(service: Servic
 
 
 def test_the_example_of_an_answer_is_one() -> None:
-    schema = json.loads(description())["components"]["schemas"]["Answer"]
+    schema = routes().openapi()["components"]["schemas"]["Answer"]
     assert set(schema["required"]) <= set(schema["example"])

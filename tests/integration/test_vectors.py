@@ -527,17 +527,3 @@ def test_what_both_find_better_comes_first(
         for b in place:
             if words[a] > words[b] + 1e-9 and meaning.get(a, 0) > meaning.get(b, 0) + 1e-9:
                 assert place[a] > place[b]
-
-
-def test_doctor_names_the_folder_that_an_earlier_version_left(home: Path, garage: Path) -> None:
-    doctor = ["doctor", "--docs", str(garage), "--home", str(home)]
-    assert "✓ vectors" not in CliRunner().invoke(app, doctor).output
-    left = home / "shared_state" / "index" / "vectors"
-    left.mkdir(parents=True)
-    (left / "meta.json").write_text("{}")
-    outcome = CliRunner().invoke(app, doctor)
-    assert (
-        f"✓ vectors: {left} is of an earlier version and no longer used: delete it"
-        in outcome.output
-    )
-    assert outcome.exit_code == 0

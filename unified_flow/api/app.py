@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -14,15 +15,16 @@ from starlette.responses import Response
 
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
+from unified_flow import __version__
 from unified_flow.api import problems
 from unified_flow.api.access import Buckets, Rate, Tokens
 from unified_flow.api.dependencies import AppState
-from unified_flow.api.description import routes
-from unified_flow.api.gate import Cors, Gate
+from unified_flow.api.gate import OPEN_PATHS, Cors, Gate
 from unified_flow.api.http_exchange import response_of
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problems import PROBLEM_OF, Problem, ProblemError
 from unified_flow.api.readiness import Readiness
+from unified_flow.api.routes import completions, guardrails, operations, query, triage
 from unified_flow.api.running_turns import RunningTurns
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
@@ -30,6 +32,11 @@ from unified_flow.flow import UnifiedFlow
 logger = logging.getLogger(__name__)
 
 _WRONG_SHAPE = ("missing", "extra_forbidden", "model_attributes_type")
+BEARER = {"type": "http", "scheme": "bearer"}
+SCHEMES = {
+    "client": BEARER | {"description": "needed where the service has such a token"},
+    "triage": BEARER | {"description": "opens what a client's token does, and triage"},
+}
 
 
 def make_app(services: Services) -> FastAPI:
@@ -64,6 +71,36 @@ def make_app(services: Services) -> FastAPI:
     if settings.cors_origins:
         app.add_middleware(Cors, services=services, metrics=metrics)
     return app
+
+
+def routes(**options: Any) -> FastAPI:
+    """All routes, without the state that answers them: enough to describe them."""
+    app = FastAPI(
+        title="unified-flow",
+        version=__version__,
+        description="Answers from documents, in eight phases; every failure waits for a person.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would name the Host that the request claims
+        **options,
+    )
+    for module in (query, completions, triage, guardrails, operations):
+        app.include_router(module.router)
+    plain = app.openapi
+    app.openapi = lambda: _with_security(plain())  # type: ignore[method-assign]
+    return app
+
+
+def _with_security(description: dict[str, Any]) -> dict[str, Any]:
+    """The tokens that each route wants; the gate checks them before routing."""
+    description["components"]["securitySchemes"] = SCHEMES
+    for path, methods in description["paths"].items():
+        for route in methods.values():
+            if {"triage", "guardrails"}.intersection(route["tags"]):
+                route["security"] = [{"triage": []}]
+            elif path not in OPEN_PATHS:
+                route["security"] = [{}, {"client": []}, {"triage": []}]
+    return description
 
 
 async def _respond(request: Request, exc: Exception) -> Response:

@@ -87,7 +87,6 @@ async def check_all(services: Services) -> list[Finding]:
         *_recipes(services),
         _checked("documents", lambda: _documents(services)),
         *_other_collections(services),
-        *_old_vectors(services.home),
         _checked("tools", lambda: _tools(services)),
         *[await each for each in servers],
         _checked("sessions", lambda: _sessions(services)),
@@ -172,14 +171,6 @@ def _other_collections(services: Services) -> Iterator[Finding]:
                 yield Finding(f"collection {name}", True, said)
         except UnifiedFlowError as exc:
             yield Finding(f"collection {name}", False, str(exc), exc.hint)
-
-
-def _old_vectors(home: Path) -> Iterator[Finding]:
-    from unified_flow.retrieval.documents import index_folder
-
-    if (folder := index_folder(home) / "vectors").is_dir():
-        said = f"{folder} is of an earlier version and no longer used: delete it"
-        yield Finding("vectors", True, said)
 
 
 def _tools(services: Services) -> str:

@@ -25,5 +25,6 @@ BUILT_IN = frozenset(
         MEMORY_UPDATE,
     }
 )
+SEARCHES = frozenset({DOC_SEARCH, INTERNET_RESEARCH})
 FAMILIES = frozenset(name.partition(".")[0] for name in BUILT_IN if "." in name)
 """What stands before the dot, and so no server may be called."""

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from unified_flow.config.tool_names import SEARCHES
 from unified_flow.models import estimate_tokens
 from unified_flow.turns.passage import Passage, passages_in
 from unified_flow.turns.results import Claim, ToolResult
@@ -51,14 +52,10 @@ def shown_passages(
         number = len(shown) + 1
         shown.append(ShownPassage(number, claim.source, claim.claim, claim.confidence, passage))
     for result in results:
-        if not result.claims and not _is_search(result):
+        if not result.claims and result.tool not in SEARCHES:
             text = json.dumps(result.result, ensure_ascii=False)
             shown.append(ShownPassage(len(shown) + 1, result.tool, text, 1.0))
     return shown, left_out
-
-
-def _is_search(result: ToolResult) -> bool:
-    return isinstance(result.result, dict) and "passages" in result.result
 
 
 def _by_rank(results: Sequence[ToolResult]) -> Iterator[tuple[Claim, Passage | None]]:

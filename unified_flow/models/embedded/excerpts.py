@@ -7,17 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from pydantic import ValidationError
-
-from unified_flow.config.tool_names import DOC_SEARCH, INTERNET_RESEARCH
+from unified_flow.config.tool_names import SEARCHES
 from unified_flow.lib.text import language_of, sentences, words
 from unified_flow.lib.text.blocks import blocks
 from unified_flow.lib.text.lexicon import any_language, lexicon_of
 from unified_flow.lib.text.terms import compatible_form, terms_of_word
-from unified_flow.turns.passage import Passage
+from unified_flow.turns.passage import Passage, passages_in
 from unified_flow.turns.results import ToolResult
 
-SEARCHES = frozenset({DOC_SEARCH, INTERNET_RESEARCH})
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>)]+")
 _SIGNATURE = re.compile(r"(?=.*[._(])[A-Za-z_][\w.]*(?:\([^()]*\))?:?\Z", re.ASCII | re.DOTALL)
 _TABLE_HEAD = re.compile(r"(?<!\|\n)^([ \t]*\|.*\|)[ \t]*\n[ \t|:-]*\n[ \t]*\|", re.MULTILINE)
@@ -100,13 +97,9 @@ def found_passages(results: Iterable[ToolResult]) -> list[Passage]:
     """Every passage of every search, each once, in the order of its best place."""
     places: dict[tuple[str, int, str], tuple[int, Passage]] = {}
     for result in results:
-        if result.tool not in SEARCHES or not result.success or not isinstance(result.result, dict):
+        if result.tool not in SEARCHES or not result.success:
             continue
-        for place, raw in enumerate(result.result.get("passages", ())):
-            try:
-                passage = Passage.model_validate(raw)
-            except ValidationError:
-                continue  # a search of another make: what it found is no passage
+        for place, passage in enumerate(passages_in(result.result)):
             key = (passage.path, passage.line, passage.text)
             if key not in places or place < places[key][0]:
                 places[key] = (place, passage)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from unified_flow.config import tool_names
+from unified_flow.config.tool_names import SEARCHES
 from unified_flow.lib.text import language_of
 from unified_flow.lib.text.lexicon import Phrases, phrases_of
-from unified_flow.models.embedded.excerpts import SEARCHES, found_passages
+from unified_flow.models.embedded.excerpts import found_passages
 from unified_flow.models.embedded.intents import (
     asks_for_memories,
     call_language,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from unified_flow.config.tool_names import SEARCHES
 from unified_flow.lib.text import language_of
 from unified_flow.models.embedded.excerpts import (
-    SEARCHES,
     excerpts_of,
     found_passages,
     language_of_passages,

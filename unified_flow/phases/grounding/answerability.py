@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unified_flow.models.embedded.excerpts import SEARCHES
+from unified_flow.config.tool_names import SEARCHES
 from unified_flow.models.embedded.extraction import extract
 from unified_flow.turns.sections import Sections
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from unified_flow.config.tool_names import MEMORY_CREATE, MEMORY_QUERY, MEMORY_U
 from unified_flow.errors import InputError, ToolArgumentError
 from unified_flow.lib.text.lexicon import any_language
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
-from unified_flow.turns.memory import MAX_TEXT, MemoryStore, SecretRefusedError
+from unified_flow.turns.memory import MAX_TEXT, MemoryRecord, MemoryStore, SecretRefusedError
 
 ALL = "*"
 _NO_SECRETS = (
@@ -45,19 +45,7 @@ class UpdateArguments(Arguments):
 
 def memory_tools(store: MemoryStore) -> Iterable[Tool]:
     async def create(args: CreateArguments) -> ToolOutput:
-        """A secret is refused in the answer. Raises ToolArgumentError for what cannot be kept."""
-        caller = current_caller()
-        try:
-            made = await asyncio.to_thread(
-                store.create, caller.user_id, args.text, turn_id=caller.turn_id or None
-            )
-        except SecretRefusedError:
-            return ToolOutput(
-                {"id": None, "text": _NO_SECRETS}, [claim(_NO_SECRETS, MEMORY_CREATE)]
-            )
-        except InputError as exc:
-            raise ToolArgumentError(f"{MEMORY_CREATE}: {exc}", hint=exc.hint) from exc
-        return _output(made.id, made.text)
+        return await _kept(MEMORY_CREATE, partial(store.create, text=args.text))
 
     async def query(args: QueryArguments) -> ToolOutput:
         look = store.newest if args.query == ALL else partial(store.search, text=args.query)
@@ -68,24 +56,8 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
         )
 
     async def update(args: UpdateArguments) -> ToolOutput:
-        """Raises ToolArgumentError for an id that is not there, and as `create`."""
-        caller = current_caller()
-        try:
-            changed = await asyncio.to_thread(
-                store.update, caller.user_id, args.id, args.text, turn_id=caller.turn_id or None
-            )
-        except SecretRefusedError:
-            return ToolOutput(
-                {"id": None, "text": _NO_SECRETS}, [claim(_NO_SECRETS, MEMORY_UPDATE)]
-            )
-        except InputError as exc:
-            raise ToolArgumentError(f"{MEMORY_UPDATE}: {exc}", hint=exc.hint) from exc
-        if changed is None:
-            raise ToolArgumentError(
-                f"{MEMORY_UPDATE}: there is no memory {args.id!r}",
-                hint=f"{MEMORY_QUERY} tells the ids.",
-            )
-        return _output(changed.id, changed.text)
+        change = partial(store.update, memory_id=args.id, text=args.text)
+        return await _kept(MEMORY_UPDATE, change)
 
     yield Tool(
         name=MEMORY_CREATE,
@@ -113,8 +85,21 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
     )
 
 
-def _output(memory_id: str, text: str) -> ToolOutput:
-    return ToolOutput({"id": memory_id, "text": text}, [claim(text, _source(memory_id))])
+async def _kept(tool: str, keep: Callable[..., MemoryRecord | None]) -> ToolOutput:
+    """A secret is refused in the answer. Raises ToolArgumentError for what cannot be kept, and for
+    an id that is not there."""
+    caller = current_caller()
+    try:
+        kept = await asyncio.to_thread(keep, caller.user_id, turn_id=caller.turn_id or None)
+    except SecretRefusedError:
+        return ToolOutput({"id": None, "text": _NO_SECRETS}, [claim(_NO_SECRETS, tool)])
+    except InputError as exc:
+        raise ToolArgumentError(f"{tool}: {exc}", hint=exc.hint) from exc
+    if kept is None:
+        raise ToolArgumentError(
+            f"{tool}: there is no memory of that id", hint=f"{MEMORY_QUERY} tells the ids."
+        )
+    return ToolOutput({"id": kept.id, "text": kept.text}, [claim(kept.text, _source(kept.id))])
 
 
 def _source(memory_id: str) -> str:
