@@ -107,14 +107,12 @@ class Lexicon(_Table):
     asks: dict[AnswerKind, Pattern] = {}
     which: Alternatives = ""
     nouns: dict[AnswerKind, Alternatives] = {}
-    naming_question: Pattern = _NOTHING
     compound: Pattern = _NOTHING  # where one question ends and another begins
     # Question words and particles inside a run without spaces; elsewhere stop words do.
     unsaid: Pattern = _NOTHING
 
     # What a sentence that answers such a question holds.
     answers: dict[AnswerKind, Pattern] = {}
-    naming_sentence: Pattern = _NOTHING
     continues: Pattern = _NOTHING  # a sentence that opens so continues the one before it
     refers: Pattern = _NOTHING  # one that only says where to read on: "See the guide."
     # What a question asks in ("how old"), and what such a quantity looks like.

@@ -30,9 +30,7 @@ class ParsedQuestion:
     core: frozenset[str]
     focus: frozenset[str]
     names: frozenset[str]
-    operators: frozenset[str]
     unit: re.Pattern[str] | None
-    asks_for_name: bool
 
     @property
     def lexicon(self) -> Lexicon:
@@ -50,7 +48,6 @@ def parse_question(text: str, language: str | None = None) -> ParsedQuestion:
     focus = {t for word in focus_words for t in matching_terms(word, language)}
     shell = {t for word in lexicon.shell for t in matching_terms(word, language)}
     names = _NAMES_AMONG_CAPITALS if asked_in in CAPITAL_NOUNS else _NAMES
-    plain = [word.casefold() for word in words(text)]
     return ParsedQuestion(
         text=text,
         language=language,
@@ -61,9 +58,7 @@ def parse_question(text: str, language: str | None = None) -> ParsedQuestion:
         names=frozenset(
             t for m in names.finditer(text) for t in matching_terms(m.group(), language)
         ),
-        operators=lexicon.operators & set(plain),
         unit=next((look for asked, look in lexicon.units if asked.search(text)), None),
-        asks_for_name=lexicon.naming_question.search(text) is not None,
     )
 
 

@@ -34,7 +34,7 @@ _ADDS = 0.6  # for one that adds a word of the question
 # What retrieval and the heading say, against a probability of the sentence: chosen on questions
 # that are headings of documentation, and on the same with the headings taken out.
 _FOUND = 6.0
-_TITLED = 8.0
+_TITLED = 10.0
 _AGREES = 0.6  # from where on a heading counts
 _FACTS = frozenset({"person", "time", "place", "number"})
 
