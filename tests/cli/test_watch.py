@@ -14,23 +14,16 @@ from queue import Queue
 import pytest
 
 from tests import forked
-from unified_flow.cli.watch import concerns, is_noise
 from unified_flow.retrieval.index import Index
 
 PATIENCE_S = 20.0
 AS_IT_IS = ["-m", "unified_flow"]
 BRISK = """
-from unified_flow.cli import watch
-watch.QUIET_MS, watch.LOOK_MS = 100, 200
+from unified_flow.cli import index
+index.LOOK_S = 0.2
 from unified_flow.__main__ import main
 main()
 """
-# A system that watches no more folders: a user namespace of its own with a limit of none.
-LIMITED = """
-import ctypes, pathlib
-assert ctypes.CDLL(None).unshare(0x10000000) == 0
-pathlib.Path("/proc/sys/user/max_inotify_watches").write_text("0")
-""" + BRISK.replace("200", "200\nwatch.POLL_MS = 100")
 
 
 class Watching:
@@ -153,19 +146,6 @@ def test_a_folder_and_a_file_beside_it_are_watched_together(
         assert index.search("nobody") == []
 
 
-@pytest.mark.skipif(
-    subprocess.run(["unshare", "-U", "true"], capture_output=True).returncode != 0,
-    reason="no user namespaces here",
-)
-def test_folders_are_looked_at_where_the_system_watches_no_more(docs: Path, watch: Watch) -> None:
-    watching = watch(docs, how=("-c", LIMITED))
-    watching.until("the system watches no more folders")
-    watching.until("max_user_watches")
-    save(docs / "robots.md", "# Robots\n\nThe gyroscope hums.\n")
-    watching.until("1 changed")
-    assert watching.interrupt() == 0
-
-
 def test_a_folder_that_goes_and_comes_back_is_watched_again(
     home: Path, docs: Path, watch: Watch
 ) -> None:
@@ -190,9 +170,6 @@ def test_a_root_inside_a_folder_of_no_documents_is_watched(
     save(root / "x.md", "# X\n\nThe gyroscope hums.\n")
     watching.until("1 changed")
     assert watching.interrupt() == 0
-    assert is_noise(root / ".git" / "index", [root])
-    assert not is_noise(root / "x.md", [root])
-    assert not is_noise(root / ".git" / "docs" / "x.md", [root, root / ".git" / "docs"])
 
 
 def test_what_stays_wrong_is_said_once(home: Path, docs: Path, watch: Watch) -> None:
@@ -208,7 +185,6 @@ def test_what_stays_wrong_is_said_once(home: Path, docs: Path, watch: Watch) -> 
     docs.with_name("away").rename(docs)
     watching.until("changed")
     assert sum("not indexed" in line for line in watching.seen) == 1
-    assert not any("watches no more" in line for line in watching.seen)
     docs.rename(docs.with_name("away"))
     watching.until("not indexed")
     assert watching.interrupt() == 0
@@ -224,12 +200,3 @@ def test_the_index_inside_the_folder_is_no_change(home: Path, watch: Watch) -> N
     rounds = [line for line in watching.seen if "files" in line]
     assert len(rounds) == 3
     assert watching.interrupt() == 0
-
-
-def test_only_a_root_and_what_is_below_it_concerns(tmp_path: Path) -> None:
-    roots, private = [tmp_path / "a.md", tmp_path / "docs"], [tmp_path / "docs" / "shared_state"]
-    for path in ("a.md", "docs", "docs/deep/b.md"):
-        assert concerns(str(tmp_path / path), roots, private), path
-    for path in ("", "deep/er/other.log", "a.md.swp", "docs2/a.md", "docs/shared_state/index/x",
-                 "docs/.git/index"):  # fmt: skip
-        assert not concerns(str(tmp_path / path), roots, private), path

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from unified_flow.retrieval.index_update import IndexReport
 
 SKIPPED_SHOWN = 20
+LOOK_S = 1.0  # between two looks at what is watched
+LONGEST_S = 10.0  # if a look takes long: it gets a fifth of the time
 
 
 def index(
@@ -116,13 +120,11 @@ def _show(report: IndexReport) -> None:
 
 
 def _watch(documents: Documents, report: IndexReport, as_json: bool) -> None:
-    """Keep the index in step with the files until Ctrl-C. A round that fails is reported, and the
-    next one runs.
+    """Keep the index in step with the files until Ctrl-C. An update of unchanged files is cheap and
+    misses nothing, so that is the look. A round that fails is reported, and the next one runs.
 
     `report` is that of the first update; what it skipped is not reported again.
     """
-    from unified_flow.cli.watch import changes
-
     roots = [root for root in documents.watched() if isinstance(root, Path)]
     if not roots:
         note("there is no folder to watch: web pages are fetched by each unified-flow index")
@@ -131,8 +133,11 @@ def _watch(documents: Documents, report: IndexReport, as_json: bool) -> None:
     sys.stdout.flush()  # the first update, before anything of the rounds
     note(f"watching {', '.join(str(root) for root in roots)}; Ctrl-C ends it")
     try:
-        for _ in changes(roots, documents.private):
+        while True:
+            started = time.monotonic()
             known = _round(documents, known, as_json)
+            took = time.monotonic() - started
+            time.sleep(min(max(LOOK_S, 4 * took), LONGEST_S))
     except KeyboardInterrupt:
         note("stopped watching; the index is up to date as of the last line")
 
@@ -146,14 +151,12 @@ class Reported:
 
 
 def _round(documents: Documents, known: Reported, as_json: bool) -> Reported:
-    from unified_flow.cli.watch import clock_time
-
     try:
         report = documents.refresh()
     except UnifiedFlowError as exc:
         trouble = f"{exc}" + (f" ({exc.hint})" if exc.hint else "")
         if trouble != known.trouble:
-            note(f"{clock_time()} not indexed: {trouble}")
+            note(f"{_clock_time()} not indexed: {trouble}")
         return replace(known, trouble=trouble)
     skipped = frozenset(report.skipped)
     new = skipped - known.skipped
@@ -163,7 +166,7 @@ def _round(documents: Documents, known: Reported, as_json: bool) -> Reported:
         say_object(_of_report(report))
     else:
         say(
-            f"{clock_time()} {report.added} new, {report.changed} changed, "
+            f"{_clock_time()} {report.added} new, {report.changed} changed, "
             f"{report.removed} removed in {report.duration_ms:.0f} ms; "
             f"{report.files} files, {report.chunks} chunks"
         )
@@ -171,3 +174,7 @@ def _round(documents: Documents, known: Reported, as_json: bool) -> Reported:
             say(f"  skipped: {path} ({reason})")
     sys.stdout.flush()
     return Reported(skipped)
+
+
+def _clock_time() -> str:
+    return f"{datetime.now():%H:%M:%S}"
