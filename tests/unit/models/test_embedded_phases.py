@@ -334,19 +334,14 @@ def test_a_turn_away_and_a_named_thing_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("question", "answer", "asked", "resolved"),
     [
-        ("Which is faster, Fast Line or Slow Line?", "", "Is the second one safe?",
-         "Is Slow Line safe?"),
-        ("Which kinds are there?", "1. “bronze” (a.md:1)\n2. “silver” (a.md:2)\n3. “gold” (b.md:7)",
-         "How heavy is the last one?", "How heavy is gold?"),
-        ("What is the default depth of a publisher?", "", "And what about a subscription?",
-         "What is the default depth of a subscription?"),
         ("How do nodes find each other?", "", "Why?", "Why: How do nodes find each other?"),
         ("When did Clara Voss publish the plans?", "", "Where was she born?",
          "Where was Clara Voss born?"),
         ("What is a domain ID?", "", "What is the default of it?",
          "What is the default of a domain ID?"),
-        ("What is the default of a domain ID?", "", "and the maximum?",
-         "What is the maximum of a domain ID?"),
+        ("What is a topic?", "", "How many publishers can it have?",
+         "How many publishers can a topic have?"),
+        ("And services?", "", "How is its name written?", "How is services' name written?"),
         ("What is a callback group?", "", "Which types of it are there?",
          "Which types of a callback group are there?"),
         ("What is a callback group?", "", "Explain that again", "Explain a callback group again"),
@@ -359,6 +354,27 @@ def test_references_are_replaced_by_what_they_stand_for(
     analysis = analyze(asked, Sections(history=history))
     assert analysis.resolved_query == resolved
     assert analysis.reference_resolution.status == "resolved"
+
+
+def test_a_wish_for_more_is_no_question_of_its_own() -> None:
+    asked = ["What is a topic?", "How many publishers can it have?", "Tell me more"]
+    history = tuple(PriorTurn(turn_id=n, question=q, answer="") for n, q in enumerate(asked, 1))
+    resolved = analyze("Why?", Sections(history=history)).resolved_query
+    assert resolved == "Why: How many publishers can a topic have?"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Where do I put this burger?",
+        "Can I eat this burger with fries?",
+        "What does Click say about this burger?",
+        "Is this burger vegetarian?",
+        "What is the difference between them?",
+    ],
+)
+def test_what_the_question_does_not_name_is_missing(question: str) -> None:
+    assert analyze(question, Sections()).reference_resolution.status == "failed"
 
 
 def test_a_chain_of_follow_ups_keeps_the_first_topic() -> None:

@@ -128,24 +128,18 @@ class Lexicon(_Table):
     articles: Words = frozenset()
     determiners: Words = frozenset()
     linking: Words = frozenset()  # inside a phrase: "the value *of* a parameter"
-    linked: Alternatives = ""  # before the last noun of such a phrase
     auxiliaries: Words = frozenset()  # "How *do* nodes communicate": the verb comes last
     inverting: Words = frozenset()  # "*Who* wrote the page": the verb comes next
     particles: Words = frozenset()  # characters at the ends of a subject without spaces
     demonstratives: Pattern = _NOTHING  # group `reference`; "that" standing alone
     # A pronoun after these is not one ("it is raining"); found in the whole question.
     expletives: Pattern = _NOTHING
-    ordinals: dict[str, int] = {}  # "second" to 1; -1 is the last
     this_noun: Pattern = _NOTHING  # "this burger": groups `reference` and, up to the end, `noun`
     the_noun: Pattern = _NOTHING  # "the hurricane", the same
     definite: Alternatives = ""
     at_hand: Words = frozenset()  # "this *project*", "this *time*": no earlier turn names it
-    ordinal_reference: Pattern = _NOTHING  # groups `reference` and `ordinal`
-    instead: Pattern = _NOTHING  # "and what about X?", group `topic`
+    ordinal_reference: Pattern = _NOTHING  # "the second one", group `reference`
     more: Pattern = _NOTHING  # "tell me more", "why?": the earlier question again
-    choice: Alternatives = ""  # "A *or* B"
-    between: Alternatives = ""
-    copulas: Alternatives = ""  # "which *is* better, A or B?"
 
     # What is no question for the documents.
     please: Alternatives = ""

@@ -1,4 +1,4 @@
-"""Words that refer back ("it", "the second one", "and what about X?") and what they refer to."""
+"""Words that refer back ("it", "why?", "this burger") and what they refer to."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from unified_flow.turns.results import PriorTurn
 
 _TOKEN = re.compile(r"\w+")
 _JOINT = re.compile(r"-(?:t-)?\Z")  # "parle-t-il"
-_SOURCE = re.compile(r"\s*\([^()]*:\d+\)\Z")
-_LAST_WORD = re.compile(r"\s+\S+\s*\Z")
 _UNSPACED = re.compile(rf"[{UNSPACED}]")
-_ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+(.+?)\s*$", re.MULTILINE)
 _MOST_REFERENCES = 4
-_LONGEST_ITEM = 200  # characters
+_LONGEST_TOPIC = 200  # characters
 _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent is among them
 _MARKED = re.compile(r"`([^`]+)`|\"([^\"]{2,60})\"|“([^”]{2,60})”|«\s*([^»]{2,60}?)\s*»")
 _NAME_OR_WORD = re.compile(r"[^\W_][\w'’./:+#-]*")  # noqa: RUF001 -- typeset apostrophes
@@ -41,8 +38,6 @@ def resolve(query: str, history: Sequence[PriorTurn]) -> Resolution:
     lexicon = lexicon_of(language_of(query))
     return (
         _more_of_the_same(query, history, lexicon)
-        or _same_of_another(query, history, lexicon)
-        or _item_of_a_list(query, history, lexicon)
         or _pronouns_resolved(query, history, lexicon)
         or _unnamed(query, history, lexicon)
         or Resolution("not_needed", query)
@@ -52,89 +47,16 @@ def resolve(query: str, history: Sequence[PriorTurn]) -> Resolution:
 def _more_of_the_same(
     query: str, history: Sequence[PriorTurn], lexicon: Lexicon
 ) -> Resolution | None:
-    """ "Why?", "tell me more": the earlier question once more, with this to it."""
+    """ "Why?", "tell me more": the last question that is none of these, with this to it."""
     if not lexicon.more.match(query):
         return None
     wish = query.strip().rstrip("?？!. ")  # noqa: RUF001 -- Chinese question mark
-    if not history:
-        return Resolution("failed", query, (wish,))
-    earlier = _standing_alone(history)
-    return Resolution("resolved", f"{wish}: {earlier}", (wish,), earlier)
-
-
-def _standing_alone(history: Sequence[PriorTurn]) -> str:
-    """The last question, itself resolved against those before it."""
-    last = history[-1]
-    return resolve(last.question, history[:-1]).query
-
-
-def _same_of_another(
-    query: str, history: Sequence[PriorTurn], lexicon: Lexicon
-) -> Resolution | None:
-    """ "And what about X?": the earlier question about X."""
-    match = lexicon.instead.match(query) if history else None
-    if match is None:
-        return None
-    topic = next(value for value in match.groupdict().values() if value)
-    if {word.casefold() for word in _TOKEN.findall(topic)} & lexicon.pronouns:
-        return None
-    earlier = _standing_alone(history)
-    replaced = topic_of(earlier, lexicon)
-    if replaced and (joined := _phrase_before_last_noun(replaced)):
-        # "the reliability of a publisher": what about a subscription's? And the durability?
-        whole, part = replaced[: joined.end()], replaced[joined.end() :]
-        of_whole = _opening(topic) == _opening(whole) != _opening(part)
-        replaced = _LAST_WORD.sub("", whole) if of_whole else part or replaced
-    asked = earlier.replace(replaced, topic, 1) if replaced else f"{earlier} {topic}"
-    return Resolution("resolved", asked, (query.strip(),), asked)
-
-
-def _phrase_before_last_noun(phrase: str) -> re.Match[str] | None:
-    """ "the reliability of" a publisher."""
-    return re.match(rf".*\b{any_language().linked}", phrase, re.IGNORECASE)
-
-
-def _opening(phrase: str) -> str:
-    """Its first word, mostly an article."""
-    return phrase.strip().partition(" ")[0].casefold()
-
-
-def _item_of_a_list(
-    query: str, history: Sequence[PriorTurn], lexicon: Lexicon
-) -> Resolution | None:
-    """ "The second one": an item of what was listed last."""
-    match = lexicon.ordinal_reference.search(query)
-    if match is None:
-        return None
-    reference = match.group("reference")
-    groups = match.groupdict()
-    place = lexicon.ordinals.get((groups.get("ordinal") or groups.get("pair") or "").casefold(), 0)
-    for turn in reversed(history):
-        for items in (_listed(turn.answer), _alternatives(turn.question)):
-            if len(items) > 1 and -len(items) <= place < len(items):
-                return _replaced(query, [match.span("reference")], items[place])
-    return Resolution("failed", query, (reference,))
-
-
-def _listed(text: str) -> list[str]:
-    items = (_SOURCE.sub("", item) for item in _ITEM.findall(text))
-    return [item.strip("“”\"' ")[:_LONGEST_ITEM] for item in items]
-
-
-def _alternatives(text: str) -> list[str]:
-    """A, B and C of "which is better, A, B or C?"."""
-    every = any_language()
-    item = r"[\w'’ -]{2,60}"  # noqa: RUF001
-    choice = rf"({item}?(?:,\s*{item}?)*),?\s+{every.choice}\s+({item})"
-    match = re.search(choice, text.rpartition(":")[2])
-    if match is None:
-        return []
-    copula = re.compile(rf"\b{every.copulas}\b", re.IGNORECASE)
-    listed = re.split(rf"\b{every.between}\b", match.group(1))[-1].split(",")
-    if len(listed) > 1 and copula.search(listed[0]):
-        listed = listed[1:]  # "Which is faster, A or B?"
-    first = copula.split(listed[0])[-1]
-    return [part.strip(" ,") for part in [first, *listed[1:], match.group(2)] if part.strip(" ,")]
+    for place in reversed(range(len(history))):
+        asked = history[place].question
+        if not lexicon_of(language_of(asked)).more.match(asked):
+            earlier = resolve(asked, history[:place]).query
+            return Resolution("resolved", f"{wish}: {earlier}", (wish,), earlier)
+    return Resolution("failed", query, (wish,))
 
 
 def _pronouns_resolved(
@@ -150,21 +72,28 @@ def _pronouns_resolved(
     topic = _topic(history, references)
     if topic is None:
         return Resolution("failed", query, references)
-    return _replaced(query, spans, topic[:_LONGEST_ITEM], lexicon)
+    return _replaced(query, spans, topic[:_LONGEST_TOPIC], lexicon)
 
 
 def _unnamed(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resolution | None:
-    """ "This burger", if neither the question nor an earlier turn has named one."""
+    """ "This burger", if neither the question nor an earlier turn has named one; "the second
+    one", for answers are no lists."""
+    if ordinal := lexicon.ordinal_reference.search(query):
+        return Resolution("failed", query, (ordinal["reference"],))
     match = lexicon.this_noun.search(query)
     if match is None or _MARKED.search(query):
         return None
     before = query[: match.start()]
     noun = noun_phrase(match["noun"], lexicon)
     verb_first = any_language().auxiliaries | lexicon.verbs
-    if len(noun) > 1 and set(_TOKEN.findall(before.casefold())[-1:]) & verb_first:
-        noun = noun[:-1]  # "does this court publish"
-    if not noun or names_of(before) or not lexicon.at_hand.isdisjoint(map(str.casefold, noun)):
+    opening = _TOKEN.findall(before.casefold())
+    alone = len(opening) == 1 and noun == _TOKEN.findall(match["noun"])
+    if set(opening[-1:]) & verb_first and (len(noun) > 1 or alone):
+        noun = noun[:-1]  # "does this court publish", "is this possible"
+    if not noun or not lexicon.at_hand.isdisjoint(map(str.casefold, noun)):
         return None
+    if any(word.isupper() or "_" in word for word in noun):
+        return None  # "this cryptic __VIEWSTATE" is named
     if (clause := _EARLIER_CLAUSE.search(before)) and terms(before[: clause.start()]):
         return None
     told = " ".join([before, *(f"{turn.question} {turn.answer}" for turn in history)])
@@ -184,14 +113,13 @@ def noun_phrase(text: str, lexicon: Lexicon) -> list[str]:
     return found
 
 
-def _replaced(
-    query: str, spans: list[tuple[int, int]], topic: str, lexicon: Lexicon | None = None
-) -> Resolution:
+def _replaced(query: str, spans: list[tuple[int, int]], topic: str, lexicon: Lexicon) -> Resolution:
     references = tuple(query[start:end] for start, end in spans)
     resolved = query
     for start, end in reversed(spans):
-        owned = lexicon is not None and query[start:end].casefold() in lexicon.possessives
-        words = lexicon.genitive.format(topic) if lexicon and owned else topic
+        owned = query[start:end].casefold() in lexicon.possessives
+        genitive = lexicon.genitive.removesuffix("s" if topic.endswith("s") else "")
+        words = genitive.format(topic) if owned else topic
         joint = _JOINT.search(resolved, max(0, start - 3), start)
         before = f"{resolved[: joint.start()]} " if joint else resolved[:start]
         resolved = before + words + resolved[end:]
@@ -215,7 +143,9 @@ def _pronouns(query: str, lexicon: Lexicon) -> list[tuple[int, int]]:
             continue
         inside = any(start <= token.start() < end for start, end in expletive)
         before = _without_what_it_belongs_to(tokens[:place], lexicon)
-        if not inside and not _has_antecedent(before, lexicon):
+        if not inside and (
+            _inverted(query, tokens[: place + 1], lexicon) or not _has_antecedent(before, lexicon)
+        ):
             found_spans.append(token.span())
     return found_spans
 
@@ -230,6 +160,19 @@ def _without_what_it_belongs_to(
     while end and _is_content(before[end - 1].group(), lexicon):
         end -= 1
     return before[:end]
+
+
+def _inverted(query: str, tokens: list[re.Match[str]], lexicon: Lexicon) -> bool:
+    """ "How many publishers can it": asked is not for what has them, and "it" is that."""
+    *asked, verb, _ = (
+        [token.group().casefold() for token in tokens] if len(tokens) > 2 else ["", ""]
+    )
+    return (
+        verb in lexicon.verbs
+        and lexicon.verbs.isdisjoint(asked)
+        and lexicon.articles.isdisjoint(asked)
+        and not _EARLIER_CLAUSE.search(query, 0, tokens[-1].start())
+    )
 
 
 def _is_content(word: str, lexicon: Lexicon) -> bool:
@@ -290,6 +233,7 @@ def names_of(text: str) -> list[str]:
     runs = re.findall(r"(?:[A-ZÅÄÖÉÈ][\w'’-]*\s+)*[A-ZÅÄÖÉÈ][\w'’-]*", text)  # noqa: RUF001
     opening = re.match(r"\W*(\w+)", text)
     first = opening.group(1) if opening else ""
+    runs = [run if terms(first) else run.removeprefix(f"{first} ") for run in runs]  # "Can I"
     return [run for run in runs if run not in (first, "I")]
 
 
