@@ -152,32 +152,37 @@ def _refused(sections: Sections) -> frozenset[str]:
 
 
 def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
-    match result.tool, result.result:
-        case tool_names.DOC_SEARCH, _:
-            return None
-        case tool_names.INTERNET_RESEARCH, {"query": str()}:
-            return None  # pages that were searched; without a question their beginnings are claims
-        case tool_names.FILE_READ, dict(found):
+    """What a tool claims, a line each; None for a search with a question and for no claims."""
+    found = result.result if isinstance(result.result, dict) else {}
+    # Pages that are read without a question answer with their beginnings.
+    searched = result.tool in SEARCHES and isinstance(found.get("query"), str)
+    if not result.success or searched or result.tool == tool_names.DOC_SEARCH:
+        return None
+    pattern = str(found.get("pattern", ""))
+    shown = "{quote}"
+    match result.tool:
+        case tool_names.FILE_READ:
             return _read(found, phrases)
-        case tool_names.FILE_GREP, dict(found):
-            return _grepped(found, phrases)
-        case tool_names.FILE_GLOB, dict(found):
-            return _globbed(found, phrases)
-    return _claimed(result, phrases)
-
-
-def _claimed(result: ToolResult, phrases: Phrases) -> Draft | None:
-    """The claims of any other tool; a calculation needs no introduction."""
+        case tool_names.FILE_GREP:
+            pattern = pattern.replace("\\", "")
+            introduction, nothing, shown = phrases.matches, phrases.no_matches, "{source}: {quote}"
+        case tool_names.FILE_GLOB:
+            introduction, nothing, shown = phrases.files, phrases.no_files, "- {quote}"
+        case tool_names.CALCULATE:
+            introduction = nothing = ""
+        case _:
+            introduction, nothing = phrases.lines, ""
     citations = [
         Citation(source=claim.source, quote=claim.claim.strip()[:LONGEST], score=claim.confidence)
         for claim in result.claims[:_LISTED]
         if claim.claim.strip()
     ]
     if not citations:
-        return None
-    lines = [citation.quote for citation in citations]
-    if result.tool != tool_names.CALCULATE:
-        lines.insert(0, phrases.lines.format(source=result.tool))
+        return _abstention(nothing.format(pattern=pattern)) if nothing else None
+    lines = [introduction.format(pattern=pattern, source=result.tool)] if introduction else []
+    lines += [shown.format(source=each.source, quote=each.quote) for each in citations]
+    if result.tool == tool_names.FILE_GLOB and found["total"] > len(citations):
+        lines.append(f"… {found['total'] - len(citations)}")
     return _answer("\n".join(lines), citations)
 
 
@@ -188,28 +193,3 @@ def _read(found: dict[str, Any], phrases: Phrases) -> Draft:
     quote = text.strip()
     citations = [Citation(source=source, quote=quote, score=1.0)] if quote else []
     return _answer("\n".join(lines), citations)
-
-
-def _grepped(found: dict[str, Any], phrases: Phrases) -> Draft:
-    pattern = str(found["pattern"]).replace("\\", "")
-    citations = [
-        Citation(source=f"{m['path']}:{m['line']}", quote=m["text"].strip()[:LONGEST], score=1.0)
-        for m in found["matches"][:_LISTED]
-        if m["text"].strip()
-    ]
-    if not citations:
-        return _abstention(phrases.no_matches.format(pattern=pattern))
-    lines = [phrases.matches.format(pattern=pattern)]
-    return _answer("\n".join([*lines, *(f"{c.source}: {c.quote}" for c in citations)]), citations)
-
-
-def _globbed(found: dict[str, Any], phrases: Phrases) -> Draft:
-    files = [str(path) for path in found["files"][:_LISTED]]
-    if not files:
-        return _abstention(phrases.no_files.format(pattern=found["pattern"]))
-    lines = [phrases.files.format(pattern=found["pattern"]), *(f"- {path}" for path in files)]
-    if found["total"] > len(files):
-        lines.append(f"… {found['total'] - len(files)}")
-    return _answer(
-        "\n".join(lines), [Citation(source=f"{path}:1", quote=path, score=1.0) for path in files]
-    )
