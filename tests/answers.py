@@ -26,10 +26,9 @@ from unified_flow.turns.results import (
 from unified_flow.wiring import wire
 
 # A small model leaves four phases to rules. A test that scripts a model from a file in every phase
-# says so: with these settings for a flow that it makes itself, with the mark for what reads the
+# says so: with size="large" for a flow that it makes itself, with the mark for what reads the
 # environment.
-EVERY_PHASE_BY_MODEL = {"size": "large"}
-IN_ENVIRONMENT = {f"UNIFIED_FLOW_{name.upper()}": v for name, v in EVERY_PHASE_BY_MODEL.items()}
+IN_ENVIRONMENT = {"UNIFIED_FLOW_SIZE": "large"}
 every_phase_by_model = pytest.mark.usefixtures("_every_phase_by_model")
 
 QUESTION = "What is a topic?"
@@ -79,13 +78,13 @@ def scripted_flow(home: Path, docs: Path | None = None, **over: Any) -> UnifiedF
     """A flow whose model answers from a script, in this process."""
     model = ScriptedModel(script(**over))
     folders = [docs] if docs else None
-    settings: dict[str, Any] = {"model": "scripted", **EVERY_PHASE_BY_MODEL}
+    settings: dict[str, Any] = {"model": "scripted", "size": "large"}
     return UnifiedFlow(wire(home, docs=folders, extra_models={"scripted": model}, **settings))
 
 
 def served_flow(home: Path, url: str, docs: Path, **settings: Any) -> UnifiedFlow:
     """A flow whose model is the server at `url`."""
-    settings = {"model": "test-model", **EVERY_PHASE_BY_MODEL, **settings}
+    settings = {"model": "test-model", "size": "large", **settings}
     return UnifiedFlow.from_config(home, docs=[docs], base_url=url, timeout_s=2.0, **settings)
 
 

@@ -17,7 +17,6 @@ from interventions.retry.contract import BegunCall, CallDecision, RetryRequest
 from tests import forked
 from tests.answers import (
     COMPLETE,
-    EVERY_PHASE_BY_MODEL,
     NOTHING_CLAIMED,
     QUESTION,
     every_phase_by_model,
@@ -68,7 +67,7 @@ def cut_off(home: Path, model_server: ModelServer) -> None:
             allow_tools=["*"],
             model="m",
             base_url=model_server.url,
-            **EVERY_PHASE_BY_MODEL,
+            size="large",
         )
     )
     with pytest.raises(asyncio.CancelledError):

@@ -20,7 +20,6 @@ import pytest
 
 from tests.answers import (
     COMPLETE,
-    EVERY_PHASE_BY_MODEL,
     PROCEED,
     QUESTION,
     SEARCH,
@@ -178,7 +177,7 @@ def flow_for(
         timeout_s=0.4 if policy == "fail_fast" else 60.0,
         policy=policy,
         graceful={**BOUNDS, **row.bounds, **more},
-        **EVERY_PHASE_BY_MODEL,
+        size="large",
     )
 
 

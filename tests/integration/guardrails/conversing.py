@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.answers import COMPLETE, EVERY_PHASE_BY_MODEL, script
+from tests.answers import COMPLETE, script
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.decisions import RecordedDecision
 from unified_flow.guardrails.store import GuardrailStore
@@ -41,7 +41,7 @@ class Waits:
 def flow_at(home: Path, waits: Waits | None = None, **settings: Any) -> UnifiedFlow:
     """Over a scripted model, unless `settings` name another one."""
     over = settings.pop("script", {})
-    settings = EVERY_PHASE_BY_MODEL | settings
+    settings = {"size": "large", **settings}
     if "base_url" in settings:
         return UnifiedFlow(wire(home, model="test-model", pause=waits, **settings))
     model = ScriptedModel(script(planner=COMPLETE, **over))
