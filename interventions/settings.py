@@ -93,7 +93,8 @@ def _set(settings: _Table, name: str, value: Any, source: str) -> _Table:
 
         close = get_close_matches(name, known, n=1)
         meant = f"; did you mean {close[0]!r}?" if close else ""
-        raise SettingsError(f"{source} is no setting{meant}", hint=f"known: {', '.join(known)}")
+        hint = f"known: {', '.join(known)}; what is in no table goes above the first [table]"
+        raise SettingsError(f"{source} is no setting{meant}", hint=hint)
     try:
         converted = _convert(value, type(known[name]))
     except (ValueError, TypeError, KeyError) as error:

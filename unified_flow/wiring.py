@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from interventions import InterventionQueue
 from interventions.home import find_home, state_folder
 from interventions.queue import queue_at
-from interventions.settings import queue_settings
+from interventions.settings import notification_settings, queue_settings
 from unified_flow.config.document_roots import Root, absolute, folders_of, resolved
 from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load
@@ -86,6 +86,7 @@ def wire(
     root = find_home(home)
     named = [absolute(each) for each in docs] if docs else None
     settings = load(root, docs=named, **overrides)
+    notification_settings(root)  # a mistake there is told before a failure is to be
     settings.check_models(present={EMBEDDED, *(extra_models or {})})
     private = [state_folder(root), root / "logs"]
     roots = roots_of(settings, named, chosen=overrides.get("collection"))

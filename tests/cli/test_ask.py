@@ -339,9 +339,13 @@ def test_doctor_names_what_is_wrong_and_how_to_mend_it(home: Path, docs: Path) -
     assert "planner.md:1" in wrong["recipe"]["message"]
 
 
-@pytest.mark.parametrize("mistake", ['docs = ["gone"]', 'polcy = "x"', "model = ", 'model = "x"'])
+@pytest.mark.parametrize(
+    "mistake",
+    ['docs = ["gone"]', 'polcy = "x"', "model = ", 'model = "x"', '[notifications]\nvectors = "x"'],
+)
 def test_doctor_says_what_is_wrong_with_the_settings(mistake: str, home: Path) -> None:
     (home / "unified_flow.toml").write_text(mistake + "\n")
+    assert run("ask", QUESTION, home=home).returncode != 0
     done = run("doctor", "--json", home=home)
     (check,) = json.loads(done.stdout)["checks"]
     assert (done.returncode, check["name"], check["ok"]) == (1, "settings", False)

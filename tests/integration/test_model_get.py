@@ -178,7 +178,7 @@ def test_what_cannot_be_had_is_told(
     assert message in outcome.output
     assert "secret" not in outcome.output
     assert "word" not in outcome.output.replace("password", "")
-    assert not list(tmp_path.glob("*.gguf"))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_redirect_leads_nowhere_else(hub: Hub, tmp_path: Path) -> None:
@@ -228,4 +228,4 @@ def test_what_has_no_room_is_not_begun(
     outcome = get(hub, tmp_path)
     assert outcome.exit_code == 1
     assert "needs 1,048,576 bytes more, and its disk has 1,000 free" in outcome.output
-    assert (tmp_path / "model.gguf.part").read_bytes() == b""
+    assert not list(tmp_path.iterdir())

@@ -109,6 +109,7 @@ def test_no_setting_that_is_a_path_is_left_out_of_the_test_above() -> None:
         ('polcy = "x"', "did you mean 'policy'"),
         ("[limits]\nretri = 1", "did you mean 'retry'"),
         ('[models.x]\nmodel = "a"\nbase_url = "u"\napi_key = "sk-1"', "unknown setting"),
+        ("vectors = 3", "'vectors' is wrong: it is a table"),
         ("[limits]\nretry = -1", "'limits.retry' is wrong"),
         ("model = \n", "unified_flow.toml cannot be read: .*line 1"),
     ],
@@ -117,6 +118,25 @@ def test_a_mistake_is_named(text: str, message: str, home: Path) -> None:
     (home / "unified_flow.toml").write_text(text)
     with pytest.raises(ConfigError, match=message):
         load(home)
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ('[vectors]\npath = "a.gguf"', 'model = "model.gguf"'),
+        ('[models.x]\nmodel = "a"\nbase_url = "u"\nmix = "model"', 'size = "large"'),
+    ],
+)
+def test_what_replaces_an_old_name_is_said(text: str, instead: str, home: Path) -> None:
+    (home / "unified_flow.toml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(home)
+    assert instead in str(caught.value.hint)
+
+
+def test_a_server_for_the_vectors_alone_needs_no_other_model(home: Path) -> None:
+    (home / "unified_flow.toml").write_text('vectors = "emb"\nbase_url = "http://127.0.0.1:9/v1"\n')
+    load(home).check_models(present={"embedded"})
 
 
 def test_the_tables_of_the_queue_are_left_to_the_queue(home: Path) -> None:

@@ -47,7 +47,7 @@ def doctor(
     async def check() -> list[Finding]:
         try:
             services = wire(home, **chosen)
-        except (ConfigError, InputError) as exc:
+        except (ConfigError, InputError, QueueError) as exc:
             return [Finding("settings", False, str(exc), exc.hint)]
         try:
             return await check_all(services)

@@ -44,7 +44,8 @@ def get_model(
     \b
     unified-flow model get https://HOST/PATH/model.gguf --sha256 SUM
     unified-flow ask "…" --model local:models/model.gguf --docs docs/
-    echo 'vectors = "models/embedding.gguf"' >> unified_flow.toml     search by meaning
+
+    For search by meaning write model = "models/embedding.gguf" under [vectors] in the settings.
 
     A file that is there and right is left as it is. On a model hub the sum stands on the page of
     the file. Proxies of the environment are used; no key is ever sent.

@@ -51,7 +51,8 @@ LOCAL = "local"
 PREFIX = "UNIFIED_FLOW_"
 INSTEAD = {
     "mix": 'for mix = "model" write size = "large"; for mix = "measured" write size = "small",'
-    " or nothing for a model that runs from a local file"
+    " or nothing for a model that runs from a local file",
+    "path": 'write model = "model.gguf"',  # under [vectors]
 }
 """What to write for a setting of an earlier version."""
 NESTED = "__"
@@ -169,7 +170,8 @@ class Settings(BaseSettings):
         for name in named - set(present):
             if self.local_path(name) is None:
                 self.endpoint(name)
-        if self.base_url is not None and named == {EMBEDDED}:
+        embeds = self.vectors.model is not None and self.vectors.path is None
+        if self.base_url is not None and named == {EMBEDDED} and not embeds:
             raise ConfigError(
                 f"base_url is {self.base_url}, and no model of that server is named",
                 hint="name one with --model NAME",
@@ -288,8 +290,10 @@ def _explain(exc: ValidationError, where: Path | None, flags: Collection[str]) -
     if first["type"] == "extra_forbidden":
         close = get_close_matches(str(first["loc"][-1]), _known(first["loc"]), n=1)
         meant = f"; did you mean {close[0]!r}?" if close else ""
-        hint = INSTEAD.get(key, "mend the name")
+        hint = INSTEAD.get(str(first["loc"][-1]), "mend the name")
         return ConfigError(f"unknown setting {key!r}{source}{meant}", hint=hint)
+    if first["type"] in ("model_type", "dict_type"):
+        return ConfigError(f"setting {key!r} is wrong: it is a table{source}", hint=f"[{key}]")
     as_list = f"write it as a list: [{first['input']!r}]" if first["type"] == "list_type" else None
     return ConfigError(f"setting {key!r} is wrong: {first['msg'].lower()}{source}", hint=as_list)
 

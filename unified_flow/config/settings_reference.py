@@ -83,6 +83,7 @@ HEAD = f"""\
 # Settings of unified-flow. A flag beats the environment, which beats this file.
 # What is commented out shows the default. Paths are relative to this file; ~ is your folder.
 # Secrets do not belong here: a setting names the variable or the file that holds one.
+# What stands in no table, such as docs or model, goes above the first line in brackets.
 # What is in force, and why: unified-flow config show
 """
 

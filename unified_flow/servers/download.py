@@ -113,7 +113,12 @@ def _opened_alone(part: Path) -> Iterator[BinaryIO]:
             raise DownloadError(
                 f"another process fetches {part}", hint="Wait until it is done."
             ) from exc
-        yield file
+        try:
+            yield file
+        finally:
+            file.flush()
+            if not os.fstat(file.fileno()).st_size:
+                part.unlink(missing_ok=True)
 
 
 def _complete(file: BinaryIO, url: httpx.URL, progress: Progress | None) -> None:

@@ -31,7 +31,7 @@ ALIAS = "local"
 _NOTE = "local_model.json"
 _MAGIC = b"GGUF"
 NO_FILE_HINT = (
-    "Name a .gguf file: --model local:/path/model.gguf, or path under [local] or [vectors]"
+    "Name a .gguf file: --model local:/path/model.gguf, path under [local], model under [vectors]"
 )
 _GB = 1_000_000_000
 # Beside the weights: the cache of the context, the buffers, the process itself (measured 1.5 GB
