@@ -304,6 +304,27 @@ def test_a_batch_goes_on_after_a_failed_question(
     assert len(open_entries(home)) == 1
 
 
+def test_a_batch_reads_no_page_that_nobody_has_allowed_and_says_what_would(
+    home: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "docs/csrf.md"
+    page.parent.mkdir()
+    page.write_text(
+        "# CSRF\n\nThe CSRF cookie is named csrftoken.\n\n# csrf\n\nr'https://a/csrf'\n"
+    )
+    questions = tmp_path / "questions.txt"
+    questions.write_text(
+        "Summarize https://docs.example.org/en/\n"
+        "In https://docs.example.org/a/csrf/ how is the CSRF cookie named?\n"
+    )
+    done = run("ask", "--batch", questions, "--jsonl", "--docs", page.parent, home=home)
+    summary, named = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, summary["abstained"]) == (0, True)
+    assert "--allow-tool internet.research" in summary["response"]
+    assert named["citations"][0]["quote"] == "The CSRF cookie is named csrftoken."
+    assert open_entries(home) == []
+
+
 def test_every_request_is_one_line_of_the_query_log_without_its_words(
     home: Path, docs: Path
 ) -> None:

@@ -66,6 +66,7 @@ def read_lines(path: Path) -> list[Line]:
 async def answer_all(flow: UnifiedFlow, path: Path, user: str, as_jsonl: bool) -> Code:
     """1 if any line failed, 4 if a failure could not be queued, else 0."""
     lines = read_lines(path)
+    flow.services.gate.attended = False
     watched = on_terminal() or (as_jsonl and sys.stderr.isatty())
     codes: set[Code] = set()
     async with flow:

@@ -72,9 +72,11 @@ class LivePhaseContext:
         self.call_site = call_site
 
     async def tools(self) -> tuple[ToolDescription, ...]:
-        await self._services.toolbox.open()
-        known = self._services.toolbox.describe(personal=self._ledger.turn.persist)
-        return tuple(tool for tool in known if not self._services.gate.denies(tool.name))
+        toolbox, gate, turn = self._services.toolbox, self._services.gate, self._ledger.turn
+        await toolbox.open()
+        withheld = {each.name for each in toolbox if gate.withholds(each, turn.session_id)}
+        known = toolbox.describe(personal=turn.persist)
+        return tuple(t for t in known if t.name not in withheld and not gate.denies(t.name))
 
     @property
     def by_rules(self) -> bool:

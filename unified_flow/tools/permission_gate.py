@@ -35,7 +35,10 @@ or KeyboardInterrupt as prompts do."""
 
 
 class PermissionGate:
-    """`asker` is None where nobody can be asked, which is a refusal."""
+    """`asker` is None where nobody can be asked, which is a refusal; in a batch that is not
+    `attended` nobody is waited for either, and what would be asked about is not offered."""
+
+    attended = True
 
     def __init__(
         self,
@@ -63,6 +66,12 @@ class PermissionGate:
     def denies(self, name: str) -> bool:
         """Whether nobody can allow it here."""
         return _matching(name, self._deny) is not None
+
+    def withholds(self, tool: Tool, session_id: str) -> bool:
+        """Whether nobody will allow it now. What is remembered, the question may ask for."""
+        if self.attended or tool.personal:
+            return False
+        return self.decide(tool, session_id).verdict == "ask"
 
     async def admit(
         self,

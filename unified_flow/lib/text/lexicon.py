@@ -67,6 +67,7 @@ class Phrases(_Table):
     nothing_for: str  # {question}
     nothing_remembered: str
     cannot_remember: str
+    cannot_read: str
     no_documents: str
     greeting: str
     thanks: str

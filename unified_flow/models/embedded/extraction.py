@@ -13,6 +13,7 @@ from unified_flow.models.embedded.excerpts import found_passages
 from unified_flow.models.embedded.intents import (
     asks_for_memories,
     call_language,
+    pages_to_read,
     question_about_pages,
     talk_language,
     talk_of,
@@ -39,6 +40,8 @@ def extract(query: str, sections: Sections) -> Draft:
     called = {result.tool for result in sections.coordinator}
     if text_to_remember(query) and tool_names.MEMORY_CREATE not in called:
         return _abstention(phrases.cannot_remember)
+    if pages_to_read(query) and tool_names.INTERNET_RESEARCH not in called:
+        return _abstention(phrases.cannot_read)
     if not called:
         return _abstention(phrases.no_documents)
     answered = [
@@ -101,9 +104,8 @@ def _recalled(sections: Sections, phrases: Phrases) -> Draft:
 
 def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     """The quotes of all parts of the question, best first."""
-    asked = sections.query_analyzer.resolved_query if sections.query_analyzer else query
-    if any(result.tool == tool_names.INTERNET_RESEARCH for result in sections.coordinator):
-        asked = question_about_pages(asked)
+    resolved = sections.query_analyzer.resolved_query if sections.query_analyzer else query
+    asked = question_about_pages(resolved)
     parts = questions_in(asked)
     refused = _refused(sections)
     found: list[tuple[str, QuoteSelection]] = []

@@ -131,6 +131,10 @@ def _arguments(rest: str, tool: ToolDescription) -> dict[str, Any]:
     return arguments_from_pairs(shlex.split(rest), tool.parameters)
 
 
+def without_addresses(question: str) -> str:
+    return " ".join(_URL.sub(" ", question).split()) or question
+
+
 def pages_to_read(question: str) -> tuple[list[str], str] | None:
     """(addresses, what is asked of them), only if it asks to read what it names: an address in
     "How do I load https://… with httpx?" is part of the question."""
@@ -145,7 +149,7 @@ def pages_to_read(question: str) -> tuple[list[str], str] | None:
     )
     if not urls or wanted is None:
         return None
-    rest = " ".join(_URL.sub(" ", question).split())
+    rest = without_addresses(question)
     # What is left of "According to URL, …", "Read URL and …", "What does URL say about …".
     left_over = (
         rf"^\W*(?:{every.please}\s+)?"
@@ -171,6 +175,6 @@ def asks_for_memories(question: str) -> bool:
 
 
 def question_about_pages(question: str) -> str:
-    """What is asked about the pages that the question names; the whole question without any."""
+    """What is asked about the pages that the question names, without their addresses."""
     found = pages_to_read(question)
-    return found[1] if found is not None and found[1] else question
+    return without_addresses(question) if found is None else found[1] or question

@@ -25,6 +25,7 @@ from unified_flow.models.embedded.intents import (
     pages_to_read,
     talk_of,
     tool_call,
+    without_addresses,
 )
 from unified_flow.tools.builtin.memory_tools import ALL, text_to_remember
 from unified_flow.turns.results import Goal, Plan, ToolRequest, ToolResult
@@ -42,6 +43,8 @@ def plan(query: str, sections: Sections) -> Plan:
     if talk_of(query):
         return _complete("nothing needs to be looked up")
     tools = {tool.name for tool in sections.tools}
+    if INTERNET_RESEARCH not in tools and pages_to_read(asked) is not None:
+        return _complete("web pages may not be read here")
     call = tool_call(asked, sections.tools) or _in_plain_words(query, tools)
     parts = [asked] if call is not None else questions_in(asked)
     goals = [Goal(id=f"g{n}", description=part) for n, part in enumerate(parts, 1)]
@@ -107,10 +110,10 @@ def questions_in(text: str) -> list[str]:
 
 
 def search_query(question: str) -> str:
-    """The question without "could you please tell me", which no document says."""
+    """The question without addresses and "could you please tell me", which no document says."""
     every = any_language()
     courtesy = rf"^\W*{every.salutation}?\W*{every.tell_me}\b[\s,:]*(?=\w+\s+\w+)"
-    bare = re.sub(courtesy, "", question, flags=re.IGNORECASE)
+    bare = re.sub(courtesy, "", without_addresses(question), flags=re.IGNORECASE)
     query = lexicon_of(language_of(question)).unsaid.sub(" ", bare).strip()
     return (query or question)[:_MOST_CHARACTERS]
 
