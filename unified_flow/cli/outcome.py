@@ -143,7 +143,7 @@ def show_outcome(
         print()
     show_answer(turn, roots)
     if _unchecked(turn):
-        note("unchecked")
+        note("code could not check this answer against the passages")
     if turn.failure is not None:
         note(f"not saved: {turn.failure.error_message} ({show or 'nobody was told'})")
 

@@ -57,6 +57,9 @@ def test_a_secret_is_refused_and_not_repeated(store: MemoryStore) -> None:
     found = call(store, ANNA, "memory.create", text="password: hunter2hunter2")
     assert found.claims[0].claim.startswith("Nothing was remembered: this seems to hold a password")
     assert "hunter2" not in str(found)
+    text = "Retenez que le mot de passe de la base est dans password: hunter2hunter2"
+    found = call(store, ANNA, "memory.create", text=text)
+    assert found.claims[0].claim.startswith("Rien n'a été retenu")
     kept = call(store, ANNA, "memory.create", text="likes tea").result["id"]
     call(store, ANNA, "memory.update", id=kept, text="password: hunter2hunter2")
     assert [memory.text for memory in store.all("anna")] == ["likes tea"]

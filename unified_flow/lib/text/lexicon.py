@@ -68,6 +68,7 @@ class Phrases(_Table):
     nothing_remembered: str
     cannot_remember: str
     cannot_read: str
+    no_secrets: str
     no_documents: str
     greeting: str
     thanks: str
@@ -138,12 +139,14 @@ class Lexicon(_Table):
     this_noun: Pattern = _NOTHING  # "this burger": groups `reference` and, up to the end, `noun`
     the_noun: Pattern = _NOTHING  # "the hurricane", the same
     definite: Alternatives = ""
+    narrows: Alternatives = ""  # behind such a noun: "the hurricane *that* …"
     at_hand: Words = frozenset()  # "this *project*", "this *time*": no earlier turn names it
     ordinal_reference: Pattern = _NOTHING  # "the second one", group `reference`
     more: Pattern = _NOTHING  # "tell me more", "why?": the earlier question again
 
     # What is no question for the documents.
     please: Alternatives = ""
+    could_you: Alternatives = ""
     salutation: Alternatives = ""
     tell_me: Alternatives = ""  # what only makes a question polite
     greeting: Pattern = _NOTHING

@@ -19,7 +19,6 @@ from unified_flow.turns.passage import Passage
 _LEAST = 3  # things with a name, of as many documents
 _SHOWN = 4
 _OWN_NAME = re.compile(r"[`\"“”«»\d/_]|\w[.:]\w")
-_FOLLOWED = re.compile(r"\W*(?:of|for|that|which|who|de|du|des|qui|que|pour)\b", re.IGNORECASE)
 
 
 def things_meant(
@@ -30,11 +29,12 @@ def things_meant(
     lexicon = lexicon_of(language_of(question))
     if _OWN_NAME.search(question) or names_of(question):
         return None
+    narrowed = re.compile(rf"\W*(?:{lexicon.narrows})\b", re.IGNORECASE)
     known = set(terms(" ".join(earlier), lexicon.language))
     for match in lexicon.the_noun.finditer(question):
         noun = " ".join(noun_phrase(match["noun"], lexicon))
         own = known.intersection(terms(noun, lexicon.language))
-        if not noun or own or _FOLLOWED.match(match["noun"], len(noun)):
+        if not noun or own or narrowed.match(match["noun"], len(noun)):
             continue
         if len(named := _named(noun, passages, lexicon)) >= _LEAST:
             return noun, named[:_SHOWN]

@@ -142,7 +142,7 @@ def pages_to_read(question: str) -> tuple[list[str], str] | None:
     every = any_language()
     says = rf"(?P<what>{every.what})\s+(?:{every.do}\s+)?URL\s+{every.says}\b"
     wanted = re.match(
-        rf"^\W*(?:\w+[\s-](?:you|vous|du)\s+)?(?:{every.please}[\s,]+)?"
+        rf"^\W*(?:{every.could_you}\s+)?(?:{every.please}[\s,]+)?"
         rf"(?:{every.page}\b[^?!]{{0,40}}?\bURL|{says})",
         _URL.sub("URL", question),
         re.IGNORECASE,

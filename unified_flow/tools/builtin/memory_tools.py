@@ -12,15 +12,12 @@ from pydantic import Field
 
 from unified_flow.config.tool_names import MEMORY_CREATE, MEMORY_QUERY, MEMORY_UPDATE
 from unified_flow.errors import InputError, ToolArgumentError
-from unified_flow.lib.text.lexicon import any_language
+from unified_flow.lib.text import language_of
+from unified_flow.lib.text.lexicon import any_language, phrases_of
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
 from unified_flow.turns.memory import MAX_TEXT, MemoryRecord, MemoryStore, SecretRefusedError
 
 ALL = "*"
-_NO_SECRETS = (
-    "Nothing was remembered: this seems to hold a password, a key or a token, and memories are "
-    "plain text that models read. A password manager is a better place for it."
-)
 
 
 class CreateArguments(Arguments):
@@ -45,7 +42,7 @@ class UpdateArguments(Arguments):
 
 def memory_tools(store: MemoryStore) -> Iterable[Tool]:
     async def create(args: CreateArguments) -> ToolOutput:
-        return await _kept(MEMORY_CREATE, partial(store.create, text=args.text))
+        return await _kept(MEMORY_CREATE, args.text, store.create)
 
     async def query(args: QueryArguments) -> ToolOutput:
         look = store.newest if args.query == ALL else partial(store.search, text=args.query)
@@ -56,8 +53,7 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
         )
 
     async def update(args: UpdateArguments) -> ToolOutput:
-        change = partial(store.update, memory_id=args.id, text=args.text)
-        return await _kept(MEMORY_UPDATE, change)
+        return await _kept(MEMORY_UPDATE, args.text, partial(store.update, memory_id=args.id))
 
     yield Tool(
         name=MEMORY_CREATE,
@@ -85,14 +81,16 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
     )
 
 
-async def _kept(tool: str, keep: Callable[..., MemoryRecord | None]) -> ToolOutput:
+async def _kept(tool: str, text: str, keep: Callable[..., MemoryRecord | None]) -> ToolOutput:
     """A secret is refused in the answer. Raises ToolArgumentError for what cannot be kept, and for
     an id that is not there."""
     caller = current_caller()
     try:
-        kept = await asyncio.to_thread(keep, caller.user_id, turn_id=caller.turn_id or None)
+        turn = caller.turn_id or None
+        kept = await asyncio.to_thread(keep, caller.user_id, text=text, turn_id=turn)
     except SecretRefusedError:
-        return ToolOutput({"id": None, "text": _NO_SECRETS}, [claim(_NO_SECRETS, tool)])
+        why = phrases_of(language_of(text)).no_secrets
+        return ToolOutput({"id": None, "text": why}, [claim(why, tool)])
     except InputError as exc:
         raise ToolArgumentError(f"{tool}: {exc}", hint=exc.hint) from exc
     if kept is None:
