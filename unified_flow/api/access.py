@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import os
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self, cast
@@ -64,18 +63,16 @@ def _holds(authorization: str, token: str) -> bool:
     return hmac.compare_digest(sent.encode(), token.encode())
 
 
-def read_token(
-    variable: str, file: Path | None, environ: Mapping[str, str] = os.environ
-) -> str | None:
+def read_token(variable: str, file: Path | None) -> str | None:
     """The token in `file` if one is named, else in `variable`; None if that is not set.
 
     Raises ConfigError for one that cannot be read, that others can read, or that could be guessed.
     """
-    if file is None and not environ.get(variable, "").strip():
+    if file is None and not os.environ.get(variable, "").strip():
         return None
     if file is not None and (exposed := exposure(file)):
         raise ConfigError(f"the token file {file} is not private", hint=exposed)
-    token = read_key(variable, file, environ)
+    token = read_key(variable, file)
     if token is None or len(token) < MIN_TOKEN_CHARS:
         raise ConfigError(
             f"a bearer token has at least {MIN_TOKEN_CHARS} characters",

@@ -130,10 +130,6 @@ class SqlDatabase:
             with nullcontext() if patient else self._writing.guarding(), connection.begin():
                 yield connection
 
-    def upgrade(self, revision: str = "head") -> None:
-        """To `revision`, one process at a time."""
-        self._migrate("upgrade", revision)
-
     def downgrade(self, revision: str) -> None:
         self._migrate("downgrade", revision)
         self._ready = False
@@ -179,7 +175,7 @@ class SqlDatabase:
 
     def _make_tables(self) -> None:
         if self._revision() != REVISION:
-            self.upgrade()
+            self._migrate("upgrade", "head")
         self._ready = True
 
     def _lost(self, what: str) -> RetrievalError:
@@ -194,6 +190,7 @@ class SqlDatabase:
             return None if found is None else str(found)
 
     def _migrate(self, verb: str, revision: str) -> None:
+        """To `revision`, one process at a time."""
         from alembic import command
         from alembic.config import Config
         from alembic.util import CommandError

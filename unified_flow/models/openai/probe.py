@@ -54,13 +54,13 @@ def unwrapped(model: Model) -> Model:
     return model.model if isinstance(model, BoundedModel) else model
 
 
-async def probe_local(model: LocalModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe:
+async def probe_local(model: LocalModel) -> Probe:
     """Loads it, unless that is done, which may take as long as `start_timeout_s` allows."""
     try:
         served = await model.served()
     except (ConfigError, LocalModelError) as exc:
         return Probe("not_started", str(exc), exc.hint)
-    found = await probe(served, timeout_s)
+    found = await probe(served)
     return Probe("ok", f"{model.path.name} is loaded and answers") if found.ok else found
 
 
