@@ -28,6 +28,7 @@ from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.events import HistoryRead, TurnStarted, this_process
 from unified_flow.turns.input_checks import (
     checked_channel,
+    checked_history,
     checked_id,
     checked_question,
     checked_user,
@@ -136,6 +137,7 @@ class UnifiedFlow:
         may_be_repeated = request_id is not None and persist
         request_id = checked_id(request_id or new_request_id(), "request_id")
         channel = checked_channel(channel)
+        earlier = None if history is None else checked_history(history)
         asked = {
             "session_id": session_id,
             "request_id": request_id,
@@ -147,8 +149,8 @@ class UnifiedFlow:
             await self._refresh_documents(run)
             started = self._begin(observer, run, channel=channel, persist=persist, **asked)
             with self._removed_unless_needed(started) as ledger:
-                if history is not None:
-                    ledger.record_always(HistoryRead(phase="query_analyzer", turns=list(history)))
+                if earlier is not None:
+                    ledger.record_always(HistoryRead(phase="query_analyzer", turns=earlier))
                 try:
                     return await run_turn(ledger, run, self.services, log)
                 except PhaseError as exc:

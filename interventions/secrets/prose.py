@@ -28,6 +28,12 @@ _STATEMENT = re.compile(
     rf"{_MINE}\b{_NAME}{_OF}(?P<is>{_IS})(?P<quote>[\"'“‘`«]?){_VALUE}",  # noqa: RUF001
     re.IGNORECASE,
 )
+# "dass mein Passwort hunter2 ist"
+_VERB_LAST = re.compile(
+    rf"\b(?P<mine>meine?|unser)\s{{1,4}}{_NAME}(?P<is>\s{{1,4}})(?P<quote>)"
+    r"(?P<value>[^\s.,;!?]+)(?=\s{1,4}(?:ist|lautet)\b)",
+    re.IGNORECASE,
+)
 _PIN_CODE = re.compile(r"\bpin(?:[ -]?code|kod)\s+(?P<value>\d{4,})\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"\bpin(?:[ -]?(?:code|number)|kod)?s?\s+\d{3,}\b", re.IGNORECASE)
 _HINTS = ("pass", "pwd", "pin", "key", "token", "credential", "lösenord", "kennwort", "mot de",
@@ -49,14 +55,15 @@ _NO_SECRET = frozenset(
 def states_a_secret(text: str) -> bool:
     if _NUMBERED.search(text):
         return True
-    return any(_is_stated(match) for match in _STATEMENT.finditer(text))
+    stated = (*_STATEMENT.finditer(text), *_VERB_LAST.finditer(text))
+    return any(map(_is_stated, stated))
 
 
 def mask_stated(text: str, lowered: str) -> str:
     """`lowered` is `text` in small letters."""
     if not any(hint in lowered for hint in _HINTS):
         return text
-    text = _STATEMENT.sub(_masked, text)
+    text = _VERB_LAST.sub(_masked, _STATEMENT.sub(_masked, text))
     return _PIN_CODE.sub(_masked_value, text) if "pin" in lowered else text
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from interventions import InterventionQueue
 from tests.answers import ANALYSIS, QUESTION, scripted_flow
+from tests.cli.test_ask import run
 from unified_flow import UnifiedFlow
+from unified_flow.errors import InputError
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.turn import Turn
 
@@ -86,15 +90,40 @@ def test_what_documents_call_one_thing_is_not_asked_for(home: Path, tmp_path: Pa
     assert asked(home, folder, "How do I change colours in the admin?").status == "answered"
 
 
-def test_a_password_is_refused_in_the_answer(home: Path, docs: Path) -> None:
-    async def run() -> Turn:
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Remember that my password is hunter2",
+        "Merke dir, dass mein Passwort hunter2 ist",
+        "Merk dir bitte: mein Passwort lautet hunter2",
+    ],
+)
+def test_a_password_is_refused_in_the_answer_and_not_shown_again(
+    home: Path, docs: Path, said: str
+) -> None:
+    async def remember() -> Turn:
         async with UnifiedFlow.from_config(home, docs=[docs]) as flow:
-            return await flow.process("s", "Remember that my password is hunter2hunter2")
+            return await flow.process("s", said)
 
-    turn = asyncio.run(run())
+    turn = asyncio.run(remember())
     assert turn.status == "answered"
-    assert "Nothing was remembered: this seems to hold a password" in (turn.response or "")
+    assert (turn.response or "").startswith("Nothing was remembered: this seems to hold a password")
     assert InterventionQueue(home).open_count() == 0
+    for shown in (["turns", "show", "last"], ["turns", "show", "last", "--json"]):
+        assert "hunter2" not in run(*shown, home=home).stdout
+
+
+def test_a_history_may_be_dicts_and_what_is_none_is_refused(home: Path, docs: Path) -> None:
+    async def ask(*history: object) -> Turn:
+        async with UnifiedFlow.from_config(home, docs=[docs]) as flow:
+            return await flow.process("s", "Who reads what is sent?", history=history)  # type: ignore[arg-type]
+
+    turn = asyncio.run(ask({"question": QUESTION, "answer": "A topic is a named bus."}))
+    assert turn.sections.query_analyzer is not None
+    assert "topic" in turn.sections.query_analyzer.conversation
+    for wrong in ({"role": "user", "content": "Hello"}, "Hello"):
+        with pytest.raises(InputError, match="history must be earlier turns"):
+            asyncio.run(ask(wrong))
 
 
 def test_arithmetic_without_a_result_is_answered_with_the_reason(home: Path, docs: Path) -> None:

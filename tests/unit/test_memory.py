@@ -195,6 +195,7 @@ def test_whoever_is_killed_leaves_a_whole_file(store: MemoryStore) -> None:
         "The PIN is 4711.",
         "Mitt lösenord är hunter2",
         "Mein Passwort ist geheim12",
+        "dass mein Passwort geheim12 ist",
         "Mon mot de passe est azerty",
         "the access token was eyJhbGci",
         "secret: swordfish",
@@ -218,6 +219,7 @@ def test_a_secret_as_people_say_it_is_not_kept(text: str, store: MemoryStore) ->
         "The key is to be patient",
         "My favourite pin is the red one",
         "I work on the password reset page",
+        "dass mein Passwort falsch ist",
     ],
 )
 def test_what_only_speaks_of_secrets_is_kept(text: str, store: MemoryStore) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 import unicodedata
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from unified_flow.errors import InputError
 from unified_flow.turns.events import now
+from unified_flow.turns.results import PriorTurn
 
 MAX_QUESTION_CHARS = 2000
 MAX_ID_CHARS = 200
@@ -58,6 +60,21 @@ def checked_id(value: str, field: str) -> str:
 def checked_user(value: str) -> str:
     """The user whose rules hold: written in one way. Raises InputError."""
     return unicodedata.normalize("NFC", checked_id(value, "user_id")).strip()
+
+
+def checked_history(turns: Sequence[PriorTurn]) -> list[PriorTurn]:
+    """Dicts of the same keys count too; without a `turn_id`, their places. Raises InputError."""
+    try:
+        return [
+            each
+            if isinstance(each, PriorTurn)
+            else PriorTurn.model_validate({"turn_id": place, **each})
+            for place, each in enumerate(turns, 1)
+        ]
+    except (TypeError, ValueError) as exc:
+        raise InputError(
+            "history must be earlier turns, each with a question and an answer", field="history"
+        ) from exc
 
 
 def checked_channel(value: str | None) -> Channel | None:
