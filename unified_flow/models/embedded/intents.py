@@ -20,7 +20,7 @@ Talk = Literal["greeting", "thanks", "recall"]
 # Suffixes of text, so that "U.S." and "example.com" are no files.
 _SUFFIXES = (
     "md|markdown|rst|txt|html?|adoc|tex|csv|tsv|json|ya?ml|toml|ini|cfg|conf|xml|log|py|pyi|js|ts|tsx"
-    "|jsx|c|h|cc|cpp|hpp|rs|go|java|kt|rb|php|sh|sql|css|swift|lua|msg|srv|action|launch"
+    "|jsx|c|h|cc|cpp|hpp|rs|go|java|kt|rb|php|sh|sql|css|swift|lua"
 )
 _FILE_PATH = re.compile(rf"(?P<path>(?:[\w.~-]+/)*[\w-][\w.-]*\.(?:{_SUFFIXES}))\b(?!\.\w)")
 _QUOTED_TEXT = re.compile(r"`([^`]+)`|\"([^\"]+)\"|'([^']+)'|“([^”]+)”")

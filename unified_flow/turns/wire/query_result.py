@@ -1,7 +1,7 @@
 """QueryResult: what retrieval found for a question (data-model.md, 2).
 
 In an index of files the chapter is the file and the section the heading. Scores are 0..1: the
-index's own (`retrieval/ranking.score`, BM25 as a share of what a chunk could reach) are so by
+index's own (`retrieval/bm25.score`, BM25 as a share of what a chunk could reach) are so by
 themselves and monotone in BM25 for one question.
 """
 
