@@ -199,6 +199,7 @@ def test_code_alone_needs_a_source_and_is_not_checked_with_one() -> None:
         "Verwende den Decorator password_option(), der die Eingabe verbirgt [1].",
         "Password prompts in CLI apps are hidden [1]. UNIX users are asked (OK on a TTY) [1].",
         "A session lasts 1,209,600 seconds, i.e. 14 days [1].",
+        "It deletes what is typed:\n\nCall click.prompt() and hide what is typed [1].",
         "Call it [1]:\n```python\nname = ask()\nname.to_upper(3)\nclick.prompt(text='N 7')\n```",
     ],
 )

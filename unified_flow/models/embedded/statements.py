@@ -58,7 +58,7 @@ def language_of_draft(response: str, query: str) -> str:
     return language_of(CODE.sub(" ", MARK.sub("", response)), language_of(query))
 
 
-def statements(draft: Draft, texts: list[str]) -> list[str]:
+def statements(draft: Draft, texts: list[str], *, introductions: bool = False) -> list[str]:
     """What the response says besides quotes, code, sources and the model's own set phrases."""
     rest = CODE_BLOCK.sub("\n", own_words(draft))
     if not rest.strip():
@@ -80,7 +80,7 @@ def statements(draft: Draft, texts: list[str]) -> list[str]:
         if (statement := _LISTED.sub("", rest[start:end]))
         and any(c.isalnum() for c in statement)
         and not statement.startswith(_set_phrases())
-        and not statement.endswith((":", "\uff1a"))  # it introduces what follows
+        and (introductions or not statement.endswith((":", "\uff1a")))  # of what follows
     ]
 
 

@@ -122,6 +122,7 @@ def findings(draft: Draft, query: str, sections: Sections) -> Findings:
     language = language_of_sources(sections, texts)
     same = language == language_of_draft(draft.response, query)
     searched = same and bool(found_passages(sections.coordinator))
+    all_said = statements(draft, texts, introductions=True)
     code = code_of(draft)
     claims = bool(code) or any(not statement.rstrip().endswith("?") for statement in said)
     return Findings(
@@ -130,8 +131,8 @@ def findings(draft: Draft, query: str, sections: Sections) -> Findings:
         sourceless=searched and claims and not draft.citations,
         supported=not code
         and (
-            not said
-            or _whole_sentences(sections, texts, language).issuperset(map(plain_words, said))
+            not all_said
+            or _whole_sentences(sections, texts, language).issuperset(map(plain_words, all_said))
         ),
     )
 
