@@ -23,7 +23,6 @@ answers.time = '\b1\d{3}\b'
 pronouns = "er es sie"
 articles = "der die das ein eine"
 determiners = "der die das ein eine"
-instead = '^\W*und was ist mit (?P<topic>.+?)\W*$'
 greeting = '^\W*guten (?:Tag|Morgen)\W*$'
 list_files = '\bwelche\b.*\bDateien\b'
 files = 'Dateien'
@@ -84,7 +83,7 @@ def test_a_fifth_language_is_one_more_file(tmp_path: Path) -> None:
         "Guten Tag!",
         "Wer baute die Brücke von Lima?",
         "Wann wurde der Leuchtturm gebaut?",
-        "Und was ist mit dem Hafen am Kap?",
+        "Wann wurde er gebaut?",
         "Welche .txt Dateien gibt es?",
         "Wie viel ist 3 mal 4?",
     ]
@@ -96,11 +95,11 @@ def test_a_fifth_language_is_one_more_file(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    hello, nothing, tower, harbour, files, product = json.loads(asked.stdout)
+    hello, nothing, tower, again, files, product = json.loads(asked.stdout)
     assert hello == "Guten Tag."
     assert nothing == "Die Dokumente enthalten keine Antwort."
     assert "1871" in tower.splitlines()[2]
-    assert "1902" in harbour.splitlines()[2]
+    assert again == tower
     assert "turm.txt" in files
     assert "= 12" in product
 
