@@ -34,6 +34,14 @@ def test_a_short_section_is_quoted_whole() -> None:
     assert quoted(HOWTO, "Put the loaf in.") == HOWTO
 
 
+@pytest.mark.parametrize("rule", ["| --- | --- |", "", "  \n"])
+def test_the_rows_of_a_table_stand_together(rule: str) -> None:
+    table = f"Loaves:\n\n| Loaf | Hours |\n{rule}\n| rye | 3 |\n| oat | 2 |\n\nSold cold."
+    assert "Loaves:\n\n| Loaf | Hours |\n| rye | 3 |\n| oat | 2 |\n\nSold" in quoted(
+        table, "Sold cold."
+    )
+
+
 def test_a_list_comes_with_its_lead_in_and_all_its_items() -> None:
     assert quoted(HOWTO, "Put the loaf in.", 120).startswith("To bake bread:\n\n1. Heat the oven")
     assert quoted(HOWTO, "Put the loaf in.", 120).endswith("2. Put the loaf in.")

@@ -92,10 +92,17 @@ def _without_introduction(text: str, part: Block, end: int) -> list[Block]:
 
 
 def _joined(text: str, parts: Sequence[Block]) -> Iterator[str]:
-    """The parts with at most one blank line between them: of many, most held markup."""
+    """The parts with at most one blank line between them: of many, most held markup. The rows of
+    a table have none, because only its rules stood there."""
     for number, part in enumerate(parts):
         if number:
-            gap = text[parts[number - 1].end : part.start]
+            before = parts[number - 1]
+            gap = text[before.end : part.start]
             lines = gap.split("\n")
-            yield gap if len(lines) < 3 else f"\n\n{lines[-1]}"
+            apart = "\n" if _is_row(text, before) and _is_row(text, part) else "\n\n"
+            yield gap if len(lines) < 3 else f"{apart}{lines[-1]}"
         yield text[part.start : part.end]
+
+
+def _is_row(text: str, part: Block) -> bool:
+    return text[part.start : part.end].lstrip().startswith("|")
