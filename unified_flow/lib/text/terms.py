@@ -108,7 +108,7 @@ def share_in_question(term: str, language: str, *, known: bool) -> float:
     if known:
         return 1.0
     if _UNSPACED_RUN.match(term):
-        return 0.35
+        return 0.45
     return 0.5 if language in _COMPOUNDING and len(term) >= _COMPOUND else 1.0
 
 
