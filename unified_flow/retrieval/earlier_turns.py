@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 # The share of the conversation that a passage on its subject holds at least.
 _ON_SUBJECT = 0.08
 # Of the conversation's weight in what a passage could reach: none is on all that was said.
-_REACHED = 0.75
+_REACHED = 0.9
 # Passages of the plain search that are looked at for the conversation.
 LOOKED_AT = 8
 
