@@ -226,3 +226,25 @@ def test_every_word_stays_near_its_line(lines: list[str]) -> None:
         for number, text in enumerate(own, chunk.line):
             near = re.sub(r"\W", "", "".join(source[max(0, number - 3) : number + 1])).casefold()
             assert all(w.casefold() in near for w in text.split() if w.isalnum() and len(w) > 3)
+
+
+def test_code_at_the_end_of_an_entry_is_closed_there() -> None:
+    body = """\
+.. class:: Zork
+
+   .. method:: start()
+
+      Starts it::
+
+         zork.start()
+
+   .. method:: stop()
+
+      Stops it."""
+    found = chunks(sections_of(".rst", TITLE + body))
+
+    assert [each.text for each in found] == [
+        "Zork",
+        "start()\n\nStarts it:\n```\nzork.start()\n```",
+        "stop()\n\nStops it.",
+    ]

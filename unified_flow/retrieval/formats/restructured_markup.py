@@ -170,7 +170,10 @@ class _Page:
             title = self._names.inline(entry) + ("()" if "(" in said and plain != "class" else "")
             self.headings.append(Heading(title, level, start, start))
             self._inner(body, end, margin)
-            self.headings.append(Heading("", level, end, end))
+            # The fence that closes a block of code at its end stands on the blank line after it.
+            fenced = end < len(self.shown) and self.shown[end].lstrip().startswith("```")
+            after = end + fenced
+            self.headings.append(Heading("", level, after, after))
             return
         self._inner(body, end, margin)
         if plain == "list-table":  # the first cell of a row stands at its bullet
