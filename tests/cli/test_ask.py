@@ -94,12 +94,6 @@ def test_a_pipe_gets_nothing_but_the_answer(home: Path, docs: Path) -> None:
     assert "query_analyzer" not in done.stdout
 
 
-def test_a_tool_is_no_source_of_what_the_answer_says_already(home: Path) -> None:
-    done = run("ask", "Remember that my password is hunter2", home=home)
-    assert done.stdout.startswith("Nothing was remembered:")
-    assert len(done.stdout.splitlines()) == 1
-
-
 def test_it_is_understood_in_a_session(home: Path, docs: Path) -> None:
     for question in ("What is a service?", "Are they for long-running work?"):
         done = run("ask", question, "--docs", docs, "--session", "s", "--json", home=home)

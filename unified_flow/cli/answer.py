@@ -42,7 +42,7 @@ def show_answer(turn: Turn, roots: Sequence[Path] = ()) -> None:
         rest = after
     if rest.strip():
         say(wrapped(clean(_located(rest.strip(), turn, roots))))
-    if named := [c for c in left if c.source not in rest and c.quote not in rest]:
+    if named := [each for each in left if each.source not in rest]:
         say("\nSources:")
         for citation in named:
             _show_source(citation, roots)
