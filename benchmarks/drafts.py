@@ -48,10 +48,10 @@ def table(
     title: str, columns: Iterable[str], found: Iterable[tuple[str, dict[str, bool]]]
 ) -> list[str]:
     counts: dict[str, Counter[str]] = {}
-    for kind, told in found:
+    for kind, checks in found:
         for row in (kind, "all"):
             counts.setdefault(row, Counter())["of"] += 1
-            counts[row].update(name for name, holds in told.items() if holds)
+            counts[row].update(name for name, holds in checks.items() if holds)
     lines = [f"| {title} | of | {' | '.join(columns)} |", "|---" * (2 + len(list(columns))) + "|"]
     for row in [*sorted(counts.keys() - {"all"}), "all"]:
         cells = [str(counts[row][name]) for name in ("of", *columns)]

@@ -17,7 +17,7 @@ SEVERITY = "high"
 
 async def run(turn: Turn, context: PhaseContext) -> Draft:
     # Late, because grounding loads the rules of the embedded model.
-    from unified_flow.phases.grounding.answerability import found_nothing, likely_sentences
+    from unified_flow.models.embedded.extraction import found_nothing, likely_sentences
     from unified_flow.phases.grounding.citations import cited
 
     if context.by_rules:

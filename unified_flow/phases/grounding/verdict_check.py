@@ -30,8 +30,8 @@ def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
     checks = verdict.checks
     supported = _together(checks.claims_supported, found.check)
     honest = _together(checks.no_hallucinations, found.check)
-    told = {"claims_supported": supported, "no_hallucinations": honest}
-    changes: dict[str, object] = {"checks": checks.model_copy(update=told)}
+    known = {"claims_supported": supported, "no_hallucinations": honest}
+    changes: dict[str, object] = {"checks": checks.model_copy(update=known)}
     if draft.checklist.get(REMOVED) is False:
         issue = "a citation that did not support its sentence was removed"
         changes["issues"] = [*verdict.issues, issue]
