@@ -23,10 +23,7 @@ from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import Recorder
 from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry
-from unified_flow.policies import Policy
-from unified_flow.policies.fail_fast import FailFast
-from unified_flow.policies.graceful import Graceful
-from unified_flow.policies.silent import Silent
+from unified_flow.policies import FailFast, Graceful, Policy, Silent
 from unified_flow.retrieval import Retriever
 from unified_flow.retrieval.documents import Documents, documents_of, roots_of
 from unified_flow.retrieval.web_pages import fetch_policy_of

@@ -28,8 +28,7 @@ from tests.answers import (
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases.errors import LoopLimitError
-from unified_flow.policies import Failure, Retry
-from unified_flow.policies.fail_fast import FailFast
+from unified_flow.policies import FailFast, Failure, Retry
 from unified_flow.turns.results import Plan, Reflection
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire

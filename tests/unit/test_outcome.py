@@ -7,10 +7,7 @@ import pytest
 from unified_flow.config.tables import GracefulSettings
 from unified_flow.engine.outcome import Outcome, outcome_of
 from unified_flow.errors import ConfigError, InputError, NoTurnError, QueueFullError
-from unified_flow.policies import Policy
-from unified_flow.policies.fail_fast import FailFast
-from unified_flow.policies.graceful import Graceful
-from unified_flow.policies.silent import Silent
+from unified_flow.policies import FailFast, Graceful, Policy, Silent
 
 LOUD = [FailFast(), Graceful(GracefulSettings())]
 QUIET = Silent()

@@ -1,40 +1,5 @@
-"""Every error the flow raises on purpose.
-
-UnifiedFlowError
-├── InputError                what the caller sent cannot be a question (no intervention)
-├── ConfigError               settings, a recipe or a tool name that does not exist
-│   ├── RecipeError
-│   ├── ToolNotFoundError
-│   └── NoTurnError           no turn can be begun where it would have to be written
-├── ModelError                a language model answered, and the answer is no use
-│   ├── EmptyReplyError
-│   ├── CutReplyError
-│   ├── PromptTooLargeError   it was not asked: a section is over its budget
-│   ├── ReplyTooLargeError
-│   ├── NotJSONError          also a json.JSONDecodeError
-│   ├── SchemaMismatchError
-│   ├── GenerationTimeoutError
-│   └── CircuitOpenError      it was not asked: it keeps failing
-├── RetrievalError            the document index or another store cannot be read
-├── ToolError
-│   ├── ToolArgumentError
-│   ├── ToolTimeoutError
-│   ├── ToolServerError       an MCP server cannot be reached, or has gone
-│   ├── HumanNeededError      a tool asks a person: an escalation
-│   ├── ToolDeniedError       also a PermissionError
-│   ├── FileUnusableError     a file that is not there, is no text, or is too large
-│   ├── PathRefusedError      also a PermissionError
-│   └── PageError             a web page; it has a `url`
-│       ├── PageUnusableError     it is there, and is too large, or no text
-│       ├── PageTimeoutError      also a ToolTimeoutError
-│       ├── AddressRefusedError   also a PermissionError
-│       ├── PageRefusedError      also a PermissionError
-│       └── CaptchaError          also a PermissionError
-├── QueueFullError            the intervention queue is full and new turns are refused
-├── LimitReachedError         a loop of the turn has run to its limit
-├── PipelineTimeoutError      the turn's time is up
-├── DraftRejectedError        the verdict is FAIL
-└── PhaseError                a phase failed: the turn has halted (`phases/errors.py`)
+"""Every error the flow raises on purpose; `PhaseError`, with which a turn halts, is in
+`phases/errors.py`.
 
 What the network does (httpx errors) is not wrapped; `classification.py` says what it means where.
 """
@@ -89,15 +54,15 @@ def wire_name(error: BaseException) -> str:
 
 
 class ConfigError(UnifiedFlowError):
-    pass
+    """Settings, a recipe or a tool name that does not exist."""
 
 
 class RecipeError(ConfigError):
-    pass
+    """A recipe that does not exist, or cannot be read."""
 
 
 class ToolNotFoundError(ConfigError):
-    pass
+    """There is no tool of that name."""
 
 
 class NoTurnError(ConfigError):
@@ -105,11 +70,11 @@ class NoTurnError(ConfigError):
 
 
 class ModelError(UnifiedFlowError):
-    pass
+    """A language model answered, and the answer is no use."""
 
 
 class EmptyReplyError(ModelError):
-    pass
+    """The reply holds nothing."""
 
 
 class CutReplyError(ModelError):
@@ -133,7 +98,7 @@ class NotJSONError(ModelError, json.JSONDecodeError):
 
 
 class SchemaMismatchError(ModelError):
-    pass
+    """The reply is JSON of another form than was asked for."""
 
 
 class GenerationTimeoutError(ModelError):
@@ -141,7 +106,7 @@ class GenerationTimeoutError(ModelError):
 
 
 class CircuitOpenError(ModelError):
-    """`retry_after_s` is when a call may be tried again."""
+    """It was not asked, as it keeps failing; `retry_after_s` is when a call may be tried again."""
 
     def __init__(self, message: str, *, retry_after_s: float, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -149,23 +114,23 @@ class CircuitOpenError(ModelError):
 
 
 class RetrievalError(UnifiedFlowError):
-    pass
+    """The document index or another store cannot be read."""
 
 
 class ToolError(UnifiedFlowError):
-    pass
+    """A tool ran, and failed or returned what is of no use."""
 
 
 class ToolArgumentError(ToolError):
-    pass
+    """What a tool was called with does not fit it; it did not run."""
 
 
 class ToolTimeoutError(ToolError):
-    pass
+    """A tool did not finish in its time."""
 
 
 class ToolServerError(ToolError):
-    """What became of the call is unknown."""
+    """An MCP server cannot be reached, or has gone: what became of the call is unknown."""
 
 
 class ToolDeniedError(ToolError, PermissionError):
@@ -222,7 +187,7 @@ class FileUnusableError(ToolError):
 
 
 class PathRefusedError(ToolError, PermissionError):
-    pass
+    """A path outside the folders that file tools may read."""
 
 
 class PageError(ToolError):
@@ -234,11 +199,11 @@ class PageError(ToolError):
 
 
 class PageUnusableError(PageError):
-    pass
+    """It is there, and is too large, or no text."""
 
 
 class PageTimeoutError(PageError, ToolTimeoutError):
-    pass
+    """A web page did not come in its time."""
 
 
 class AddressRefusedError(PageError, PermissionError):

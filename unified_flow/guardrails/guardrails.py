@@ -19,7 +19,7 @@ from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder, log_block, log_failure
 from unified_flow.guardrails.verdict import BROKEN, PASS, GuardrailResult, Stage
 from unified_flow.phases.errors import PhaseError
-from unified_flow.policies.silent import MAX_ATTEMPTS
+from unified_flow.policies import MAX_ATTEMPTS
 from unified_flow.turns.events import GuardrailChecked, HistoryRead
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.memory import MemoryRecord, MemoryStore

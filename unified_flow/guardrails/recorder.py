@@ -18,7 +18,7 @@ from unified_flow.errors.classification import classify
 from unified_flow.guardrails.decisions import BLOCKS, FAILURES, Outcome, RecordedDecision
 from unified_flow.guardrails.verdict import GuardrailResult, Stage, outcome_of
 from unified_flow.phases.errors import PhaseError
-from unified_flow.policies.silent import MAX_ATTEMPTS
+from unified_flow.policies import MAX_ATTEMPTS
 from unified_flow.turns.fold import GUARDRAILS
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import message_ids

@@ -14,7 +14,7 @@ from unified_flow.engine.boundary import run_phase
 from unified_flow.engine.routing import Step, next_step
 from unified_flow.engine.services import Services
 from unified_flow.phases.errors import PhaseError
-from unified_flow.policies.fail_fast import FailFast
+from unified_flow.policies import FailFast
 from unified_flow.resume.replay.differences import ReplayResult, compare
 from unified_flow.resume.replay.recording import RecordedVisit, Recording
 from unified_flow.resume.replay.stand_ins import (

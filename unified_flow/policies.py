@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from unified_flow import errors
 from unified_flow.errors import CircuitOpenError, PipelineTimeoutError
 from unified_flow.errors.classification import Classification, classify
 from unified_flow.errors.kinds import TIMEOUTS, kind_of, retry_after_s
+
+if TYPE_CHECKING:
+    # A phase loads this module, and little of the configuration.
+    from unified_flow.config.tables import GracefulSettings
 
 # The longest pause where the turn's time has no bound.
 LONGEST_WAIT_S = 60.0
@@ -115,3 +119,86 @@ def retry_wait_s(failure: Failure, *, attempts: int, first_s: float) -> float | 
     wait_s = max(first_s * doubled, failure.retry_after_s or 0.0)
     longest_s = LONGEST_WAIT_S if failure.left_s is None else failure.left_s
     return wait_s if wait_s < longest_s else None
+
+
+class FailFast:
+    """The default policy: every failure halts the turn. No retry, no fallback."""
+
+    name = "fail_fast"
+    bounds = UNBOUNDED
+
+    def again(self, failure: Failure) -> Retry | None:
+        return None
+
+    def ends(self, failure: Failure) -> Stop:
+        return Stop("halt")
+
+
+class Graceful:
+    """Partial answers instead of none (graceful-degradation-adr.md): chosen for end users.
+
+    What the table of that document names degrades: the search, a model, the turn's time. Anything
+    else halts as under `fail_fast`, and so does a failed save, which does not cost the answer.
+    """
+
+    name = "graceful"
+
+    def __init__(self, settings: GracefulSettings) -> None:
+        self.settings = settings
+        self.bounds = Bounds(
+            search_s=settings.search_timeout_s,
+            pipeline_s=settings.pipeline_timeout_s,
+            searches_first=True,
+        )
+
+    def again(self, failure: Failure) -> Retry | None:
+        """Another try, if there is hope and time for one; after the last, the other model."""
+        if not _degrades(failure):
+            return None
+        second = self.settings.failover
+        if self.settings.retries:
+            tries, first_s = 1 + self.settings.retries, self.settings.backoff_s
+            wait_s = retry_wait_s(failure, attempts=tries, first_s=first_s)
+            if wait_s is not None:
+                return Retry(wait_s, failure.model if failure.model == second else None)
+        if (
+            second is not None
+            and failure.scope == "model"
+            and failure.model not in (None, second)
+            and (failure.left_s is None or failure.left_s > 0)
+        ):
+            return Retry(0.0, second)
+        return None
+
+    def ends(self, failure: Failure) -> Stop:
+        return Stop("degrade" if _degrades(failure) else "halt")
+
+
+def _degrades(failure: Failure) -> bool:
+    return failure.scope != "other" and failure.phase != "save"
+
+
+MAX_ATTEMPTS = 3
+RETRY_DELAY_S = 2.0
+
+
+class Silent:
+    """No visible message at all (silent-errors-and-guardrails.md): chosen for automated replies.
+
+    A model whose failure may pass is asked up to three times, an unusable reply included ("an
+    error of the model that may be temporary"); after that, and for any other failure, the user
+    gets no message. A failed save does not cost the answer, as under every policy.
+    """
+
+    name = "silent"
+    bounds = UNBOUNDED
+
+    def again(self, failure: Failure) -> Retry | None:
+        if failure.scope != "model":
+            return None
+        # 2 s, 4 s; 8 s would come next if there were more attempts.
+        wait_s = retry_wait_s(failure, attempts=MAX_ATTEMPTS, first_s=RETRY_DELAY_S)
+        return Retry(wait_s) if wait_s is not None else None
+
+    def ends(self, failure: Failure) -> Stop:
+        return Stop("halt" if failure.phase == "save" else "silence")
