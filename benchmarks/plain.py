@@ -3,8 +3,8 @@
     python benchmarks/plain.py DATASET --model NAME [--base-url URL] [--sample 30] [--home DIR]
 
 The question set, the sample and the share of unanswerable questions are those of `unified-flow eval
-run`, and so are the index, the model and the cache of its replies. The result is a run beside the
-flow's, for `unified-flow eval compare`; the same command goes on with a run that was stopped.
+run`, and so are the index and the model. The result is a run beside the flow's, for `unified-flow
+eval compare`; the same command goes on with a run that was stopped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import asyncio
 import json
 import sys
 from asyncio import to_thread
-from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
@@ -24,7 +23,6 @@ from pydantic import BaseModel, Field
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.services import Services
 from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble, contained
-from unified_flow.evaluation.cache import ReplyCache
 from unified_flow.evaluation.datasets import DatasetQuestion, corpus_of, draw, read_dataset
 from unified_flow.evaluation.flows import Flows, evaluations
 from unified_flow.evaluation.runs import Run, RunOptions, Spec, spec_of
@@ -49,9 +47,7 @@ class PlainAnswer(BaseModel):
     found: bool = Field(description="false if the documents do not hold the answer")
 
 
-async def ask_plainly(
-    flow: UnifiedFlow, question: DatasetQuestion, cache: ReplyCache | None
-) -> EvaluatedAnswer:
+async def ask_plainly(flow: UnifiedFlow, question: DatasetQuestion) -> EvaluatedAnswer:
     """By the same documents and the same model as the flow's voice. A failure counts as failed."""
     services = flow.services
     started = perf_counter()
@@ -63,9 +59,7 @@ async def ask_plainly(
         said, cost = await _said(services, question.text, sections)
     except Exception as exc:  # noqa: BLE001 - whatever it is, the next question is asked
         trouble = Trouble(error_type=type(exc).__name__, message=str(exc))
-    replies = cache.taken() if cache else []
-    took = elapsed_ms(started) + sum(reply.duration_ms for reply in replies if reply.cached)
-    cached = sum(reply.cached for reply in replies)
+    took = round(elapsed_ms(started), 3)
     return EvaluatedAnswer(
         id=question.id,
         question=question.text,
@@ -76,8 +70,8 @@ async def ask_plainly(
         abstained=said is not None and not said.found,
         retrieved=any(contained(text, question.answers) for text in passages),
         trouble=trouble,
-        duration_ms=round(took, 3),
-        phases={PHASE: cost.model_copy(update={"duration_ms": round(took, 3), "cached": cached})},
+        duration_ms=took,
+        phases={PHASE: cost.model_copy(update={"duration_ms": took})},
     )
 
 
@@ -130,29 +124,27 @@ async def run(args: argparse.Namespace) -> Run:
     dataset = read_dataset(args.dataset)
     root = evaluations(args.home)
     corpus = corpus_of(dataset, root / "corpora")
-    wanted = RunOptions(args.sample, args.seed, args.unanswerable, None, False, False, True)
+    wanted = RunOptions(args.sample, args.seed, args.unanswerable, None, False, False)
     questions = draw(dataset, args.sample, args.seed, args.unanswerable)
-    with closing(ReplyCache(root)) as cache:
-        flows = Flows(
-            args.home,
-            corpus,
-            f"evaluation-{dataset.digest[:12]}",
-            cache,
-            model=args.model,
-            base_url=args.base_url,
-        )
-        try:
-            voice_of(flows.of().services)
-            if (documents := flows.of().services.documents) is not None:
-                documents.refresh()
-            spec = plain_spec(spec_of(dataset, flows.of().services, wanted))
-            with Run.open(root, f"{spec.name}-plain", spec) as opened:
-                for question in questions:
-                    if question.id not in opened.answers:
-                        flow = flows.of(question.group if question.left_out else "")
-                        opened.add(await ask_plainly(flow, question, cache))
-        finally:
-            await flows.aclose()
+    flows = Flows(
+        args.home,
+        corpus,
+        f"evaluation-{dataset.digest[:12]}",
+        model=args.model,
+        base_url=args.base_url,
+    )
+    try:
+        voice_of(flows.of().services)
+        if (documents := flows.of().services.documents) is not None:
+            documents.refresh()
+        spec = plain_spec(spec_of(dataset, flows.of().services, wanted))
+        with Run.open(root, f"{spec.name}-plain", spec) as opened:
+            for question in questions:
+                if question.id not in opened.answers:
+                    flow = flows.of(question.group if question.left_out else "")
+                    opened.add(await ask_plainly(flow, question))
+    finally:
+        await flows.aclose()
     return opened
 
 

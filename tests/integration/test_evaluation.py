@@ -143,36 +143,30 @@ def test_documents_of_ones_own(home: Path, docs: Path, tmp_path: Path) -> None:
 
 
 @every_phase_by_model
-def test_a_second_run_asks_the_model_nothing(
+def test_a_run_that_is_done_asks_nothing_and_one_begun_anew_asks_all(
     dataset: Path, home: Path, model_server: ModelServer
 ) -> None:
     answering(model_server)
     first = evaluated(dataset, *served(model_server), home=home)
     asked = len(model_server.requests)
-    again = evaluated(dataset, *served(model_server), "--again", home=home)
+    assert values(first)["tokens"] > 0
+    assert evaluated(dataset, *served(model_server), home=home) == first
     assert len(model_server.requests) == asked
+    again = evaluated(dataset, *served(model_server), "--again", home=home)
+    assert len(model_server.requests) == 2 * asked
     assert again["run"] == first["run"]
-    assert again["phases"]["synthesis"]["cached"] == again["phases"]["synthesis"]["calls"] == 1.0
     for name in ("right", "citations_support", "model_calls", "tokens"):
         assert values(again)[name] == values(first)[name]
-    assert values(again)["tokens"] > 0
-    evaluated(dataset, *served(model_server), "--again", "--no-cache", home=home)
-    assert len(model_server.requests) == 2 * asked
 
 
 @every_phase_by_model
-def test_a_revision_that_is_asked_for_twice_is_drawn_twice(
-    dataset: Path, home: Path, model_server: ModelServer
-) -> None:
+def test_every_revision_is_a_call(dataset: Path, home: Path, model_server: ModelServer) -> None:
     bad = Draft(response="A topic is a named bus from Bergen.")
     good = Draft(response="A topic is a named bus.")
     answering(model_server, synthesis=[bad, bad, good])
-    args: list[str | Path] = [dataset, "--sample", "1", *served(model_server)]
-    first = evaluated(*args, home=home)
-    again = evaluated(*args, "--again", home=home)
-    for found in (first, again):
-        assert found["phases"]["synthesis"]["calls"] == 3.0
-        assert values(found)["failed"] == 0.0
+    found = evaluated(dataset, "--sample", "1", *served(model_server), home=home)
+    assert found["phases"]["synthesis"]["calls"] == 3.0
+    assert values(found)["failed"] == 0.0
 
 
 @every_phase_by_model
@@ -245,27 +239,23 @@ def test_a_change_of_a_recipe_is_held_against_what_was(
         '+++\nrole = "voice"\ntemperature = 0.0\ntoken_budget = 300\n'
         'reads = ["coordinator"]\n+++\nSay it with care.\n'
     )
-    args: list[str | Path] = ["--recipes", "packaged", "--against", recipes]
-    found = evaluated(dataset, *served(model_server), *args, home=home)
-    before, after = found["runs"]
+    before = evaluated(dataset, *served(model_server), home=home)
+    after = evaluated(dataset, *served(model_server), "--recipes", recipes, home=home)
     assert before["run"] != after["run"]
-    assert found["comparison"]["measures"]["right"]["verdict"] == "no difference shown"
     careful = [r for r in model_server.requests if "Say it with care." in r.text]
     assert [request.phase for request in careful] == ["synthesis"] * 3
-    # What the change does not touch is not asked again.
-    assert sum(request.phase == "reflection" for request in model_server.requests) == 3
-    same = evaluated("compare", before["run"], after["run"], home=home)
-    assert same["measures"] == found["comparison"]["measures"]
+    found = evaluated("compare", before["run"], after["run"], home=home)
+    assert found["measures"]["right"]["verdict"] == "no difference shown"
 
 
-def test_both_recipes_are_looked_at_before_the_first_question(
+def test_recipes_are_looked_at_before_the_first_question(
     dataset: Path, home: Path, tmp_path: Path, model_server: ModelServer
 ) -> None:
     recipes = tmp_path / "mine"
     recipes.mkdir()
     (recipes / "synthesis.md").write_text("+++\nrole = nobody\n+++\nSay it with care.\n")
-    for against, said in ((recipes, "synthesis.md"), (tmp_path / "none", "none")):
-        words = command(dataset, *served(model_server), "--against", against, home=home)
+    for named, said in ((recipes, "synthesis.md"), (tmp_path / "none", "none")):
+        words = command(dataset, *served(model_server), "--recipes", named, home=home)
         done = forked.run(words, capture_output=True, text=True, check=False)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert model_server.requests == []

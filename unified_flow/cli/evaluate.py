@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -20,9 +19,7 @@ from unified_flow.errors import InputError
 
 if TYPE_CHECKING:
     from unified_flow.evaluation.answers import EvaluatedAnswer
-    from unified_flow.evaluation.cache import ReplyCache
     from unified_flow.evaluation.datasets import Dataset, DatasetQuestion
-    from unified_flow.evaluation.flows import Flows
     from unified_flow.evaluation.runs import Run, RunOptions, Spec
 
 PACKAGED = "packaged"
@@ -53,23 +50,13 @@ def run(
     recipes: Annotated[
         str | None, typer.Option(help="Folder of recipes to evaluate, or 'packaged'.")
     ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(help="Another one, or 'packaged': evaluate both, and say which is better."),
-    ] = None,
     name: Annotated[
         str | None,
         typer.Option(help="Name of the run [default: made from what decides its results]."),
     ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Begin the run anew; replies come from the cache.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Begin the run anew.")] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Ask again what failed in this run.")
-    ] = False,
-    no_cache: Annotated[
-        bool,
-        typer.Option("--no-cache", help="Neither take model replies from the cache nor keep them."),
     ] = False,
     docs: options.Docs = None,
     as_json: options.AsJson = False,
@@ -85,13 +72,11 @@ def run(
     \b
     unified-flow eval run questions.jsonl --docs docs/
     unified-flow eval run squad.json --sample 30 --unanswerable 0.4 --model local:model.gguf
-    unified-flow eval run squad.json --sample 30 --recipes packaged --against my-recipes/
+    unified-flow eval run squad.json --sample 30 --recipes my-recipes/
 
     Exit codes: 0 done, 1 some questions failed and interventions wait, 2 usage or configuration,
     130 stopped (the same command goes on).
     """
-    if against is not None and name is not None:
-        raise typer.BadParameter("two runs are made: each has the name that it makes itself")
     import asyncio
 
     from unified_flow.engine.telemetry.logs import logged
@@ -100,18 +85,13 @@ def run(
 
     read = read_dataset(dataset)
     questions = draw(read, sample, seed, unanswerable)
-    wanted = RunOptions(sample, seed, unanswerable, name, again, retry_failed, not no_cache)
-
-    def own(folder: str | None) -> dict[str, Any]:
-        return {**chosen, "docs": docs, "recipes": _recipes(folder)}
-
+    wanted = RunOptions(sample, seed, unanswerable, name, again, retry_failed)
+    settings = {**chosen, "docs": docs, "recipes": _recipes(recipes)}
     with logged(find_home(home)):
-        folders = [recipes] if against is None else [recipes, against]
-        for folder in folders[1:]:
-            asyncio.run(_check(read, wanted, home, own(folder)))
-        runs = [asyncio.run(_run(read, questions, wanted, home, own(f))) for f in folders]
-    _report(runs, as_json)
-    failed = any(a.status == "failed" for each in runs for a in each.answers.values())
+        done = asyncio.run(_run(read, questions, wanted, home, settings))
+    found = _described(done.folder.name, done.spec, done.answers)
+    say_object(found) if as_json else say(_summary_table(found))
+    failed = any(answer.status == "failed" for answer in done.answers.values())
     raise typer.Exit(Code.FAILED if failed else Code.DONE)
 
 
@@ -211,71 +191,32 @@ async def _run(
     settings: dict[str, Any],
 ) -> Run:
     """The run, closed, with all its answers. `settings` are those of `wire`."""
-    from unified_flow.evaluation.cache import ReplyCache
-    from unified_flow.evaluation.flows import evaluations
-    from unified_flow.evaluation.runs import Run
-
-    root = evaluations(home)
-    with closing(ReplyCache(root)) if wanted.cached else nullcontext() as cache:
-        async with _flows(dataset, wanted, home, settings, cache) as (flows, spec):
-            with Run.open(root, wanted.name, spec, again=wanted.again) as run:
-                note(f"run {run.folder.name}")
-                with progress_bar("evaluating", show=sys.stderr.isatty()) as progress:
-                    await flows.evaluate(
-                        run, questions, retry_failed=wanted.retry_failed, progress=progress
-                    )
-    return run
-
-
-async def _check(
-    dataset: Dataset, wanted: RunOptions, home: Path | None, settings: dict[str, Any]
-) -> None:
-    """Raises what would keep `_run` from its first question: a second run is checked before the
-    first one asks, which may take hours."""
-    async with _flows(dataset, wanted, home, settings, None):
-        pass
-
-
-@asynccontextmanager
-async def _flows(
-    dataset: Dataset,
-    wanted: RunOptions,
-    home: Path | None,
-    settings: dict[str, Any],
-    cache: ReplyCache | None,
-) -> AsyncIterator[tuple[Flows, Spec]]:
     from unified_flow.evaluation.datasets import corpus_of
     from unified_flow.evaluation.flows import Flows, evaluations
-    from unified_flow.evaluation.runs import spec_of
+    from unified_flow.evaluation.runs import Run, spec_of
 
-    corpus = corpus_of(dataset, evaluations(home) / "corpora")
-    flows = Flows(home, corpus, f"evaluation-{dataset.digest[:12]}", cache, **settings)
+    root = evaluations(home)
+    corpus = corpus_of(dataset, root / "corpora")
+    flows = Flows(home, corpus, f"evaluation-{dataset.digest[:12]}", **settings)
+    watched = sys.stderr.isatty()
     try:
-        refresh_documents(flows.of(), show=sys.stderr.isatty())
-        yield flows, spec_of(dataset, flows.of().services, wanted)
+        refresh_documents(flows.of(), show=watched)
+        spec = spec_of(dataset, flows.of().services, wanted)
+        with Run.open(root, wanted.name, spec, again=wanted.again) as run:
+            note(f"run {run.folder.name}")
+            with progress_bar("evaluating", show=watched) as progress:
+                await flows.evaluate(
+                    run, questions, retry_failed=wanted.retry_failed, progress=progress
+                )
     finally:
         await flows.aclose()
+    return run
 
 
 def _described(name: str, spec: Spec, answers: Mapping[str, EvaluatedAnswer]) -> dict[str, Any]:
     from unified_flow.evaluation.summary import summary
 
     return {"run": name, "spec": spec.model_dump(mode="json"), **summary(answers.values())}
-
-
-def _report(runs: Sequence[Run], as_json: bool) -> None:
-    """One run, or two and how the second compares with the first."""
-    from unified_flow.evaluation.summary import comparison
-
-    found = [_described(run.folder.name, run.spec, run.answers) for run in runs]
-    compared = comparison(runs[0].answers, runs[1].answers) if len(runs) > 1 else None
-    if as_json:
-        say_object({"runs": found, "comparison": compared} if compared else found[0])
-        return
-    for each in found:
-        say(_summary_table(each))
-    if compared is not None:
-        say(_comparison_table(found[0]["run"], found[1]["run"], compared))
 
 
 def _summary_table(found: dict[str, Any]) -> str:
@@ -296,10 +237,10 @@ def _summary_table(found: dict[str, Any]) -> str:
         if (each := measures.get(name)) is not None:
             lines.append(f"  {measure.meaning:<52}{each['value']:10.2f}")
     if found["phases"]:
-        lines.append("  a turn:           visits  calls  from cache   prompt  written  seconds")
+        lines.append("  a turn:           visits  calls   prompt  written  seconds")
     for name, cost in found["phases"].items():
         lines.append(
-            f"  {name:<17}{cost['visits']:7.2f}{cost['calls']:7.2f}{cost['cached']:12.2f}"
+            f"  {name:<17}{cost['visits']:7.2f}{cost['calls']:7.2f}"
             f"{cost['prompt_tokens']:9.0f}{cost['completion_tokens']:9.0f}{cost['seconds']:9.2f}"
         )
     if found["interventions"]:

@@ -18,13 +18,11 @@ class AnswerRecord(BaseModel):
 
 
 class Cost(AnswerRecord):
-    """Of one phase in one turn; `calls` are those of language models. A reply from the cache
-    counts with the time that it once took."""
+    """Of one phase in one turn; `calls` are those of language models."""
 
     visits: int = 0
     duration_ms: float = 0.0
     calls: int = 0
-    cached: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
 

@@ -9,7 +9,6 @@ from time import perf_counter
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.errors import InputError
 from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble, contained
-from unified_flow.evaluation.cache import CachedReply, ReplyCache
 from unified_flow.evaluation.datasets import DatasetQuestion
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.clock import elapsed_ms
@@ -29,9 +28,7 @@ from unified_flow.turns.turn import Turn
 USER = "evaluation"
 
 
-async def ask(
-    flow: UnifiedFlow, question: DatasetQuestion, cache: ReplyCache | None
-) -> EvaluatedAnswer:
+async def ask(flow: UnifiedFlow, question: DatasetQuestion) -> EvaluatedAnswer:
     """A failure is an intervention, as in any other turn, and an answer that says so.
 
     Nothing of the turn is kept but that. Raises what keeps a turn from beginning at all:
@@ -61,14 +58,9 @@ async def ask(
         trouble = Trouble(error_type=type(exc).__name__, message=str(exc))
     if trouble is None:
         trouble = silenced(turn)
-    took = elapsed_ms(started)
-    replies = cache.taken() if cache else []
-    return _answer(question, turn, trouble).model_copy(
-        update={
-            "duration_ms": round(took + sum(r.duration_ms for r in replies if r.cached), 3),
-            "phases": costs(events, replies),
-        }
-    )
+    took = round(elapsed_ms(started), 3)
+    answer = _answer(question, turn, trouble)
+    return answer.model_copy(update={"duration_ms": took, "phases": costs(events)})
 
 
 def silenced(turn: Turn) -> Trouble | None:
@@ -111,7 +103,7 @@ def _answer(question: DatasetQuestion, turn: Turn, trouble: Trouble | None) -> E
     )
 
 
-def costs(events: Iterable[Observed], replies: Iterable[CachedReply]) -> dict[str, Cost]:
+def costs(events: Iterable[Observed]) -> dict[str, Cost]:
     """What each phase took, in the order in which they came."""
     found: dict[str, Cost] = {}
 
@@ -133,7 +125,4 @@ def costs(events: Iterable[Observed], replies: Iterable[CachedReply]) -> dict[st
                 )
             case ModelFailed():
                 add(event.phase, calls=1)
-    for reply in replies:
-        if reply.cached:
-            add(reply.phase, cached=1, duration_ms=reply.duration_ms)
     return found

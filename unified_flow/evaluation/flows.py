@@ -9,42 +9,33 @@ from pathlib import Path
 from typing import Any
 
 from interventions.home import find_home, state_folder
-from unified_flow.evaluation.cache import ReplyCache, caching
 from unified_flow.evaluation.datasets import Corpus, DatasetQuestion, without
 from unified_flow.evaluation.flow_runner import ask
 from unified_flow.evaluation.runs import Run
 from unified_flow.flow import UnifiedFlow
-from unified_flow.models.registry import ModelRegistry
 from unified_flow.wiring import wire
 
 
 def evaluations(home: Path | str | None) -> Path:
-    """Where runs, corpora and cached replies are."""
+    """Where runs and corpora are."""
     return state_folder(find_home(home)) / "evaluations"
 
 
 class Flows:
-    """Flows of one evaluation; they share their models, whose replies are cached.
+    """Flows of one evaluation; they share their models.
 
     `given` is what `wire` takes. Raises what it raises.
     """
 
     def __init__(
-        self,
-        home: Path | str | None,
-        corpus: Corpus,
-        collection: str,
-        cache: ReplyCache | None,
-        **given: Any,
+        self, home: Path | str | None, corpus: Corpus, collection: str, **given: Any
     ) -> None:
         self._home = home
         self._corpus = corpus
-        self._cache = cache
         self._given = given
         if corpus:
             self._given["collection"] = collection
         self._own_docs = list(self._given.pop("docs", None) or ())
-        self._models: ModelRegistry | None = None
         self._flows: dict[str, UnifiedFlow] = {}
         self.of()
 
@@ -53,14 +44,9 @@ class Flows:
         if left_out not in self._flows:
             docs = [*without(self._corpus, left_out), *self._own_docs]
             services = wire(self._home, docs=docs or None, **self._given)
-            if self._models is None:
-                self._models = ModelRegistry(
-                    services.settings,
-                    self._given.get("extra_models"),
-                    state=state_folder(services.home),
-                    wrap=caching(services.settings, self._cache) if self._cache else None,
-                )
-            self._flows[left_out] = UnifiedFlow(replace(services, models=self._models))
+            if left_out:
+                services = replace(services, models=self.of().services.models)
+            self._flows[left_out] = UnifiedFlow(services)
         return self._flows[left_out]
 
     async def evaluate(
@@ -76,7 +62,7 @@ class Flows:
             known = run.answers.get(question.id)
             if known is None or (retry_failed and known.status == "failed"):
                 flow = self.of(question.group if question.left_out else "")
-                run.add(await ask(flow, question, self._cache))
+                run.add(await ask(flow, question))
             if progress is not None:
                 progress(number, len(questions))
 

@@ -19,8 +19,8 @@ from unified_flow import __version__
 from unified_flow.engine.services import Services
 from unified_flow.errors import InputError
 from unified_flow.evaluation.answers import EvaluatedAnswer
-from unified_flow.evaluation.cache import documents_digest, identities_of
 from unified_flow.evaluation.datasets import Dataset
+from unified_flow.evaluation.identity import documents_digest, identities_of
 from unified_flow.evaluation.line_file import LineFile, read_lines
 from unified_flow.phases import NAMES
 
@@ -30,7 +30,7 @@ RESULTS = "results.jsonl"
 
 class Spec(BaseModel):
     """What decides a run's results. `model` is the one that answers, `phases` holds each phase's
-    model and recipe, `models` and `documents` say which they are (cache.py); runs of before
+    model and recipe, `models` and `documents` say which they are (identity.py); runs of before
     have neither."""
 
     model_config = ConfigDict(frozen=True)
@@ -65,7 +65,6 @@ class RunOptions:
     name: str | None
     again: bool
     retry_failed: bool
-    cached: bool
 
 
 def spec_of(dataset: Dataset, services: Services, wanted: RunOptions) -> Spec:

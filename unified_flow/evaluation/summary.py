@@ -72,7 +72,6 @@ def _phases(answers: list[EvaluatedAnswer]) -> dict[str, dict[str, float]]:
             visits=cost.visits / turns,
             seconds=cost.duration_ms / turns / 1000,
             calls=cost.calls / turns,
-            cached=cost.cached / turns,
             prompt_tokens=cost.prompt_tokens / turns,
             completion_tokens=cost.completion_tokens / turns,
         )

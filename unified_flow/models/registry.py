@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -25,8 +24,7 @@ class ModelChoice(Protocol):
 class ModelRegistry:
     """Models are made on first use, so a flow that never calls a server never loads its client.
 
-    `state` is the flow's state folder, where a warm local server is noted; `wrap` stands between
-    the flow and a model that is made here.
+    `state` is the flow's state folder, where a warm local server is noted.
     """
 
     def __init__(
@@ -35,11 +33,9 @@ class ModelRegistry:
         models: dict[str, Model] | None = None,
         *,
         state: Path,
-        wrap: Callable[[Model], Model] | None = None,
     ) -> None:
         self._settings = settings
         self._state = state
-        self._wrap = wrap
         self._models = {name: self._bounded(own) for name, own in (models or {}).items()}
 
     def name_of(self, choice: ModelChoice, *, by_rules: bool | None = None) -> str | None:
@@ -68,8 +64,7 @@ class ModelRegistry:
     def named(self, name: str) -> Model:
         """Raises ConfigError as `of_phase` does."""
         if name not in self._models:
-            made = self._make(name)
-            self._models[name] = self._bounded(self._wrap(made) if self._wrap else made)
+            self._models[name] = self._bounded(self._make(name))
         return self._models[name]
 
     def _bounded(self, model: Model) -> Model:

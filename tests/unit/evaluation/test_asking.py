@@ -31,7 +31,7 @@ def asked(home: Path, **over: object) -> EvaluatedAnswer:
 
     async def run() -> EvaluatedAnswer:
         async with UnifiedFlow(services) as flow:
-            return await ask(flow, TOPIC, None)
+            return await ask(flow, TOPIC)
 
     return asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""What makes a model another one for an evaluation: for its run, and for what its cache holds."""
+"""What makes a model another one for an evaluation's run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError
-from unified_flow.evaluation.cache import identities_of, identity_of
+from unified_flow.evaluation.identity import identities_of, identity_of
 
 
 def test_a_file_of_another_size_or_time_is_another_model(home: Path) -> None:
@@ -19,7 +19,6 @@ def test_a_file_of_another_size_or_time_is_another_model(home: Path) -> None:
     file.write_bytes(b"GGUF one")
     os.utime(file, ns=(1, 1))
     first = identity_of(settings, name)
-    # The replies that are kept for a model are found by these very words.
     assert first == "model.gguf 8 1"
     os.utime(file, ns=(1, 2))
     later = identity_of(settings, name)
