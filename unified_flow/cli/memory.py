@@ -11,7 +11,6 @@ from interventions.errors import NotFoundError
 from interventions.home import find_home
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
-from unified_flow.cli.completion import memory_ids
 from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
@@ -63,10 +62,7 @@ def add(
 
 
 def delete(
-    ids: Annotated[
-        list[str],
-        typer.Argument(help="As memory list shows.", autocompletion=memory_ids, show_default=False),
-    ],
+    ids: Annotated[list[str], typer.Argument(help="As memory list shows.", show_default=False)],
     user: options.User = "default",
     as_json: options.AsJson = False,
     home: options.Home = None,

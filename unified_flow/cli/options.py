@@ -18,14 +18,7 @@ from interventions.cli.options import NoteText as NoteText
 from interventions.cli.options import RerunTools as RerunTools
 from interventions.cli.options import ToolsDone as ToolsDone
 from interventions.cli.options import Yes as Yes
-from unified_flow.cli.completion import (
-    collection_names,
-    model_names,
-    paths,
-    session_ids,
-    tool_names,
-    turn_numbers,
-)
+from unified_flow.cli.completion import collection_names, session_ids, turn_numbers
 
 ALL = 10**9  # what a store takes for no limit
 LAST = "last"  # the newest session or run; `turns/archive.py` has that of turns
@@ -83,7 +76,6 @@ Docs = Annotated[
         show_default=False,
         # As text: a path would swallow a slash of an address.
         click_type=click.Path(path_type=str),
-        autocompletion=paths,
     ),
 ]
 CollectionName = Annotated[
@@ -101,7 +93,6 @@ ModelName = Annotated[
     typer.Option(
         "--model",
         help="'embedded', a [models.*] table, or a model of --base-url.",
-        autocompletion=model_names,
         show_default=False,
     ),
 ]
@@ -129,7 +120,6 @@ AllowTools = Annotated[
         "--allow-tool",
         metavar="PATTERN",
         help="A tool that may write or use the network, such as 'time.*'; may be given again.",
-        autocompletion=tool_names,
         show_default=False,
     ),
 ]

@@ -11,7 +11,6 @@ from interventions.cli.terminal import Code, note
 from interventions.home import find_home
 from interventions.plaintext import one_line
 from unified_flow.cli import options
-from unified_flow.cli.completion import phase_names
 from unified_flow.cli.exits import refused_as_json
 from unified_flow.cli.terminal import on_terminal, say_object
 
@@ -28,7 +27,6 @@ def resume(
         typer.Option(
             "--from",
             metavar="PHASE",
-            autocompletion=phase_names,
             help="Go back: drop what this phase and those after it had found.",
         ),
     ] = None,

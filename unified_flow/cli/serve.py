@@ -12,7 +12,6 @@ import typer
 from interventions.cli.terminal import Code, note
 from interventions.home import find_home, state_folder
 from unified_flow.cli import options
-from unified_flow.cli.completion import policies
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -30,10 +29,7 @@ def serve(
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(
-            help="What a failure does: fail_fast, or graceful for end users.",
-            autocompletion=policies,
-        ),
+        typer.Option(help="What a failure does: fail_fast, or graceful for end users."),
     ] = None,
     home: options.Home = None,
     **chosen: Unpack[options.FlowOptions],

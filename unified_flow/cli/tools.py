@@ -13,7 +13,6 @@ from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact, redact_for_asker, redact_text
 from unified_flow.cli import options
-from unified_flow.cli.completion import granted_names, tool_names
 from unified_flow.cli.sessions import session_named
 from unified_flow.cli.terminal import beginning, counted, say_object
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from unified_flow.tools.permission_gate import Asker, PermissionReply
 
 BY_HAND = "by hand"
+ToolName = Annotated[str, typer.Argument(help="The tool's whole name.")]
 
 
 def list_tools(
@@ -62,7 +62,7 @@ def list_tools(
 
 
 def call_tool(
-    name: Annotated[str, typer.Argument(help="The tool's whole name.", autocompletion=tool_names)],
+    name: ToolName,
     pairs: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Its arguments.")
     ] = None,
@@ -126,9 +126,7 @@ def list_grants(as_json: options.AsJson = False, home: options.Home = None) -> N
 
 
 def delete_grants(
-    name: Annotated[
-        str, typer.Argument(help="The tool's whole name.", autocompletion=granted_names)
-    ],
+    name: ToolName,
     session: options.Session = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
