@@ -202,27 +202,14 @@ async def _edited(history: Path, status: Callable[[], str]) -> AsyncGenerator[st
 
 
 def _completer() -> Completer:
-    from collections.abc import Iterable
-
-    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-    from prompt_toolkit.document import Document
+    """After "/" every command, with what it does beside it."""
+    from prompt_toolkit.completion import WordCompleter
 
     from unified_flow.cli.chat.slash_commands import COMMANDS
 
-    class SlashCommands(Completer):
-        """After "/" every command, with what it does beside it."""
-
-        def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
-            typed = document.text_before_cursor
-            if not typed.startswith("/") or " " in typed:
-                return
-            for command in COMMANDS.values():
-                if command.name.startswith(typed[1:]):
-                    yield Completion(
-                        f"/{command.name}",
-                        start_position=-len(typed),
-                        display=f"/{command.name} {command.wants}".rstrip(),
-                        display_meta=command.help,
-                    )
-
-    return SlashCommands()
+    return WordCompleter(
+        [f"/{name}" for name in COMMANDS],
+        display_dict={f"/{name}": f"/{name} {each.wants}" for name, each in COMMANDS.items()},
+        meta_dict={f"/{name}": each.help for name, each in COMMANDS.items()},
+        sentence=True,
+    )

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from interventions.cli.terminal import note, say
-from interventions.plaintext import clean, one_line
-from interventions.secrets.redaction import redact, redact_for_asker
+from interventions.plaintext import one_line
 from unified_flow.cli.answer import show_sources
 from unified_flow.cli.chat.conversation import Conversation
 from unified_flow.cli.documents import document_folders
 from unified_flow.cli.live import new_session_id
 from unified_flow.cli.outcome import show_outcome, show_resumed
-from unified_flow.cli.terminal import beginning, counted
 from unified_flow.tools.grants import SCOPES
-
-ARGS_SHOWN = 70
 
 
 class LeaveChat(Exception):  # noqa: N818 - no error: the person has had enough
@@ -101,34 +96,6 @@ async def _sources(chat: Conversation, words: str) -> None:
         show_sources(chat.last, document_folders(chat.flow))
 
 
-async def _phases(chat: Conversation, words: str) -> None:
-    if chat.last is None:
-        note("no turn yet")
-        return
-    for visit in chat.last.visits:
-        model = visit.model or ""
-        say(f"  {visit.phase:<17} {visit.status:<12} {visit.duration_ms:>9.1f} ms  {clean(model)}")
-
-
-async def _tools(chat: Conversation, words: str) -> None:
-    services = chat.flow.services
-    await services.toolbox.open()
-    for tool in services.toolbox:
-        decision = services.gate.decide(tool, chat.session)
-        head = f"  {tool.name:<20} {decision.verdict:<8} {decision.why}"
-        say(beginning(head, ARGS_SHOWN + 30))
-
-
-async def _search(chat: Conversation, words: str) -> None:
-    documents = chat.flow.services.documents
-    if documents is None or not words:
-        note("there are no documents" if documents is None else "search for what? /search WORDS")
-        return
-    for passage in documents.search(words, 5):
-        said = beginning(redact_for_asker(passage.text), ARGS_SHOWN)
-        say(f"  {passage.score:.2f}  {clean(passage.source())}  {said}")
-
-
 async def _session(chat: Conversation, words: str) -> None:
     if words:
         chat.session, chat.last, chat.error = words, None, None
@@ -143,21 +110,6 @@ async def _export(chat: Conversation, words: str) -> None:
     from unified_flow.cli.sessions import export_session
 
     export_session(chat.session, Path(words) if words else None, home=chat.flow.services.home)
-
-
-async def _calls(chat: Conversation, words: str) -> None:
-    """Every tool call of the last turn, with what it was called with."""
-    plan = chat.last.sections.planner if chat.last else None
-    results = chat.last.sections.coordinator if chat.last else ()
-    for result in results:
-        took = f"{result.duration_ms:.1f} ms"
-        say(f"  {result.tool:<20} {took:>10}  {counted(len(result.claims), 'claim')}")
-    if plan is not None:
-        for request in plan.tool_requests:
-            args = json.dumps(redact(request.args), ensure_ascii=False)
-            say(f"  {request.tool:<20} {beginning(args, ARGS_SHOWN)}")
-    if not results and plan is None:
-        note("no tool was called")
 
 
 async def _quit(chat: Conversation, words: str) -> None:
@@ -175,10 +127,6 @@ COMMANDS = {
         SlashCommand("reload", "", "read the settings again; /retry does so by itself", _reload),
         SlashCommand("show", "", "all that is known of the last failure", _show),
         SlashCommand("sources", "", "what the last answer rests on", _sources),
-        SlashCommand("phases", "", "what each phase of the last turn took", _phases),
-        SlashCommand("calls", "", "the tool calls of the last turn", _calls),
-        SlashCommand("tools", "", "which tools there are, and which may run", _tools),
-        SlashCommand("search", "words", "what retrieval finds for these words", _search),
         SlashCommand("session", "[name]", "which session this is, or another one", _session),
         SlashCommand("new", "", "begin a new session", _new),
         SlashCommand("export", "[file]", "this session as Markdown", _export),
