@@ -1608,7 +1608,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -1618,7 +1617,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -1628,7 +1626,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -1638,7 +1635,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -1648,7 +1644,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -1658,7 +1653,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -1668,7 +1662,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -1678,7 +1671,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -1688,7 +1680,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -1698,7 +1689,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -1728,7 +1718,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -1738,7 +1727,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -1748,7 +1736,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -1758,7 +1745,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -1768,7 +1754,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -1802,7 +1787,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -1812,7 +1796,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -1822,7 +1805,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -1832,7 +1814,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -1842,7 +1823,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -1852,7 +1832,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -1862,7 +1841,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -1872,7 +1850,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -1882,7 +1859,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -1892,7 +1868,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -1922,7 +1897,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -1932,7 +1906,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -1942,7 +1915,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -1952,7 +1924,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -1962,7 +1933,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -1996,7 +1966,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -2006,7 +1975,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -2016,7 +1984,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -2026,7 +1993,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -2036,7 +2002,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -2046,7 +2011,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -2056,7 +2020,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -2066,7 +2029,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -2076,7 +2038,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -2086,7 +2047,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -2096,7 +2056,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -2128,7 +2087,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -2138,7 +2096,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -2148,7 +2105,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -2158,7 +2114,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -2168,7 +2123,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -2178,7 +2132,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -2188,7 +2141,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -2198,7 +2150,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -2208,7 +2159,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -2218,7 +2168,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -2228,7 +2177,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -2261,7 +2209,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -2271,7 +2218,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -2281,7 +2227,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -2291,7 +2236,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -2301,7 +2245,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -2311,7 +2254,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -2321,7 +2263,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -2331,7 +2272,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -2341,7 +2281,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -2351,7 +2290,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -2361,7 +2299,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -2398,7 +2335,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -2408,7 +2344,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -2418,7 +2353,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -2428,7 +2362,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -2438,7 +2371,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -2448,7 +2380,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -2458,7 +2389,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -2468,7 +2398,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -2478,7 +2407,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -2488,7 +2416,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -2498,7 +2425,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -2535,7 +2461,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -2545,7 +2470,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -2555,7 +2479,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -2565,7 +2488,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -2575,7 +2497,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -2585,7 +2506,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -2595,7 +2515,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -2605,7 +2524,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -2615,7 +2533,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -2625,7 +2542,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -2635,7 +2551,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -2670,7 +2585,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -2680,7 +2594,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -2690,7 +2603,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -2700,7 +2612,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -2710,7 +2621,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -2720,7 +2630,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -2730,7 +2639,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -2740,7 +2648,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -2750,7 +2657,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -2760,7 +2666,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -2770,7 +2675,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -2807,7 +2711,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -2817,7 +2720,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -2827,7 +2729,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -2837,7 +2738,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -2847,7 +2747,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -2857,7 +2756,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -2867,7 +2765,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -2877,7 +2774,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -2887,7 +2783,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -2897,7 +2792,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -2907,7 +2801,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -2944,7 +2837,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -2954,7 +2846,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -2964,7 +2855,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -2974,7 +2864,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -2984,7 +2873,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -2994,7 +2882,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -3004,7 +2891,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -3014,7 +2900,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -3024,7 +2909,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -3034,7 +2918,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -3044,7 +2927,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -3081,7 +2963,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -3091,7 +2972,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -3101,7 +2981,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -3111,7 +2990,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -3121,7 +2999,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -3131,7 +3008,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -3141,7 +3017,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -3151,7 +3026,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -3161,7 +3035,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Too many requests; see Retry-After */
@@ -3171,7 +3044,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -3181,7 +3053,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -3191,7 +3062,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -3228,7 +3098,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -3238,7 +3107,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -3248,7 +3116,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -3258,7 +3125,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -3268,7 +3134,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -3278,7 +3143,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -3288,7 +3152,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -3298,7 +3161,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -3308,7 +3170,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -3318,7 +3179,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -3328,7 +3188,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -3365,7 +3224,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -3375,7 +3233,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -3385,7 +3242,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -3395,7 +3251,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -3405,7 +3260,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description It is not in that state, or somebody changed it first */
@@ -3415,7 +3269,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -3425,7 +3278,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -3435,7 +3287,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -3445,7 +3296,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -3455,7 +3305,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -3465,7 +3314,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -3495,7 +3343,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -3505,7 +3352,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -3515,7 +3361,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -3525,7 +3370,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -3535,7 +3379,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -3573,7 +3416,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -3583,7 +3425,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -3593,7 +3434,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -3603,7 +3443,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -3613,7 +3452,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -3623,7 +3461,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -3633,7 +3470,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Too many requests; see Retry-After */
@@ -3643,7 +3479,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -3653,7 +3488,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Retrieval or the model failed (policy `fail_fast`) */
@@ -3663,7 +3497,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -3673,7 +3506,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -3703,7 +3535,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -3713,7 +3544,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -3723,7 +3553,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -3733,7 +3562,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -3743,7 +3571,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -3775,7 +3602,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -3785,7 +3611,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -3795,7 +3620,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -3805,7 +3629,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -3815,7 +3638,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -3825,7 +3647,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -3835,7 +3656,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -3845,7 +3665,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -3855,7 +3674,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -3865,7 +3683,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -3901,7 +3718,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -3911,7 +3727,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -3921,7 +3736,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -3931,7 +3745,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -3941,7 +3754,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -3951,7 +3763,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -3961,7 +3772,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -3971,7 +3781,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -3981,7 +3790,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -3991,7 +3799,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -4025,7 +3832,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -4035,7 +3841,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -4045,7 +3850,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -4055,7 +3859,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -4065,7 +3868,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -4075,7 +3877,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -4085,7 +3886,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -4095,7 +3895,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -4105,7 +3904,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -4115,7 +3913,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -4153,7 +3950,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -4163,7 +3959,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -4173,7 +3968,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -4183,7 +3977,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -4193,7 +3986,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -4203,7 +3995,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -4213,7 +4004,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -4223,7 +4013,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -4233,7 +4022,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -4243,7 +4031,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -4277,7 +4064,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -4287,7 +4073,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -4297,7 +4082,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -4307,7 +4091,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -4317,7 +4100,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -4327,7 +4109,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -4337,7 +4118,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -4347,7 +4127,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -4357,7 +4136,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -4367,7 +4145,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -4405,7 +4182,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -4415,7 +4191,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -4425,7 +4200,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -4435,7 +4209,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -4445,7 +4218,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -4455,7 +4227,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -4465,7 +4236,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -4475,7 +4245,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -4485,7 +4254,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -4495,7 +4263,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -4533,7 +4300,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -4543,7 +4309,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -4553,7 +4318,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -4563,7 +4327,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -4573,7 +4336,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -4583,7 +4345,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -4593,7 +4354,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -4603,7 +4363,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -4613,7 +4372,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -4623,7 +4381,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -4661,7 +4418,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -4671,7 +4427,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -4681,7 +4436,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -4691,7 +4445,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request took too long */
@@ -4701,7 +4454,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The request is too large */
@@ -4711,7 +4463,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body is not JSON */
@@ -4721,7 +4472,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -4731,7 +4481,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -4741,7 +4490,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -4751,7 +4499,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };
@@ -4783,7 +4530,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description A bearer token is missing or wrong */
@@ -4793,7 +4539,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not allowed here */
@@ -4803,7 +4548,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Not found */
@@ -4813,7 +4557,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
@@ -4823,7 +4566,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
@@ -4833,7 +4575,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
@@ -4843,7 +4584,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorEnvelope"];
-                    "application/problem+json": Record<string, never>;
                 };
             };
         };

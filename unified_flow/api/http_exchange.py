@@ -17,7 +17,6 @@ from unified_flow.errors.safe_messages import Language
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.turns.input_checks import new_request_id
 
-PROBLEM_JSON = "application/problem+json"
 PROBE_PATHS = ("/health", "/ready", "/metrics", "/openapi.json")
 QUESTION_PATHS = ("/query", "/v1/chat/completions")
 _REQUEST_ID = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
@@ -40,7 +39,6 @@ class HttpExchange:
     method: str
     path: str
     language: Language
-    problem_json: bool
     started: float
     route: str = "unmatched"
     status: int = 0
@@ -61,7 +59,6 @@ class HttpExchange:
             method=method if method.isalpha() and len(method) < 10 else "OTHER",
             path=path,
             language=preferred_language(headers.get("accept-language", ""), default),
-            problem_json=PROBLEM_JSON in headers.get("accept", "").lower(),
             started=perf_counter(),
         )
 
@@ -119,17 +116,13 @@ class HttpExchange:
 def response_of(problem: Problem, exchange: HttpExchange) -> JSONResponse:
     """The response; the exchange records the problem."""
     exchange.record(problem)
-    as_rfc = exchange.problem_json and not exchange.speaks_openai
-    media_type = PROBLEM_JSON if as_rfc else None
-    return JSONResponse(body_of(problem, exchange), problem.status, problem.headers, media_type)
+    return JSONResponse(body_of(problem, exchange), problem.status, problem.headers)
 
 
 def body_of(problem: Problem, exchange: HttpExchange) -> dict[str, Any]:
-    """The envelope, RFC 9457's form on request, or OpenAI's."""
+    """The envelope, or OpenAI's form of it."""
     envelope = problem.envelope(exchange.request_id, exchange.language)
-    if exchange.speaks_openai:
-        return {"error": _as_openai(problem, envelope)}
-    return _as_rfc_9457(problem, envelope) if exchange.problem_json else envelope
+    return {"error": _as_openai(problem, envelope)} if exchange.speaks_openai else envelope
 
 
 def _as_openai(problem: Problem, envelope: dict[str, Any]) -> dict[str, Any]:
@@ -146,18 +139,6 @@ def _as_openai(problem: Problem, envelope: dict[str, Any]) -> dict[str, Any]:
         "details": details,
         **rest,
     }
-
-
-def _as_rfc_9457(problem: Problem, envelope: dict[str, Any]) -> dict[str, Any]:
-    """The RFC's members; the rest of the envelope as extensions."""
-    extensions = {key: value for key, value in envelope.items() if key not in ("type", "detail")}
-    return {
-        "type": f"/errors#{problem.code}",
-        "title": problem.kind,
-        "status": problem.status,
-        "detail": envelope["message"],
-        "instance": f"urn:request:{envelope['request_id']}",
-    } | extensions
 
 
 def preferred_language(accept_language: str, default: Language) -> Language:

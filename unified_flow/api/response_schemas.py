@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api import problems
 from unified_flow.api.answer import Source
-from unified_flow.api.http_exchange import PROBLEM_JSON
 from unified_flow.api.problems import Code, Kind, Problem
 from unified_flow.api.trace import Trace
 
@@ -127,10 +126,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
         responses[status] = {
             "model": ErrorEnvelope,
             "description": MEANINGS[status],
-            "content": {
-                "application/json": {"examples": examples} if examples else {},
-                PROBLEM_JSON: {"schema": {"type": "object"}},
-            },
+            "content": {"application/json": {"examples": examples} if examples else {}},
         }
     return responses
 
