@@ -33,6 +33,7 @@ from tests.answers import (
     verdict,
 )
 from tests.servers.model_server import ModelServer, status
+from unified_flow.errors import UnifiedFlowError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
@@ -325,17 +326,6 @@ def _answered(text: str, reply: str) -> str:
     return f"{head}\nRECORDING = {json.dumps(recording)!r}\n\n\ndef test_{test}"
 
 
-def exported(home: Path, folder: Path) -> Path:
-    (entry,) = open_entries(home)
-    test = folder / "test_regression.py"
-    folder.mkdir()
-    words = ("interventions", "export", short_id(entry["id"]), "--as", "pytest", "-o", test)
-    done = cli(home, *words)
-    assert done.returncode == 0, done.stderr
-    assert str(home) not in test.read_text()
-    return test
-
-
 def run_alone(test: Path, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
     return forked.run(
@@ -348,94 +338,20 @@ def run_alone(test: Path, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_server_that_failed_is_asked_for_real_by_its_test(
-    home: Path, docs: Path, tmp_path: Path, model_server: ModelServer
-) -> None:
+def test_a_server_that_failed_is_no_test(home: Path, docs: Path, model_server: ModelServer) -> None:
     model_server.script = script(synthesis=status(500, "boom"))
     served = ("--docs", docs, "--model", "m", "--base-url", model_server.url)
     assert cli(home, "unified_flow", "ask", QUESTION, *served).returncode == 1
-    assert cli(home, "unified_flow", "turns", "abandon", "1").returncode == 0
-    test = exported(home, tmp_path / "elsewhere")
-    assert "made for real" in test.read_text(), "a turn that was given up is a test all the same"
     asked = len(model_server.phases)
-    there = {"UNIFIED_FLOW_MODEL": "m", "UNIFIED_FLOW_BASE_URL": model_server.url}
-    failing = run_alone(test, **there)
-    assert failing.returncode == 1, failing.stdout
-    assert "boom" in failing.stdout
-    nowhere = run_alone(test)
-    assert nowhere.returncode == 1
-    assert "no language model is configured here" in nowhere.stdout
-    model_server.script = script()
-    mended = run_alone(test, **there)
-    assert mended.returncode == 0, mended.stdout
-    assert model_server.phases[asked:] == ["synthesis"] * 2, "all else is played"
+    _is_refused(home)
+    assert len(model_server.phases) == asked
 
 
-def test_a_tool_that_failed_is_called_for_real_by_its_test(
-    home: Path, docs: Path, tmp_path: Path
-) -> None:
+def test_a_tool_that_failed_is_no_test(home: Path, docs: Path) -> None:
     asks = SEARCH.tool_requests[0], ToolRequest(tool="file.read", args={"path": "late.md"})
     plan = SEARCH.model_copy(update={"tool_requests": list(asks)})
     ran(home, docs, planner=[plan, COMPLETE])
-    test = exported(home, tmp_path / "elsewhere")
-    there = {"UNIFIED_FLOW_DOCS": json.dumps([str(docs)])}
-    failing = run_alone(test, **there)
-    assert failing.returncode == 1, failing.stdout
-    assert "late.md" in failing.stdout
-    (docs / "late.md").write_text("# Late\n\nHere it is.\n")
-    mended = run_alone(test, **there)
-    assert mended.returncode == 0, mended.stdout
-
-
-OWN_TOOL = """
-from pathlib import Path
-from unified_flow.tools.functions import tool
-
-@tool(name="weather", access="ACCESS")
-def weather(city: str) -> str:
-    \"\"\"The weather of a city.\"\"\"
-    station = Path(__file__).parent / "station"
-    if not station.exists():
-        raise LookupError("the station is silent")
-    return station.read_text()
-"""
-
-
-def of_its_own(folder: Path, access: str) -> Path:
-    """A folder whose configuration names a tool that fails as long as its station is silent."""
-    folder.mkdir(exist_ok=True)
-    (folder / "own.py").write_text(OWN_TOOL.replace("ACCESS", access))
-    (folder / "unified_flow.toml").write_text(
-        '[tools]\nmodules = ["own.py"]\nallow = ["weather"]\n'
-    )
-    return folder
-
-
-@every_phase_by_model
-@pytest.mark.parametrize("access", ["network", "writes"])
-def test_a_tool_of_ones_own_is_called_if_it_only_looks(
-    access: str, home: Path, tmp_path: Path, model_server: ModelServer
-) -> None:
-    request = ToolRequest(tool="weather", args={"city": "Lund"})
-    plan = SEARCH.model_copy(update={"tool_requests": [request]})
-    model_server.script = script(planner=[plan, COMPLETE])
-    served = ("--model", "m", "--base-url", model_server.url)
-    of_its_own(home, access)
-    assert cli(home, "unified_flow", "ask", QUESTION, *served).returncode == 1
-    (entry,) = open_entries(home)
-    if access == "writes":
-        refused = cli(home, "interventions", "export", entry["id"], "--as", "pytest")
-        assert refused.returncode == 5
-        assert "weather writes, and a test must not" in refused.stderr
-        return
-    test = exported(home, tmp_path / "elsewhere")
-    of_its_own(test.parent, access)
-    failing = run_alone(test)
-    assert failing.returncode == 1, failing.stdout
-    assert "the station is silent" in failing.stdout
-    (test.parent / "station").write_text("rain")
-    mended = run_alone(test)
-    assert mended.returncode == 0, mended.stdout
+    _is_refused(home)
 
 
 def test_a_store_that_failed_is_no_test(home: Path, docs: Path) -> None:
@@ -443,7 +359,18 @@ def test_a_store_that_failed_is_no_test(home: Path, docs: Path) -> None:
     ran(home, docs)
     (entry,) = open_entries(home)
     assert entry["phase"] == "context_gatherer"
+    _is_refused(home)
+
+
+def _is_refused(home: Path) -> None:
+    (entry,) = open_entries(home)
     refused = cli(home, "interventions", "export", entry["id"], "--as", "pytest")
     assert refused.returncode == 5
     assert "came from outside the flow" in refused.stderr
     assert f"interventions retry {short_id(entry['id'])}" in refused.stderr
+
+
+def test_an_older_test_that_calls_for_real_says_what_to_do_instead(home: Path, docs: Path) -> None:
+    _, recording = ran(home, docs)
+    with pytest.raises(UnifiedFlowError, match="makes no call for real"):
+        replay(recording, live=True)

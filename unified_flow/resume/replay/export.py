@@ -8,38 +8,29 @@ from typing import Any
 from pydantic import ValidationError
 
 from interventions.secrets.redaction import WHOLE, redact
-from unified_flow.config.settings import EMBEDDED
-from unified_flow.resume.replay.recording import RecordedFailure, RecordedReply, Recording
+from unified_flow.resume.replay.recording import RecordedReply, Recording
 from unified_flow.resume.replay.replay import replay
 
 WIDTH = 84
 
 TEMPLATE = '''"""{title}
 
-Written by `interventions export --as pytest`. {how}
+Written by `interventions export --as pytest`. It plays what the models and tools answered then,
+without network, and fails until {phase} can deal with it.
 """
 
 from unified_flow.resume.replay.recording import Recording
 from unified_flow.resume.replay.replay import replay
-{wire}
+
 RECORDING = (
 {recording}
 )
 
 
 def test_turn_{turn_id}_gets_past_{phase}():
-    replayed = replay(Recording.model_validate_json(RECORDING){options})
+    replayed = replay(Recording.model_validate_json(RECORDING))
     assert replayed.gets_past({phase!r}), replayed.failure
 '''
-PLAYED = """It plays what the models and tools answered then,
-without network, and fails until {phase} can deal with it."""
-LIVE = """The cause was outside the flow: {what}.
-What models and tools answered before that is played. The call that failed, and what
-{phase} calls after it, is made for real, to what is configured where this test runs:
-unified_flow.toml, or {variables} in the environment.
-It fails until that answers, and {phase} completes with the answer."""
-MODEL_VARIABLES = "UNIFIED_FLOW_MODEL and UNIFIED_FLOW_BASE_URL"
-TOOL_VARIABLES = "UNIFIED_FLOW_DOCS and the settings of the tool"
 
 
 class NotReplayableError(Exception):
@@ -47,11 +38,8 @@ class NotReplayableError(Exception):
 
 
 def as_test(recording: Recording, intervention_id: str) -> str:
-    """The text of a test module. Raises NotReplayableError.
-
-    What the flow itself could not deal with is replayed without network. A replay of a failure
-    from outside could only repeat it, so such a test makes the failed call for real.
-    """
+    """The text of a test module. Raises NotReplayableError, for a failure from outside too: a
+    replay could only repeat it."""
     if recording.failed is None:
         raise NotReplayableError(
             f"turn {recording.turn_id} has not failed since it was resumed, or never has"
@@ -60,42 +48,24 @@ def as_test(recording: Recording, intervention_id: str) -> str:
     assert clean.failed is not None
     failed = clean.failed
     played = replay(clean)
-    live = played.from_outside
+    if played.from_outside:
+        raise NotReplayableError(
+            f"the failure came from outside the flow ({failed.error_type} in {failed.phase}), "
+            "which a replay could only repeat"
+        )
     now = played.failure
-    same = now is not None and (live or now.error_type == failed.error_type)
+    same = now is not None and now.error_type == failed.error_type
     if not (same and played.fails_in(failed.phase)):
         what = f"{now.error_type} in {now.phase}: {now.message}" if now else "it passes"
         raise NotReplayableError(
             f"the failure of {failed.phase} cannot be repeated from what may be shown of it: {what}"
         )
-    if live:
-        _must_be_callable(clean, failed)
     return TEMPLATE.format(
         title=_plain(f"{intervention_id}: {failed.phase}: {failed.error_type}"),
-        how=_how(failed) if live else PLAYED.format(phase=failed.phase),
-        wire="from unified_flow.wiring import wire\n" if live else "",
-        options=", real=wire(), live=True" if live else "",
         phase=failed.phase,
         turn_id=recording.turn_id,
         recording=_literal(clean.model_dump_json(exclude_defaults=True)),
     )
-
-
-def _must_be_callable(recording: Recording, failed: RecordedFailure) -> None:
-    outside = f"the failure came from outside the flow ({failed.error_type} in {failed.phase})"
-    if failed.by is None:
-        raise NotReplayableError(f"{outside}, from neither a model nor a tool that a test can call")
-    calls = recording.visits[-1].calls if recording.visits else ()
-    if failed.by == "tool" and any(call.writes and call.output is None for call in calls):
-        raise NotReplayableError(f"{outside}; {failed.tool} writes, and a test must not")
-    if failed.by == "model" and failed.model == EMBEDDED:
-        raise NotReplayableError(f"{outside}; the embedded model asks nobody")
-
-
-def _how(failed: RecordedFailure) -> str:
-    what = failed.tool if failed.by == "tool" else f"the model {failed.model}"
-    variables = TOOL_VARIABLES if failed.by == "tool" else MODEL_VARIABLES
-    return LIVE.format(what=_plain(str(what)), phase=failed.phase, variables=variables)
 
 
 def _clean(recording: Recording) -> Recording:

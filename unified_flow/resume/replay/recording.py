@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,13 +17,11 @@ from unified_flow.turns.archive import named_damage, read_turn
 from unified_flow.turns.events import (
     AnyEvent,
     ModelCalled,
-    ModelFailed,
     PhaseCompleted,
     PhaseFailed,
     PhaseStarted,
     ToolCompleted,
     ToolStarted,
-    TurnAbandoned,
     TurnResumed,
     TurnStarted,
 )
@@ -53,7 +51,6 @@ class Call(Plain):
     place: int
     tool: str
     args: dict[str, Any]
-    writes: bool = False
     output: results.ToolResult | None = None
 
 
@@ -66,15 +63,12 @@ class RecordedVisit(Plain):
 
 
 class RecordedFailure(Plain):
-    """How the turn ended, if a phase failed. Redacted. `by` is what failed it from outside, if a
-    call to that can be made again; `model` is the one that the phase asked."""
+    """How the turn ended, if a phase failed. Redacted."""
 
     phase: str
     error_type: str
     message: str
     tool: str | None = None
-    by: Literal["model", "tool"] | None = None
-    model: str | None = None
 
     @property
     def limit(self) -> bool:
@@ -122,10 +116,7 @@ def record(events: Iterable[AnyEvent]) -> Recording:
     """The recording of a turn. Raises JournalOrderError."""
     turn, asked = Turn(), ""
     visits, resumptions, edited = list[RecordedVisit](), list[RecordedResumption](), False
-    model_failed = False
     for event in events:
-        if not isinstance(event, PhaseFailed | TurnAbandoned):
-            model_failed = isinstance(event, ModelFailed)
         before, turn = turn, apply(turn, event)
         if isinstance(event, OF_A_VISIT) and not visits:
             raise JournalOrderError(event, before, "no phase had begun")
@@ -138,9 +129,7 @@ def record(events: Iterable[AnyEvent]) -> Recording:
                 reply = RecordedReply(text=event.reply, request_digest=event.request_digest)
                 _add(visits, replies=(*visits[-1].replies, reply))
             case ToolStarted():
-                writes = "writes" in event.access
-                call = Call(place=event.call, tool=event.tool, args=event.args, writes=writes)
-                _add_call(visits, call)
+                _add_call(visits, Call(place=event.call, tool=event.tool, args=event.args))
             case ToolCompleted():
                 begun = next((c for c in visits[-1].calls if c.place == event.call), None)
                 if begun is None:
@@ -170,7 +159,7 @@ def record(events: Iterable[AnyEvent]) -> Recording:
         user_id=turn.user_id,
         question=asked,
         visits=tuple(kept),
-        failed=_failed(turn, model_failed=model_failed),
+        failed=_failed(turn),
         resumptions=tuple(resumptions),
         history=turn.history,
         unfinished=turn.failure is None and turn.status not in ("answered", "clarify"),
@@ -183,18 +172,15 @@ def _limits(turn: Turn) -> dict[str, int]:
     return {found.loop: found.limit} if found else {}
 
 
-def _failed(turn: Turn, *, model_failed: bool) -> RecordedFailure | None:
+def _failed(turn: Turn) -> RecordedFailure | None:
     failure = turn.failure
     if failure is None:
         return None
-    by: Literal["model", "tool"] | None = "model" if model_failed else None
     return RecordedFailure(
         phase=failure.phase,
         error_type=failure.error_type,
         message=failure.error_message,
         tool=failure.tool,
-        by="tool" if failure.tool else by,
-        model=turn.visits[-1].model if turn.visits else None,
     )
 
 

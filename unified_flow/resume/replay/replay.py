@@ -13,6 +13,7 @@ from pathlib import Path
 from unified_flow.engine.boundary import run_phase
 from unified_flow.engine.routing import Step, next_step
 from unified_flow.engine.services import Services
+from unified_flow.errors import UnifiedFlowError
 from unified_flow.phases.errors import PhaseError
 from unified_flow.policies import FailFast
 from unified_flow.resume.replay.differences import ReplayResult, compare
@@ -54,15 +55,19 @@ def replay(
     live: bool = False,
 ) -> ReplayResult:
     """Run the turn again, or only the visits of `phase`. `real` gives the recipes, the tools'
-    descriptions and the history; without it only the answers are the same. `live` makes the failed
-    call, to a model or a tool, for real, in a whole replay."""
+    descriptions and the history; without it only the answers are the same. `live` is refused: with
+    it, tests that version 0.1 exported made the failed call for real."""
+    if live:
+        raise UnifiedFlowError(
+            "a replay plays what was recorded, and makes no call for real",
+            hint="to see whether what failed from outside is mended: interventions retry ID",
+        )
     playing = _playing.set(True)
     try:
         with tempfile.TemporaryDirectory(prefix="replay-") as folder:
             if phase is None:
-                return compare(
-                    recording, asyncio.run(_whole(Path(folder), recording, real, live=live))
-                )
+                services = _services(Path(folder), recording, real)
+                return compare(recording, asyncio.run(_played(services, recording)))
             now = asyncio.run(_one_phase(Path(folder), recording, phase, real))
             return compare(_only(recording, phase), now, alone=real is not None)
     finally:
@@ -82,10 +87,8 @@ def _playable(recording: Recording, visit: RecordedVisit, phase: str) -> bool:
     return visit.phase == phase and (visit.completed or not limited)
 
 
-def _services(
-    home: Path, recording: Recording, real: Services | None, *, live: bool = False
-) -> Services:
-    model = RecordedModel(recording, real if live else None)
+def _services(home: Path, recording: Recording, real: Services | None) -> Services:
+    model = RecordedModel(recording)
     # A configured model, so that an address in the environment does not lack one.
     services = wire(home, model=model.name, extra_models={model.name: model}, tools=[])
     settings = services.settings
@@ -100,28 +103,12 @@ def _services(
         services,
         settings=settings,
         models=RecordedModels(model, real.models if real is not None else None),
-        toolbox=RecordedTools(
-            recording,
-            real.toolbox.describe() if real is not None else (),
-            real.toolbox if real is not None and live else None,
-        ),
-        gate=real.gate if real is not None and live else services.gate,
+        toolbox=RecordedTools(recording, real.toolbox.describe() if real is not None else ()),
         documents=None,
         sessions=RecordedSessions(recording, real.sessions if real is not None else None),
         memory=RecordedMemory(recording),
         policy=FailFast(),  # recorded answers are never slow, and nothing is retried
     )
-
-
-async def _whole(
-    home: Path, recording: Recording, real: Services | None, *, live: bool
-) -> list[Observed]:
-    services = _services(home, recording, real, live=live)
-    try:
-        return await _played(services, recording)
-    finally:
-        if live and real is not None:
-            await real.aclose()
 
 
 async def _played(services: Services, recording: Recording) -> list[Observed]:

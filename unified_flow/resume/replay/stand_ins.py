@@ -7,13 +7,11 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from unified_flow.config.settings import EMBEDDED
-from unified_flow.engine.services import Services
 from unified_flow.errors import UnifiedFlowError
 from unified_flow.models import Model, ModelCall, ModelReply
 from unified_flow.models.registry import ModelChoice, ModelRegistry
 from unified_flow.resume.replay.recording import Call, RecordedFailure, Recording
-from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.tools import Arguments, Tool, ToolOutput
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.results import GatheredContext, Memory, PriorTurn, Saved, ToolRequest
@@ -30,10 +28,6 @@ class DivergedError(UnifiedFlowError):
     """The flow asks for what was not asked for then, so that there is no recorded answer."""
 
 
-class NotForATestError(UnifiedFlowError):
-    """The call that failed cannot be made again here: it would write, or its model is not named."""
-
-
 def _fail(failed: RecordedFailure | None, phase: str, otherwise: str) -> UnifiedFlowError:
     if failed is not None and failed.phase == phase and not failed.limit:
         return RecordedFailureError(f"{failed.error_type}: {failed.message}")
@@ -43,18 +37,14 @@ def _fail(failed: RecordedFailure | None, phase: str, otherwise: str) -> Unified
 class RecordedModel:
     name = "recorded"
 
-    def __init__(self, recording: Recording, live: Services | None = None) -> None:
+    def __init__(self, recording: Recording) -> None:
         self._failed = recording.failed
-        self._live = live
         self._replies = {visit.phase: deque[str]() for visit in recording.visits}
         for visit in recording.visits:
             self._replies[visit.phase].extend(reply.text for reply in visit.replies)
 
     async def complete(self, call: ModelCall) -> ModelReply:
         replies = self._replies.get(call.phase)
-        failed = self._failed
-        if not replies and self._live is not None and failed and failed.phase == call.phase:
-            return await _real_model(self._live, failed).complete(call)
         if not replies:
             said = f"{call.phase} asks a model once more than it did then"
             raise _fail(self._failed, call.phase, said)
@@ -62,16 +52,6 @@ class RecordedModel:
 
     async def aclose(self) -> None:
         return
-
-
-def _real_model(live: Services, failed: RecordedFailure) -> Model:
-    model = live.models.of_phase(live.recipe(failed.phase).head)
-    if model.name == EMBEDDED and failed.model != EMBEDDED:
-        raise NotForATestError(
-            f"{failed.model} failed then, and no language model is configured here",
-            hint="set UNIFIED_FLOW_MODEL and UNIFIED_FLOW_BASE_URL",
-        )
-    return model
 
 
 class RecordedModels(ModelRegistry):
@@ -99,35 +79,16 @@ class Anything(Arguments):
 
 
 class RecordedTools(Toolbox):
-    def __init__(
-        self,
-        recording: Recording,
-        described: tuple[ToolDescription, ...] = (),
-        live: Toolbox | None = None,
-    ) -> None:
+    def __init__(self, recording: Recording, described: tuple[ToolDescription, ...] = ()) -> None:
         super().__init__()
         self._failed = recording.failed
-        self._live = live
         self._described = described
         self._calls = deque(call for visit in recording.visits for call in visit.calls)
 
     def describe(self, *, personal: bool = True) -> tuple[ToolDescription, ...]:
         return self._described
 
-    async def open(self, name: str | None = None) -> None:
-        if self._live is not None and name is not None and self._is_live():
-            await self._live.open(name)
-
-    def _is_live(self) -> bool:
-        """Whether the next call is made for real: all that were answered have been."""
-        return self._live is not None and (not self._calls or self._calls[0].output is None)
-
     def check(self, request: ToolRequest) -> tuple[Tool, BaseModel]:
-        if self._live is not None and self._is_live():
-            tool, checked = self._live.check(request)
-            if Access.WRITES in tool.access:
-                raise NotForATestError(f"{tool.name} writes, and a test calls no tool that does")
-            return tool, checked
         if not self._calls:
             raise _fail(self._failed, "coordinator", f"the tool {request.tool} was not called then")
         call = self._calls.popleft()
@@ -148,18 +109,18 @@ class RecordedTools(Toolbox):
 class RecordedSessions(SessionStore):
     """What was found is found again, and what was saved is what is saved."""
 
-    def __init__(self, recording: Recording, live: SessionStore | None) -> None:
+    def __init__(self, recording: Recording, real: SessionStore | None) -> None:
         super().__init__(Path("recorded"))
-        self._live = live
+        self._real = real
         self._recording = recording
 
     def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]:
         """What the first phase was told of the session: the home's, if it did not come so far."""
         if self._recording.history is not None:
             return list(self._recording.history)
-        if self._live is None:
+        if self._real is None:
             return []
-        return self._live.recent(session_id, before=self._recording.turn_id, limit=limit)
+        return self._real.recent(session_id, before=self._recording.turn_id, limit=limit)
 
     def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
         return list(_gathered(self._recording).prior_turns)
