@@ -85,12 +85,11 @@ def _error_of(turn: Turn, language: Language) -> ErrorContext | None:
     if failure is None:
         return None
     code = failure.code or "INTERNAL_ERROR"
-    notified = failure.intervention_id is not None or failure.admission == "pending"
     error_type = ErrorType(ERROR_TYPES.get(failure.category, "unknown"))
     return ErrorContext(
         error_type=error_type,
         original_error=f"{failure.error_type}: {failure.error_message}",
-        user_safe_message=safe_message(code, notified=notified, language=language),
+        user_safe_message=safe_message(code, notified=failure.notified, language=language),
         retry_able=may_pass(error_type, failure.kind),
         log_details={
             "timestamp": stamp(now()),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from interventions.secrets.redaction import redact_text
-from unified_flow.engine.failure_report import pending_report, report_failure
+from unified_flow.engine.failure_report import FailureReport, report_failure, severity_of
 from unified_flow.engine.live_context import LivePhaseContext
 from unified_flow.engine.phase_table import BY_NAME
 from unified_flow.engine.prefetch import Prefetch, retrieved_passages
@@ -22,9 +22,10 @@ from unified_flow.engine.turn_run import CallSite, TurnRun
 from unified_flow.errors import LimitReachedError, wire_name
 from unified_flow.errors.classification import classify
 from unified_flow.errors.kinds import kind_of
+from unified_flow.errors.safe_messages import safe_message
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.lib.threads import ended
-from unified_flow.phases.errors import FailureReport, LoopLimitError, PhaseError
+from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Action, Failure, Retry, Stop
 from unified_flow.turns.events import Limit, PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.turns.journal import digest
@@ -164,8 +165,12 @@ class _Visit:
             f"{what} failed: {wire_name(failure.error)}: {redact_text(str(failure.error))}",
             turn=turn,
             failure=failure,
-            report=report,
-            stop=action,
+            severity=severity_of(failure),
+            user_safe_message=safe_message(
+                failure.meaning.code,
+                notified=turn.failure is not None and turn.failure.notified,
+                language=self._services.settings.language,
+            ),
             retrieved=retrieved,
         )
 
@@ -192,9 +197,7 @@ class _Visit:
                 await ended(reporting)
             self._report = reporting.result()
             raise
-        self._report = (
-            reporting.result() if done else pending_report(failure, ledger.turn, services)
-        )
+        self._report = reporting.result() if done else FailureReport()
         return self._report
 
     def _flush(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import httpx
@@ -20,19 +20,27 @@ from unified_flow.engine.retried_interventions import ResolutionRequest, resolve
 from unified_flow.engine.services import Services
 from unified_flow.errors import LimitReachedError, PageError
 from unified_flow.errors.classification import classify
-from unified_flow.errors.safe_messages import safe_message
 from unified_flow.phases import NAMES
-from unified_flow.phases.errors import FailureReport, LoopLimitError, PhaseError
+from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Failure
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.passage import passages_in
 from unified_flow.turns.results import ToolResult
 from unified_flow.turns.turn import Turn
-from unified_flow.turns.wire.failure import error_context
 
 logger = logging.getLogger("unified_flow")
 
 SHOWN = ("completed", "running", "failed", "interrupted")
+
+
+@dataclass(frozen=True)
+class FailureReport:
+    """What the queue made of a failure; `intervention_id` is None if the queue refused it, or has
+    not answered yet (`admission` "pending")."""
+
+    intervention_id: str | None = None
+    admission: str = "pending"
+    environment: dict[str, Any] = field(default_factory=dict)
 
 
 def report_failure(
@@ -44,52 +52,7 @@ def report_failure(
     request = _request(failure, context, turn, services)
     _log(failure.error, request, service=failure.meaning.stage)
     admission = services.queue.put(request)
-    return _report(
-        failure,
-        turn,
-        services,
-        intervention_id=admission.intervention_id,
-        admission=str(admission.kind),
-        environment=request.environment,
-    )
-
-
-def pending_report(failure: Failure, turn: Turn, services: Services) -> FailureReport:
-    """Stands in until `report_failure` returns, when nobody can wait for it."""
-    return _report(
-        failure, turn, services, intervention_id=None, admission="pending", environment={}
-    )
-
-
-def _report(
-    failure: Failure,
-    turn: Turn,
-    services: Services,
-    *,
-    intervention_id: str | None,
-    admission: str,
-    environment: dict[str, Any],
-) -> FailureReport:
-    message = safe_message(
-        failure.meaning.code,
-        notified=intervention_id is not None or admission == "pending",
-        language=services.settings.language,
-    )
-    return FailureReport(
-        intervention_id=intervention_id,
-        admission=admission,
-        severity=_severity(failure),
-        context=error_context(
-            failure.error,
-            failure.meaning,
-            message,
-            request_id=turn.request_id,
-            phase=failure.phase,
-            stage=failure.meaning.stage,
-            intervention_id=intervention_id,
-        ),
-        environment=environment,
-    )
+    return FailureReport(admission.intervention_id, str(admission.kind), request.environment)
 
 
 async def report_unhandled(
@@ -125,7 +88,7 @@ def report_outside_a_phase(
     return services.queue.put(request)
 
 
-def _severity(failure: Failure) -> str:
+def severity_of(failure: Failure) -> str:
     limit = isinstance(failure.error, LimitReachedError)
     return "high" if limit else BY_NAME[failure.phase].SEVERITY
 
@@ -158,7 +121,7 @@ def _request(
     request = InterventionRequest.from_exception(
         failure.error,
         type=failure.meaning.intervention_type,
-        severity=_severity(failure),
+        severity=severity_of(failure),
         phase=failure.phase,
         tool=failure.tool,
         session_id=turn.session_id,

@@ -10,36 +10,25 @@ UnifiedFlowError
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from interventions.secrets.redaction import redact
 from unified_flow.errors import UnifiedFlowError
-from unified_flow.policies import Failure, Scope, Stop
+from unified_flow.policies import Failure
 from unified_flow.turns.passage import Passage
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
-from unified_flow.turns.wire.failure import ErrorContext
-
-
-@dataclass(frozen=True)
-class FailureReport:
-    """What the queue made of a failure; `intervention_id` is None if the queue refused it, or has
-    not answered yet (`admission` "pending")."""
-
-    intervention_id: str | None
-    admission: str
-    severity: str
-    context: ErrorContext
-    environment: dict[str, Any]
 
 
 class PhaseError(UnifiedFlowError):
     """A phase failed and the turn has halted; the original exception is `__cause__`.
 
     `turn` is as it stands in the journal, the failure included. `failure` is the first attempt's,
-    with the number of the last; `report` is what the queue made of it, `stop` what the policy
-    decided. `retrieved` holds the passages for a degraded answer, best first.
+    with the number of the last (`attempts`); its `scope` is the row of the policy's table, `code`
+    the client's (rag-error-model.md). `intervention_id` is None if the queue refused it, or has not
+    answered yet; `admission` says which ("pending" for the latter). `answer` (`halt`, `degrade` or
+    `silence`) is what the client's side makes of it. `retry_after_s`: seconds until asking again
+    makes sense, None if unknown. `retrieved` holds the passages for a degraded answer, best first.
     """
 
     def __init__(
@@ -48,93 +37,37 @@ class PhaseError(UnifiedFlowError):
         *,
         turn: Turn,
         failure: Failure,
-        report: FailureReport,
-        stop: Stop,
+        severity: str,
+        user_safe_message: str,
         retrieved: Sequence[Passage] = (),
     ) -> None:
         super().__init__(message, hint=getattr(failure.error, "hint", None))
+        recorded = turn.failure
+        assert recorded is not None
         self.turn = turn
+        self.turn_id = turn.turn_id
+        self.request_id = turn.request_id
+        self.session_id = turn.session_id
         self.failure = failure
-        self.report = report
-        self.stop = stop
+        self.phase = failure.phase
+        self.category = failure.meaning.category
+        self.code = failure.meaning.code
+        self.stage = failure.meaning.stage
+        self.scope = failure.scope
+        self.attempts = failure.attempt
+        self.retry_after_s = failure.retry_after_s
+        self.severity = severity
+        self.intervention_id = recorded.intervention_id
+        self.admission = recorded.admission
+        self.answer = recorded.action
+        self.user_safe_message = user_safe_message
         self.retrieved = list(retrieved)
-
-    @property
-    def phase(self) -> str:
-        return self.failure.phase
-
-    @property
-    def turn_id(self) -> int:
-        return self.turn.turn_id
-
-    @property
-    def request_id(self) -> str:
-        return self.turn.request_id
-
-    @property
-    def session_id(self) -> str:
-        return self.turn.session_id
 
     @property
     def partial(self) -> Mapping[str, Any]:
         """What the turn had so far, by section name; redacted."""
         sections: dict[str, Any] = redact(written(self.turn.sections))
         return sections
-
-    @property
-    def category(self) -> str:
-        return self.failure.meaning.category
-
-    @property
-    def code(self) -> str:
-        """The client's (rag-error-model.md)."""
-        return self.failure.meaning.code
-
-    @property
-    def stage(self) -> str:
-        return self.failure.meaning.stage
-
-    @property
-    def scope(self) -> Scope:
-        """Which row of the policy's table this is."""
-        return self.failure.scope
-
-    @property
-    def attempts(self) -> int:
-        """How often the phase was tried."""
-        return self.failure.attempt
-
-    @property
-    def retry_after_s(self) -> float | None:
-        """Seconds until asking again makes sense; None if unknown."""
-        return self.failure.retry_after_s
-
-    @property
-    def severity(self) -> str:
-        return self.report.severity
-
-    @property
-    def intervention_id(self) -> str | None:
-        """None if the queue refused it; `admission` says why."""
-        return self.report.intervention_id
-
-    @property
-    def admission(self) -> str:
-        return self.report.admission
-
-    @property
-    def context(self) -> ErrorContext:
-        """The failure as the wire knows it."""
-        return self.report.context
-
-    @property
-    def user_safe_message(self) -> str:
-        return self.report.context.user_safe_message
-
-    @property
-    def answer(self) -> Literal["halt", "degrade", "silence"]:
-        """What the client's side makes of it."""
-        return self.stop.answer
 
 
 class QueryAnalyzerError(PhaseError):

@@ -32,10 +32,10 @@ from unified_flow.resume.entry_phase import entry_phase
 from unified_flow.resume.human_input import ResumeRequest, human_input, input_of_phase
 from unified_flow.tools.grants import Scope
 from unified_flow.turns.archive import TurnArchive, TurnFolders
-from unified_flow.turns.events import TurnAbandoned, TurnResumed, this_process
+from unified_flow.turns.events import PhaseFailed, TurnAbandoned, TurnResumed, this_process
 from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger, Observer
-from unified_flow.turns.turn import Turn, TurnFailure
+from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger("unified_flow")
 
@@ -48,7 +48,7 @@ class ResumeResult:
 
     turn: Turn
     error: PhaseError | None
-    before: TurnFailure | None
+    before: PhaseFailed | None
     event: TurnResumed
     passed: bool
     closed: str | None = None
@@ -283,7 +283,7 @@ def _retried_interventions(before: Turn, turn: Turn, request: ResumeRequest) -> 
     return frozenset([*retries, *filter(None, [request.intervention_id])])
 
 
-def _has_passed(turn: Turn, failed: TurnFailure | None, error: PhaseError | None) -> bool:
+def _has_passed(turn: Turn, failed: PhaseFailed | None, error: PhaseError | None) -> bool:
     """Whether the phase that had failed has completed since; an interrupted turn had none."""
     if turn.retry is not None:
         return turn.retry.passed and (error is None or error.phase != turn.retry.phase)
@@ -300,7 +300,7 @@ def _closed(turn: Turn, queue: InterventionQueue, resolutions: Resolutions) -> s
     return next(iter(resolutions.solved), None)
 
 
-def difference(before: TurnFailure | None, after: TurnFailure | None) -> list[str]:
+def difference(before: PhaseFailed | None, after: PhaseFailed | None) -> list[str]:
     """Lines that say how the failure differs from the one before; empty without two."""
     if before is None or after is None:
         return []
@@ -309,6 +309,6 @@ def difference(before: TurnFailure | None, after: TurnFailure | None) -> list[st
     return [f"before: {before.phase}: {_text(before)}", f"now:    {after.phase}: {_text(after)}"]
 
 
-def _text(failure: TurnFailure) -> str:
+def _text(failure: PhaseFailed) -> str:
     tool = f" ({failure.tool})" if failure.tool else ""
     return f"{failure.error_type}{tool}: {failure.error_message}"

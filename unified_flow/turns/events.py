@@ -229,6 +229,11 @@ class PhaseFailed(Event):
     duration_ms: float
     environment: dict[str, Any] = {}
 
+    @property
+    def notified(self) -> bool:
+        """Whether a person learns of it."""
+        return self.intervention_id is not None or self.admission == "pending"
+
 
 class GuardrailChecked(Event):
     """The guardrails' decision on the message (`pre`) or the reply (`post`); users without checks

@@ -34,12 +34,10 @@ from unified_flow.turns.events import (
 )
 from unified_flow.turns.sections import changed
 from unified_flow.turns.turn import (
-    Check,
     Counters,
     RetriedIntervention,
     Status,
     Turn,
-    TurnFailure,
     Visit,
     Write,
     cut_off,
@@ -135,20 +133,6 @@ def apply(turn: Turn, event: Observed) -> Turn:
         case PhaseCompleted():
             return _complete(turn, event)
         case PhaseFailed():
-            failure = TurnFailure(
-                phase=event.phase,
-                error_type=event.error_type,
-                error_message=event.error_message,
-                category=event.category,
-                tool=event.tool,
-                intervention_id=event.intervention_id,
-                admission=event.admission,
-                environment=event.environment,
-                action=event.action,
-                code=event.code,
-                kind=event.kind,
-                limit=event.limit,
-            )
             visits = _ended(turn, event, "failed")
             # A writing tool may have had its effect before it raised, or before its result found
             # no room in the journal: its call stays unfinished.
@@ -161,8 +145,8 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 turn,
                 visits=visits,
                 status=status,
-                failure=failure,
-                last_failure=failure,
+                failure=event,
+                last_failure=event,
                 retry=retry,
                 retry_count=tried,
             )
@@ -192,13 +176,12 @@ def _valid(kind: TypeAdapter[Valid], value: Any, turn: Turn, event: Observed) ->
 
 
 def _checked(turn: Turn, event: GuardrailChecked) -> Turn:
-    check = Check(event.decision, event.reason, event.confidence, event.matched_rule, event.failed)
     retry = turn.retry
     if retry is not None and retry.phase == GUARDRAILS and event.decision == "pass":
         retry = changed(retry, passed=True)
     if event.stage == "pre":
-        return changed(turn, pre=check, retry=retry)
-    return changed(turn, post=check, retry=retry)
+        return changed(turn, pre=event, retry=retry)
+    return changed(turn, post=event, retry=retry)
 
 
 def _ended(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from unified_flow.turns import results
-from unified_flow.turns.events import HumanInput, Limit, Runner
+from unified_flow.turns.events import GuardrailChecked, HumanInput, PhaseFailed, Runner
 from unified_flow.turns.sections import Sections
 
 Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
@@ -74,33 +74,6 @@ class RetriedIntervention:
 
 
 @dataclass(frozen=True)
-class TurnFailure:
-    phase: str
-    error_type: str
-    error_message: str
-    category: str
-    tool: str | None
-    intervention_id: str | None
-    admission: str | None
-    environment: dict[str, Any] = field(default_factory=dict, repr=False)
-    action: str = "halt"
-    code: str | None = None
-    kind: str | None = None
-    limit: Limit | None = None
-
-
-@dataclass(frozen=True)
-class Check:
-    """A decision of the guardrails (events.GuardrailChecked)."""
-
-    decision: Literal["block", "pass", "escalate"]
-    reason: str
-    confidence: float
-    matched_rule: str | None
-    failed: bool = False
-
-
-@dataclass(frozen=True)
 class Turn:
     """One question on its way through the phases. Immutable; `apply` makes the next one.
 
@@ -122,8 +95,8 @@ class Turn:
     visits: tuple[Visit, ...] = ()
     counters: Counters = field(default_factory=Counters)
     tools_done: dict[int, results.ToolResult] = field(default_factory=dict)
-    failure: TurnFailure | None = None
-    last_failure: TurnFailure | None = None
+    failure: PhaseFailed | None = None
+    last_failure: PhaseFailed | None = None
     saved: bool = False
     duration_ms: float = 0.0
     config_digest: str = ""
@@ -136,8 +109,8 @@ class Turn:
     writes: tuple[Write, ...] = ()
     given: HumanInput | None = None
     persist: bool = True
-    pre: Check | None = None
-    post: Check | None = None
+    pre: GuardrailChecked | None = None
+    post: GuardrailChecked | None = None
     retry_count: int = 0
 
     @property

@@ -101,21 +101,16 @@ class ErrorContext(PublicErrorContext):
 
 
 def error_context(
-    error: BaseException,
-    meaning: Classification,
-    safe_message: str,
-    *,
-    request_id: str,
-    **more: Any,
+    error: BaseException, meaning: Classification, safe_message: str, *, request_id: str
 ) -> ErrorContext:
-    """What is known of a failure. `more` goes to the log."""
+    """What is known of a failure."""
     error_type = ErrorType(meaning.error_type)
     return ErrorContext(
         error_type=error_type,
         original_error=redact_text(f"{type(error).__name__}: {error}"),
         user_safe_message=safe_message,
         retry_able=may_pass(error_type, kind_of(error)),
-        log_details={"timestamp": stamp(now()), "request_id": request_id, **more},
+        log_details={"timestamp": stamp(now()), "request_id": request_id},
     )
 
 
