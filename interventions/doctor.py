@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from interventions.storage import jsonl
 from interventions.storage.disk import obstacle
 from interventions.storage.error_log import emergency_lines, error_lines
 from interventions.storage.file_store import CORRUPT_PREFIX, TEMPORARY_PREFIX, sweep
-from interventions.storage.lock import held_if_free, holders
+from interventions.storage.lock import FairLock
 from interventions.storage.queue_file import reading, salvage
 from interventions.storage.store import make_room
 from interventions.times import to_text, utc_now
@@ -83,21 +83,16 @@ def _folders(home: Path) -> Iterator[Finding]:
 
 
 def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
-    timeout_s, path = min(queue.lock_timeout_s, 2.0), lock_file(queue.home)
-    with held_if_free(path, timeout_s) as free:
+    path, folder = lock_file(queue.home), state_folder(queue.home)
+    lock = FairLock(path).hold(min(queue.lock_timeout_s, 2.0)) if path.exists() else nullcontext()
+    with lock:
         # Without a writer no temporary file is needed any more.
-        left = list(state_folder(queue.home).glob(f"{TEMPORARY_PREFIX}*.tmp"))
-    if not free:
-        who = ", ".join(holders(path)) or "an unknown process"
-        raise StorageError(
-            f"{path} was held by somebody else for longer than {timeout_s:g} s; held by {who}",
-            hint="end that process, or wait",
-        )
+        left = list(folder.glob(f"{TEMPORARY_PREFIX}*.tmp"))
     yield Finding("the lock is free")
     if mend:
         # A file that does not parse is moved away here; `_queue` reports it.
         with suppress(CorruptQueueError), queue.store.transaction(queue.lock_timeout_s):
-            sweep(state_folder(queue.home))
+            sweep(folder)
     if left:
         yield Finding(f"{len(left)} left-over temporary files", False, mended=mend)
 

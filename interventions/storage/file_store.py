@@ -20,7 +20,7 @@ from interventions.home import (
     transitions_file,
 )
 from interventions.storage.history import Archive, Journal
-from interventions.storage.letters import Letters
+from interventions.storage.letters import Letter, answer_all
 from interventions.storage.lock import FairLock
 from interventions.storage.queue_file import (
     Lines,
@@ -39,11 +39,11 @@ CORRUPT_PREFIX = "intervention_queue.corrupt-"
 
 class FileStore:
     def __init__(self, home: Path) -> None:
+        self._home = home
         self._path = queue_file(home)
         self._journal = Journal(transitions_file(home))
         self._archive = Archive(archive_file(home))
         self._lock = FairLock(lock_file(home))
-        self._letters = Letters(home)
         self._cache = _FileCache()
         self._swept = False
 
@@ -57,32 +57,25 @@ class FileStore:
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         """A waiting writer leaves a letter; the lock's holder commits all letters in one write."""
-        letter: str | None = None
-
-        def leave_a_letter() -> None:
-            nonlocal letter
-            letter = self._letters.post(failure, limits)
-
+        letter = Letter(self._home, failure, limits)
         try:
-            with self._lock.turn(timeout_s, leave_a_letter) as hold:
-                if letter is not None and (answer := self._letters.answer(letter, failure)):
-                    return answer
-                with hold(), self._work() as work:
-                    if letter is not None:
-                        if answer := self._letters.answer_in(work, letter, failure):
-                            return answer
-                        # Before the next holder of the lock could put it once more.
-                        self._letters.withdraw(letter)
+            with self._lock.hold(timeout_s, letter.is_answered) as held:
+                if not held:
+                    return letter.answer
+                with self._work() as work:
+                    if answer := letter.answer_in(work):
+                        return answer
+                    # Before it could be put once more.
+                    letter.withdraw()
                     outcome = admit(work, failure, limits, self)
-                    self._letters.answer_all(work, lambda other, its: admit(work, other, its, self))
+                    answer_all(self._home, work, lambda other, its: admit(work, other, its, self))
                 return outcome
         except LockTimeoutError:
-            if letter is not None and (answer := self._letters.answer_or_withdraw(letter, failure)):
+            if answer := letter.answer_or_withdraw():
                 return answer
             raise
         finally:
-            if letter is not None:
-                self._letters.withdraw(letter)
+            letter.withdraw()
 
     @contextmanager
     def _work(self) -> Iterator[Transaction]:

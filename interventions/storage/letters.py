@@ -1,10 +1,10 @@
-"""Failures of writers that wait for the lock, left for its holder.
+"""Group commit: failures of writers that wait for the lock, left for its holder.
 
 A letter is a file in `intervention_queue.letters/`. The holder of the lock admits every letter in
 its own transaction, and writes the answers into the queue file itself, beside the entries: what a
 letter asks for and its answer are committed together or not at all, whichever process is killed.
-The writer that waited finds the answer when its turn comes, and takes its letter away; an answer
-lasts as long as its letter.
+The writer that waits finds the answer there, and takes its letter away; an answer lasts as long as
+its letter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -39,168 +39,179 @@ _POLL_S = 0.002
 _numbers = itertools.count()
 
 
-class Letters:
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._queue_path = queue_file(home)
-        self._folder = self._queue_path.with_suffix(".letters")
+class Letter:
+    """Of one writer, which leaves it when it has to wait."""
 
-    def post(self, failure: Entry, limits: Limits) -> str | None:
-        """None when it cannot be written: then its writer simply waits for the lock itself."""
-        name = f"{os.getpid()}-{next(_numbers)}-{failure['id'][-6:]}"
-        data = jsonl.encode({"failure": failure, "limits": asdict(limits)})
+    answer: PutResult
+
+    def __init__(self, home: Path, failure: Entry, limits: Limits) -> None:
+        self._home, self._failure, self._limits = home, failure, limits
+        self._path: Path | None = None
+
+    def is_answered(self) -> bool:
+        """Whether a holder of the lock has put the failure; `answer` says what became of it. Asked
+        for the first time, it leaves the letter."""
+        if self._path is None:
+            self.post()
+        if self._path is None or not _claimed(self._path).exists():
+            return False
+        queue_path = queue_file(self._home)
+        answer = _last_answers(queue_path).get(self._path.name)
+        if answer is None:
+            return False
+        entries: Iterable[Entry] = ()
+        if answer["event"]:
+            with suppress(StorageError):  # the put is committed; only the notification goes without
+                entries = read_state(queue_path).entries
+        self.answer = _as_result(answer, self._failure, entries)
+        return True
+
+    def answer_in(self, work: Transaction) -> PutResult | None:
+        """The same from a transaction, which knows it for certain."""
+        name = self._path.name if self._path else ""
+        answer = (work.state.extra.get(KEY) or {}).get(name)
+        return _as_result(answer, self._failure, work.state.entries) if answer else None
+
+    def post(self) -> None:
+        """A letter that cannot be written is none: its writer simply waits for the lock."""
+        name = f"{os.getpid()}-{next(_numbers)}-{self._failure['id'][-6:]}"
+        self._path = letters_folder(self._home) / name
+        data = jsonl.encode({"failure": self._failure, "limits": asdict(self._limits)})
         try:
-            fd = open_private(self._folder / name, os.O_WRONLY | os.O_EXCL)
+            fd = open_private(self._path, os.O_WRONLY | os.O_EXCL)
             try:
                 whole = os.write(fd, data) == len(data)
             finally:
                 os.close(fd)
         except OSError:
             whole = False
-        if whole:
-            return name
-        self.withdraw(name)
-        return None
+        if not whole:
+            self.withdraw()
 
-    def withdraw(self, name: str) -> bool:
-        """False when the holder of the lock has claimed it, and may be about to commit it."""
-        try:
-            (self._folder / name).unlink()
-        except FileNotFoundError:
-            with suppress(OSError):
-                (self._folder / (name + _CLAIMED)).unlink()
-            return False
-        except OSError:
-            pass
-        return True
+    def withdraw(self) -> None:
+        if self._path is not None:
+            for path in (self._path, _claimed(self._path)):
+                with suppress(OSError):
+                    path.unlink()
 
-    def answer_or_withdraw(self, name: str, failure: Entry) -> PutResult | None:
+    def answer_or_withdraw(self) -> PutResult | None:
         """For a writer whose time is up: one letter is not both put and given back."""
-        answer = self.answer(name, failure)
-        if answer is not None or self.withdraw(name):
-            return answer
+        if self._path is None:
+            return None
+        with suppress(FileNotFoundError):
+            self._path.unlink()
+            return None
+        # The holder of the lock has claimed it, and may be about to commit it.
         deadline = time.monotonic() + _GRACE_S
-        while answer is None and time.monotonic() < deadline:
+        while not self.is_answered():
+            if time.monotonic() >= deadline:
+                return None
             time.sleep(_POLL_S)
-            answer = self.answer(name, failure)
-        return answer
+        return self.answer
 
-    def answer(self, name: str, failure: Entry) -> PutResult | None:
-        """What became of the letter's failure, if a holder of the lock has put it."""
-        return self._outcome(self._answers().get(name), failure)
 
-    def answer_in(self, work: Transaction, name: str, failure: Entry) -> PutResult | None:
-        """The same from a transaction, which knows it for certain."""
-        return self._outcome((work.state.extra.get(KEY) or {}).get(name), failure)
+def answer_all(home: Path, work: Transaction, admit: Callable[[Entry, Limits], PutResult]) -> None:
+    """Put the failure of every letter into the transaction. The lock is held."""
+    before: dict[str, Any] = work.state.extra.get(KEY) or {}
+    paths = _letters(letters_folder(home))
+    if not paths and not before:
+        return
+    answers = {path.name: before[path.name] for path in paths if path.name in before}
+    for path in paths:
+        if path.name in answers or (letter := _open(path)) is None:
+            _forget_if_old(home, path, answers.get(path.name))
+        elif _claim(path):
+            answers[path.name] = _as_answer(admit(*letter))
+    extra = {key: value for key, value in work.state.extra.items() if key != KEY}
+    work.state = replace(work.state, extra={**extra, KEY: answers} if answers else extra)
 
-    def _outcome(self, found: Any, failure: Entry) -> PutResult | None:
-        if not isinstance(found, dict):
-            return None
-        entry = self._entry(found["id"]) if found["event"] else None
-        whole = cast(Entry, {**failure, **found["failure"]})
-        return PutResult(whole, _admission(found), entry, found["event"])
 
-    def answer_all(self, work: Transaction, admit: Callable[[Entry, Limits], PutResult]) -> None:
-        """Put the failure of every letter into the transaction. The lock is held."""
-        before: dict[str, Any] = work.state.extra.get(KEY) or {}
-        names = self._names()
-        if not names and not before:
+def letters_folder(home: Path) -> Path:
+    return queue_file(home).with_suffix(".letters")
+
+
+def _letters(folder: Path) -> list[Path]:
+    """Claimed or not, by the names that their writers gave them."""
+    try:
+        found = os.listdir(folder)  # noqa: PTH208 - in every put
+    except OSError:
+        return []
+    return [folder / name for name in sorted({name.removesuffix(_CLAIMED) for name in found})]
+
+
+def _claimed(path: Path) -> Path:
+    return path.with_name(path.name + _CLAIMED)
+
+
+def _claim(path: Path) -> bool:
+    """False when its writer has just given up. It may be claimed already, by a holder of the lock
+    that got so far and no further."""
+    with suppress(OSError):
+        path.rename(_claimed(path))
+    return _claimed(path).exists()
+
+
+def _open(path: Path) -> tuple[Entry, Limits] | None:
+    """None for a letter that is still being written, or is none."""
+    try:
+        letter = json.loads(_where(path).read_bytes())
+        failure = complete(letter["failure"])
+        limits = Limits(**letter["limits"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return (failure, limits) if failure["fingerprint"] else None
+
+
+def _where(path: Path) -> Path:
+    return _claimed(path) if _claimed(path).exists() else path
+
+
+def _forget_if_old(home: Path, path: Path, answer: dict[str, Any] | None) -> None:
+    """Its writer was killed. A failure that was put gets the line of the log that was not written
+    any more."""
+    with suppress(OSError, StorageError):
+        if time.time() - _where(path).stat().st_mtime <= FORGOTTEN_AFTER_S:
             return
-        answers = {name: before[name] for name in names if name in before}
-        for name in names:
-            if name in answers:
-                self._forget_if_old(name, answers[name])
-            elif (letter := self._open(name)) is None:
-                self._forget_if_old(name, None)
-            elif self._claim(name):
-                answers[name] = _as_answer(admit(*letter))
-        extra = {key: value for key, value in work.state.extra.items() if key != KEY}
-        work.state = replace(work.state, extra={**extra, KEY: answers} if answers else extra)
-
-    def _names(self) -> list[str]:
-        try:
-            found = os.listdir(self._folder)  # noqa: PTH208 - in every put
-        except OSError:
-            return []
-        return sorted({name.removesuffix(_CLAIMED) for name in found})
-
-    def _path(self, name: str) -> Path:
-        """Claimed, if a holder of the lock got so far and no further."""
-        claimed = self._folder / (name + _CLAIMED)
-        return claimed if claimed.exists() else self._folder / name
-
-    def _claim(self, name: str) -> bool:
-        """False when its writer has just given up."""
-        path = self._path(name)
-        try:
-            path.rename(self._folder / (name + _CLAIMED))
-        except OSError:
-            return False
-        return True
-
-    def _open(self, name: str) -> tuple[Entry, Limits] | None:
-        """None for a letter that is still being written, or is none."""
-        try:
-            letter = json.loads(self._path(name).read_bytes())
-            failure = complete(letter["failure"])
-            limits = Limits(**letter["limits"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return (failure, limits) if failure["fingerprint"] else None
-
-    def _forget_if_old(self, name: str, answer: dict[str, Any] | None) -> None:
-        path = self._path(name)
-        with suppress(OSError, StorageError):
-            if time.time() - path.stat().st_mtime <= FORGOTTEN_AFTER_S:
-                return
-            if answer is not None and (letter := self._open(name)) is not None:
-                self._log_for(letter[0], answer)
-            path.unlink()
-
-    def _log_for(self, failure: Entry, answer: dict[str, Any]) -> None:
-        """The line of a writer that was killed between the put and the log."""
-        failure = cast(Entry, {**failure, **answer["failure"]})
-        if not any(line.get("id") == failure["id"] for line in error_lines(self._home)):
-            log_failure(self._home, failure, _admission(answer))
-
-    def _answers(self) -> dict[str, Any]:
-        """From the end of the queue file, which is where its writers put them."""
-        try:
-            with self._queue_path.open("rb") as file:
-                file.seek(max(os.fstat(file.fileno()).st_size - _TAIL_BYTES, 0))
-                data = file.read()
-            start = data.rindex(b"\n], ")
-            tail = json.loads(b'{"interventions": [' + data[start + 1 :])
-        except (OSError, ValueError):
-            return {}
-        answers = tail.get(KEY)
-        return answers if isinstance(answers, dict) else {}
-
-    def _entry(self, intervention_id: str) -> Entry | None:
-        try:
-            entries = read_state(self._queue_path).entries
-        except StorageError:
-            return None  # the put is committed; only the notification goes without
-        return next((entry for entry in entries if entry["id"] == intervention_id), None)
+        if answer is not None and (letter := _open(path)) is not None:
+            result = _as_result(answer, letter[0])
+            if not any(line.get("id") == result.failure["id"] for line in error_lines(home)):
+                log_failure(home, result.failure, result.admission)
+        _where(path).unlink()
 
 
-def _admission(answer: dict[str, Any]) -> Admission:
-    kind = AdmissionKind(answer["kind"])
-    return Admission(kind, answer["id"], answer["reason"], answer["detail"])
+def _last_answers(queue_path: Path) -> dict[str, Any]:
+    """From the end of the queue file, which is where its writers put them."""
+    try:
+        with queue_path.open("rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - _TAIL_BYTES, 0))
+            data = file.read()
+        tail = json.loads(b'{"interventions": [' + data[data.rindex(b"\n], ") + 1 :])
+    except (OSError, ValueError):
+        return {}
+    answers = tail.get(KEY)
+    return answers if isinstance(answers, dict) else {}
 
 
-def _as_answer(outcome: PutResult) -> dict[str, Any]:
-    failure = outcome.failure
-    marked = {
-        "id": failure["id"],
-        "regression_of": failure.get("regression_of"),
-        "regression_note": failure.get("regression_note"),
-    }
+_MARKED = ("id", "regression_of", "regression_note")
+
+
+def _as_answer(result: PutResult) -> dict[str, Any]:
+    failure, admission = result.failure, result.admission
     return {
-        "kind": str(outcome.admission.kind),
-        "id": outcome.admission.intervention_id,
-        "reason": outcome.admission.reason,
-        "detail": outcome.admission.detail,
-        "failure": {name: value for name, value in marked.items() if name in failure},
-        "event": outcome.event,
+        "kind": str(admission.kind),
+        "id": admission.intervention_id,
+        "reason": admission.reason,
+        "detail": admission.detail,
+        "failure": {name: failure.get(name) for name in _MARKED if name in failure},
+        "event": result.event,
     }
+
+
+def _as_result(answer: dict[str, Any], failure: Entry, entries: Iterable[Entry] = ()) -> PutResult:
+    admission = Admission(
+        AdmissionKind(answer["kind"]), answer["id"], answer["reason"], answer["detail"]
+    )
+    entry = next((entry for entry in entries if entry["id"] == answer["id"]), None)
+    return PutResult(
+        cast(Entry, {**failure, **answer["failure"]}), admission, entry, answer["event"]
+    )

@@ -7,11 +7,13 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import cast
 
 from interventions import InterventionQueue, InterventionRequest
+from interventions.entry import Entry
 from interventions.home import queue_file
 from interventions.storage.error_log import error_lines
-from interventions.storage.letters import FORGOTTEN_AFTER_S
+from interventions.storage.letters import FORGOTTEN_AFTER_S, Letter
 
 
 def request(name: str) -> InterventionRequest:
@@ -87,9 +89,9 @@ def test_each_letter_has_the_limits_of_its_writer(home: Path) -> None:
 def test_the_letter_of_a_writer_that_died_is_put_once_and_then_forgotten(home: Path) -> None:
     queue = InterventionQueue(home)
     queue.put(request("first"))
-    letter = queue.store._letters  # type: ignore[attr-defined]
     failure = {**queue.entries()[0], "id": "int_20260104_103000_dead00", "session_id": "dead"}
-    name = letter.post(failure, queue.limits)
+    Letter(home, cast(Entry, failure), queue.limits).post()
+    (name,) = (path.name for path in letters(home))
     for number in range(3):
         queue.put(request(f"later{number}"))
     dead = [entry for entry in queue.entries() if entry["session_id"] == "dead"]
