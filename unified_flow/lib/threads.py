@@ -10,9 +10,9 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -22,9 +22,16 @@ IDLE_S = 1.0
 
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
-    future, job = _job(function)
-    _start(job, getattr(function, "__name__", "tool"))
-    return await future
+    return await asyncio.wrap_future(DaemonThreads().submit(copy_context().run, function))
+
+
+class DaemonThreads(ThreadPoolExecutor):
+    """One for each call: a thread of ThreadPoolExecutor's own keeps the process from ending."""
+
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future, job = _job(partial(function, *args, **kwargs))
+        _start(job, getattr(function, "__name__", "tool"))
+        return future
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
@@ -61,7 +68,7 @@ class FewThreads:
         self._changed = threading.Condition()
 
     async def run(self, function: Callable[[], T]) -> T:
-        future, job = _job(function)
+        future, job = _job(partial(copy_context().run, function))
         with self._changed:
             self._waiting.append(job)
             more = len(self._waiting) > self._idle and self._threads < self._most
@@ -69,7 +76,7 @@ class FewThreads:
             self._changed.notify()
         if more:
             _start(self._work, self._name)
-        return await future
+        return await asyncio.wrap_future(future)
 
     def _work(self) -> None:
         while job := self._next():
@@ -87,30 +94,18 @@ class FewThreads:
             return None
 
 
-def _job(function: Callable[[], T]) -> tuple[asyncio.Future[T], Job]:
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-    context = copy_context()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return  # the waiting task is gone
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
+def _job(function: Callable[[], T]) -> tuple[Future[T], Job]:
+    future: Future[T] = Future()
 
     def work() -> None:
-        if future.cancelled():
+        if not future.set_running_or_notify_cancel():
             return
-        result: T | None = None
-        error: BaseException | None = None
         try:
-            result = context.run(function)
+            result = function()
         except BaseException as exc:  # noqa: BLE001 - it is raised where the caller waits
-            error = exc
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, result, error)
+            future.set_exception(exc)
+        else:
+            future.set_result(result)
 
     return future, work
 

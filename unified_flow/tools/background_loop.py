@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from unified_flow.lib.threads import DaemonThreads
 
 T = TypeVar("T")
 
@@ -26,138 +27,70 @@ async def on_background_loop(make: Callable[[], Awaitable[T]]) -> T:
     On cancellation it is cancelled there and waited for, but not for long. Raises what it raises;
     asyncio.CancelledError also if it cancels itself.
     """
-    background = await _acquire_loop()
+    await _replace_if_blocked()
     here = asyncio.get_running_loop()
-    outcome: asyncio.Future[T] = here.create_future()
-    tasks: list[asyncio.Task[T]] = []
+    ended = asyncio.Event()
 
     async def call() -> T:
-        return await make()
+        try:
+            return await make()
+        finally:
+            with suppress(RuntimeError):  # that loop is closed
+                here.call_soon_threadsafe(ended.set)
 
-    def begin() -> None:
-        tasks.append(background.loop.create_task(call()))
-        tasks[0].add_done_callback(end)
-
-    def end(task: asyncio.Task[T]) -> None:
-        background.count_down()
-        with suppress(RuntimeError):  # that loop is closed
-            here.call_soon_threadsafe(_settle, outcome, task)
-
-    def cancel() -> None:
-        tasks[0].cancel()
-
-    background.loop.call_soon_threadsafe(begin)
+    with _LOCK:
+        future = asyncio.run_coroutine_threadsafe(call(), _CURRENT[0].loop)
     try:
-        return await asyncio.shield(outcome)
+        return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
-        if not outcome.done():
-            background.loop.call_soon_threadsafe(cancel)
-            await asyncio.wait([outcome], timeout=CLEANUP_S)
-        outcome.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLEANUP_S):
+                await ended.wait()
         raise
-
-
-def _settle(outcome: asyncio.Future[T], task: asyncio.Task[T]) -> None:
-    if outcome.done():
-        return  # nobody waits any more
-    if task.cancelled():
-        outcome.cancel()
-    elif (error := task.exception()) is not None:
-        outcome.set_exception(error)
-        outcome.exception()  # seen, also if nobody waits any more
-    else:
-        outcome.set_result(task.result())
 
 
 class _BackgroundLoop:
     def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop
-        self.calls = 0
-        self.is_abandoned = False
-        self._done = asyncio.Event()
-        started = threading.Event()
-        self.thread = threading.Thread(
-            target=lambda: asyncio.run(self._run(started)), daemon=True, name="tools"
-        )
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_default_executor(DaemonThreads())
+        self._abandoned = asyncio.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True, name="tools")
         self.thread.start()
-        started.wait()
 
-    async def _run(self, started: threading.Event) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.loop.set_default_executor(_DaemonThreads())
-        started.set()
-        await self._done.wait()
+    def _run(self) -> None:
+        self.loop.run_until_complete(self._until_idle())
+        self.loop.close()
+
+    async def _until_idle(self) -> None:
+        await self._abandoned.wait()
+        while calls := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(calls)
 
     async def answers(self) -> bool:
         """False if it is blocked, or in a process that this one is a fork of."""
         if not self.thread.is_alive():
             return False
-        here = asyncio.get_running_loop()
-        answered = asyncio.Event()
-
-        def answer() -> None:
-            with suppress(RuntimeError):  # that loop is closed
-                here.call_soon_threadsafe(answered.set)
-
-        self.loop.call_soon_threadsafe(answer)
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                await answered.wait()
-        except TimeoutError:
-            return False
-        return True
+        answer = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self.loop)
+        done, _ = await asyncio.wait([asyncio.wrap_future(answer)], timeout=ANSWER_S)
+        return bool(done)
 
     def abandon(self) -> None:
         """It ends after the last of its calls."""
-        self.is_abandoned = True
         if self.thread.is_alive():
-            self.loop.call_soon_threadsafe(self._end_if_idle)
-
-    def count_down(self) -> None:
-        with _LOCK:
-            self.calls -= 1
-        self._end_if_idle()
-
-    def _end_if_idle(self) -> None:
-        with _LOCK:
-            if self.is_abandoned and not self.calls:
-                self._done.set()
-
-
-class _DaemonThreads(ThreadPoolExecutor):
-    """For `asyncio.to_thread` in a tool: a thread of ThreadPoolExecutor's own keeps the process
-    from ending."""
-
-    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def work() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                result = function(*args, **kwargs)
-            except BaseException as exc:  # noqa: BLE001 - it is raised where the caller waits
-                future.set_exception(exc)
-            else:
-                future.set_result(result)
-
-        threading.Thread(target=work, daemon=True, name="tools").start()
-        return future
+            self.loop.call_soon_threadsafe(self._abandoned.set)
 
 
 _CURRENT: list[_BackgroundLoop] = []
 _LOCK = threading.Lock()
 
 
-async def _acquire_loop() -> _BackgroundLoop:
-    """A loop that answers, with one more call counted."""
-    background = _CURRENT[0] if _CURRENT else None
-    answers = background is not None and await background.answers()
+async def _replace_if_blocked() -> None:
+    before = _CURRENT[0] if _CURRENT else None
+    if before is not None and await before.answers():
+        return
     with _LOCK:
         # Else another thread has replaced it meanwhile.
-        if not answers and background is (_CURRENT[0] if _CURRENT else None):
+        if before is (_CURRENT[0] if _CURRENT else None):
             _CURRENT[:] = [_BackgroundLoop()]
-            if background is not None:
-                background.abandon()
-        _CURRENT[0].calls += 1
-        return _CURRENT[0]
+            if before is not None:
+                before.abandon()
