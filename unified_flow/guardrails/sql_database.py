@@ -31,6 +31,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from interventions.home import make_private_folder, open_private
 from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.guardrails.schema import VERSION, metadata, tables_version
 from unified_flow.models.circuit_breaker import (
     Circuit,
     CircuitRules,
@@ -45,9 +46,7 @@ PATIENT_S = 10.0
 CONNECT_S = 3
 STATEMENT_S = 5
 ANSWER_S = 6.0
-REVISION = "0002"
-MIGRATIONS = Path(__file__).parent / "migrations"
-_UPGRADE_LOCK = 7166451
+_TABLES_LOCK = 7166451
 _SERVER_AWAY = CircuitRules(failures=1, open_s=5.0)
 _FILE_LOCKED = CircuitRules(failures=1, open_s=1.0)
 _UNAVAILABLE = (OperationalError, PoolTimeoutError)
@@ -130,10 +129,6 @@ class SqlDatabase:
             with nullcontext() if patient else self._writing.guarding(), connection.begin():
                 yield connection
 
-    def downgrade(self, revision: str) -> None:
-        self._migrate("downgrade", revision)
-        self._ready = False
-
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
         with self._connecting.guarding():
@@ -174,47 +169,38 @@ class SqlDatabase:
             self._make_tables()
 
     def _make_tables(self) -> None:
-        if self._revision() != REVISION:
-            self._migrate("upgrade", "head")
+        """Those that are not there, one process at a time. Raises RetrievalError for others."""
+        if self._version() is None:
+            with self._errors_explained(), self._exclusive() as connection:
+                metadata.create_all(connection)
+                if connection.scalar(sa.select(tables_version)) is None:
+                    connection.execute(tables_version.insert().values(version_num=VERSION))
+        if (found := self._version()) != VERSION:
+            raise RetrievalError(
+                f"{self._named} was made by another version: its tables are {found}, not {VERSION}",
+                hint="install that one",
+            )
         self._ready = True
 
     def _lost(self, what: str) -> RetrievalError:
         hint = "restore it from a copy; or move it aside and restart to begin anew"
         return RetrievalError(f"{self._named} {what}, and with it the rules", hint=hint)
 
-    def _revision(self) -> str | None:
+    def _version(self) -> str | None:
         with self._engine.connect() as connection:
-            if not sa.inspect(connection).has_table("alembic_version"):
+            if not sa.inspect(connection).has_table(tables_version.name):
                 return None
-            found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
-            return None if found is None else str(found)
-
-    def _migrate(self, verb: str, revision: str) -> None:
-        """To `revision`, one process at a time."""
-        from alembic import command
-        from alembic.config import Config
-        from alembic.util import CommandError
-
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-        with self._errors_explained(), self._exclusive() as connection:
-            config.attributes["connection"] = connection
-            try:
-                getattr(command, verb)(config, revision)
-            except CommandError as exc:
-                raise RetrievalError(
-                    f"{self._named} was made by a newer version: {exc}", hint="install that one"
-                ) from exc
+            return connection.scalar(sa.select(tables_version))
 
     @contextmanager
     def _exclusive(self) -> Iterator[sa.Connection]:
-        """A transaction that changes the tables; other processes wait."""
+        """A transaction that makes the tables; other processes wait."""
         if self._making is not None:
             with self._making, self._engine.begin() as connection:
                 yield connection
             return
         with self._engine.begin() as connection:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_TABLES_LOCK)))
             yield connection
 
     @contextmanager
