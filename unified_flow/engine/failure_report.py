@@ -16,14 +16,13 @@ from interventions.secrets.redaction import redact_text
 from unified_flow.engine.live_context import LivePhaseContext
 from unified_flow.engine.outcome import Outcome
 from unified_flow.engine.phase_table import BY_NAME
-from unified_flow.engine.retried_interventions import ResolutionRequest, resolve_passed
+from unified_flow.engine.retried_interventions import resolve_passed
 from unified_flow.engine.services import Services
 from unified_flow.errors import LimitReachedError, PageError
 from unified_flow.errors.classification import classify
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Failure
-from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.passage import passages_in
 from unified_flow.turns.results import ToolResult
 from unified_flow.turns.turn import Turn
@@ -146,12 +145,9 @@ def _close_passed_intervention(failure: Failure, turn: Turn, services: Services)
     if retry is None or retry.phase == failure.phase:
         return
     try:
-        archive = TurnArchive(services.folders)
-        resolution = ResolutionRequest(
-            retry.note, retry.by, retry.via, frozenset({retry.intervention_id})
-        )
+        about, outcome = frozenset({retry.intervention_id}), f"failed in {failure.phase}"
         resolve_passed(
-            turn, services.queue, archive, resolution, outcome=f"failed in {failure.phase}"
+            turn, services, retry.note, about=about, outcome=outcome, by=retry.by, via=retry.via
         )
     except QueueError as exc:
         logger.critical("%s could not be resolved: %s", retry.intervention_id, exc)

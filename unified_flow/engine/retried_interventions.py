@@ -13,21 +13,11 @@ from interventions import InterventionQueue
 from interventions.entry import Entry, is_about, is_open, turns_of
 from interventions.errors import QueueError
 from interventions.secrets.redaction import redact_text
+from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.turn import FINISHED, Turn
-
-
-@dataclass(frozen=True)
-class ResolutionRequest:
-    """How the person who resumed the turn wants its interventions resolved: `note` None leaves it
-    to others; `about` are the interventions that the note is meant for."""
-
-    note: str | None
-    by: str
-    via: str
-    about: frozenset[str]
 
 
 def retried_intervention(
@@ -119,31 +109,30 @@ class Resolutions:
 
 def resolve_passed(
     turn: Turn,
-    queue: InterventionQueue,
-    archive: TurnArchive,
-    request: ResolutionRequest,
+    services: Services,
+    note: str | None,
     *,
+    about: frozenset[str],
     outcome: str,
+    by: str,
+    via: str,
 ) -> Resolutions:
-    """Resolve, verified and with the person's note, what the turn has passed and no other turn
-    waits for; `outcome` is how the turn ended. Raises StorageError.
+    """Resolve, verified and with the note of the person who resumed it, what the turn has passed
+    and no other turn waits for. Without a note others resolve it; `about` are the interventions
+    that the note is meant for, `outcome` is how the turn ended. Raises StorageError.
     """
+    queue, archive = services.queue, TurnArchive(services.folders)
     passed = [
         entry
         for entry in queue.entries()
-        if is_open(entry)
-        and is_about(entry, turn.turn_id)
-        and has_passed(entry, turn, request.about)
+        if is_open(entry) and is_about(entry, turn.turn_id) and has_passed(entry, turn, about)
     ]
     others = {entry["id"]: other_waiting_turn(entry, turn, archive) for entry in passed}
     waiting = {entry_id: other for entry_id, other in others.items() if other is not None}
     solved = others.keys() - waiting.keys()
-    if request.note is None or not solved:
+    if note is None or not solved:
         return Resolutions((), waiting)
-    closed = queue.close_retried(
-        solved, request.note, outcome=outcome, by=request.by, via=request.via
-    )
-    return Resolutions(closed, waiting)
+    return Resolutions(queue.close_retried(solved, note, outcome=outcome, by=by, via=via), waiting)
 
 
 def awaited_by_others(turn: Turn, queue: InterventionQueue, archive: TurnArchive) -> set[str]:

@@ -11,7 +11,6 @@ from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.prepared_turn import prepare, resume_prepared
-from unified_flow.resume.resumption import ResumeResult
 from unified_flow.turns.events import Observed, TurnResumed
 from unified_flow.turns.ledger import Observer
 
@@ -30,8 +29,7 @@ class FlowResumer(Resumer):
             why = f"turn {turn_id} cannot be resumed: {exc}"
             raise NotResumableError(why, hint=exc.hint or "") from exc
         with logged(home):
-            resuming = resume_prepared(ready, observer=_follower(request.started))
-            return _result(asyncio.run(resuming))
+            return asyncio.run(resume_prepared(ready, observer=_follower(request.started)))
 
 
 def _wanted(request: RetryRequest) -> ResumeRequest:
@@ -54,27 +52,3 @@ def _follower(started: Started | None) -> Observer | None:
             started(event.phase, event.changed)
 
     return follow if started is not None else None
-
-
-def _result(resumed: ResumeResult) -> RetryResult:
-    turn = resumed.turn
-    # Of a failure for which the journal had no room, the exception is all there is.
-    failed = turn.failure or resumed.error
-    said = str(resumed.error) if resumed.error is not None else None
-    if turn.failure is not None:
-        said = f"{turn.failure.error_type}: {turn.failure.error_message}"
-    return RetryResult(
-        turn_id=turn.turn_id,
-        status=resumed.status,
-        passed=resumed.passed,
-        resumed_at=resumed.event.phase,
-        changed=resumed.event.changed,
-        response=None if resumed.failed else turn.response,
-        phase=failed.phase if failed is not None else None,
-        intervention_id=failed.intervention_id if failed is not None else None,
-        message=said,
-        difference=resumed.difference,
-        closed=resumed.closed,
-        waiting=resumed.waiting,
-        trouble=resumed.trouble,
-    )

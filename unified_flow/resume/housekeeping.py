@@ -9,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 
 from interventions import InterventionQueue
-from interventions.entry import is_about, is_open
 from interventions.home import make_private_folder
 from unified_flow.engine.retried_interventions import awaited_by_others
 from unified_flow.errors import RetrievalError
@@ -33,39 +32,28 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
     """
     by = this_process().user
     why = f"turn {turn_id} was abandoned by {by}" + (f": {reason}" if reason else "")
+    archive = TurnArchive(folders)
     unreadable: RetrievalError | None = None
     try:
-        turn = TurnArchive(folders).require(turn_id)
+        turn = archive.require(turn_id)
     except RetrievalError as exc:
         turn, unreadable = Turn(turn_id=turn_id), exc
-
-    def mark() -> int:
-        keep = awaited_by_others(turn, queue, TurnArchive(folders))
-        return len(queue.supersede(turn_id, why, keep=keep, via="cli"))
-
-    if unreadable is not None:
-        if not (marked := mark()):
-            raise unreadable
-        return marked
-    if turn.status == "abandoned":
-        # The queue may have been locked, or the process killed, before they could be marked.
-        others = awaited_by_others(turn, queue, TurnArchive(folders))
-        late = any(
-            is_open(entry)
-            and is_about(entry, turn_id)
-            and entry["id"] not in others
-            and not entry.get("superseded")
-            for entry in queue.entries()
-        )
-        if not late:
-            raise _nothing_to_give_up(turn)
-        return mark()
-
-    with open_turn(folders, turn_id) as ledger:
-        if ledger.turn.status in FINISHED:
-            raise _nothing_to_give_up(ledger.turn)
-        begin_run(ledger, TurnAbandoned(by=by, reason=reason))
-    return mark()
+    again = turn.status == "abandoned"
+    if unreadable is None and not again:
+        with open_turn(folders, turn_id) as ledger:
+            if ledger.turn.status in FINISHED:
+                raise _nothing_to_give_up(ledger.turn)
+            begin_run(ledger, TurnAbandoned(by=by, reason=reason))
+    keep = awaited_by_others(turn, queue, archive)
+    if again:
+        # The queue may have been locked, or the process killed, before all could be marked.
+        keep |= {entry["id"] for entry in queue.entries() if entry.get("superseded")}
+    marked = len(queue.supersede(turn_id, why, keep=keep, via="cli"))
+    if unreadable is not None and not marked:
+        raise unreadable
+    if again and not marked:
+        raise _nothing_to_give_up(turn)
+    return marked
 
 
 def _nothing_to_give_up(turn: Turn) -> NotResumableError:

@@ -9,6 +9,7 @@ from typing import cast
 
 from interventions import InterventionQueue
 from interventions.errors import QueueError
+from interventions.retry.contract import FAILED, RetryResult
 from interventions.secrets.redaction import redact_text
 from unified_flow.engine.environment import (
     differences,
@@ -17,7 +18,6 @@ from unified_flow.engine.environment import (
     recorded_environment,
 )
 from unified_flow.engine.retried_interventions import (
-    ResolutionRequest,
     Resolutions,
     awaited_by_others,
     resolve_passed,
@@ -40,39 +40,14 @@ from unified_flow.turns.turn import Turn
 logger = logging.getLogger("unified_flow")
 
 
-@dataclass(frozen=True)
-class ResumeResult:
-    """How it went. `before` is the failure that was retried. `passed`: the phase that had failed
-    has completed since, and has not failed again. `closed` is the intervention that this resolved;
-    `waiting` is a turn for whose sake it stays open. `trouble` is the queue's, if any."""
+@dataclass(frozen=True, kw_only=True)
+class ResumeResult(RetryResult):
+    """The same for who knows turns: `event` is how the turn went on, `error` what it raised."""
 
+    status: str
     turn: Turn
-    error: PhaseError | None
-    before: PhaseFailed | None
     event: TurnResumed
-    passed: bool
-    closed: str | None = None
-    waiting: int | None = None
-    trouble: str | None = None
-
-    @property
-    def failed(self) -> bool:
-        """A phase failed, the one that had failed or a later one."""
-        return self.error is not None or self.turn.failure is not None
-
-    @property
-    def failed_again(self) -> bool:
-        return self.failed and not self.passed
-
-    @property
-    def status(self) -> str:
-        """How the turn ended; `failed` also where the journal had no room for the failure."""
-        return "failed" if self.failed else self.turn.status
-
-    @property
-    def difference(self) -> list[str]:
-        """How the failure now differs from the one before; empty without two."""
-        return difference(self.before, self.turn.failure)
+    error: PhaseError | None
 
 
 async def resume_turn(
@@ -96,14 +71,15 @@ async def resume_turn(
     with open_turn(services.folders, turn_id, observer) as ledger:
         before = ledger.turn
         try:
-            plan = _plan(services, before, request)
+            event = _event(services, before, request)
         except NotResumableError as exc:
             refused = exc
         else:
-            begin_run(ledger, plan.event)
-            if plan.grant is not None:
-                tool, scope = plan.grant
-                services.gate.remember(tool, cast(Scope, scope), session_id=before.session_id)
+            begin_run(ledger, event)
+            given = event.given
+            if given is not None and given.grant is not None:
+                scope = cast(Scope, given.grant)
+                services.gate.remember(given.tool, scope, session_id=before.session_id)
             try:
                 await flow.resume(ledger, log)
             except PhaseError as exc:
@@ -113,7 +89,7 @@ async def resume_turn(
     if refused is not None:
         await asyncio.to_thread(_resolve_late, services, before, request)
         raise refused
-    return await asyncio.to_thread(_resolved, services, request, before, plan.event, turn, error)
+    return await asyncio.to_thread(_resolved, services, request, before, event, turn, error)
 
 
 def open_turn(folders: TurnFolders, turn_id: int, observer: Observer | None = None) -> Ledger:
@@ -163,16 +139,9 @@ def _unwritable(folders: TurnFolders, turn_id: int, exc: OSError) -> NotResumabl
     )
 
 
-@dataclass(frozen=True)
-class ResumePlan:
-    """The event with which the turn goes on, and a grant (tool, scope) to store once it does."""
-
-    event: TurnResumed
-    grant: tuple[str, str] | None
-
-
-def _plan(services: Services, turn: Turn, request: ResumeRequest) -> ResumePlan:
-    """Reads the queue, the settings and git, and changes nothing. Raises NotResumableError."""
+def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResumed:
+    """With which the turn goes on. Reads the queue, the settings and git, and changes nothing.
+    Raises NotResumableError."""
     phase = entry_phase(
         turn,
         services.settings.limits,
@@ -184,8 +153,7 @@ def _plan(services: Services, turn: Turn, request: ResumeRequest) -> ResumePlan:
     _must_be_what_the_person_saw(services, turn, request, phase)
     retried = retried_intervention(turn, services.queue, request.intervention_id)
     runner = this_process(request.by)
-    given = human_input(request, turn, services)
-    event = TurnResumed(
+    return TurnResumed(
         phase=phase,
         rewound=request.from_phase is not None,
         runner=runner,
@@ -200,11 +168,8 @@ def _plan(services: Services, turn: Turn, request: ResumeRequest) -> ResumePlan:
         edited=dict(request.edited),
         tools_done=[write.call for write in unfinished] if request.tools_done else [],
         environment=recorded_environment(services),
-        given=given,
+        given=human_input(request, turn, services),
     )
-    if given is None or given.grant is None:
-        return ResumePlan(event, None)
-    return ResumePlan(event, (given.tool, given.grant))
 
 
 def _must_be_what_the_person_saw(
@@ -236,11 +201,7 @@ def _resolve_late(services: Services, turn: Turn, request: ResumeRequest) -> Non
     about = _retried_interventions(turn, turn, request)
     try:
         resolve_passed(
-            turn,
-            services.queue,
-            TurnArchive(services.folders),
-            ResolutionRequest(note, retry.by, retry.via, about),
-            outcome=turn.status,
+            turn, services, note, about=about, outcome=turn.status, by=retry.by, via=retry.via
         )
     except QueueError as exc:
         logger.warning("the intervention of turn %s is still open: %s", turn.turn_id, exc)
@@ -255,24 +216,45 @@ def _resolved(
     error: PhaseError | None,
 ) -> ResumeResult:
     """Resolve what the turn has passed, and mark the interventions that it has left behind."""
-    queue, archive = services.queue, TurnArchive(services.folders)
-    # An interrupted retry does not count: the failure before it is still the one to compare with.
-    failed = before.failure or before.last_failure
-    resumed = ResumeResult(turn, error, failed, event, _has_passed(turn, failed, error))
+    queue, by, via = services.queue, event.by, event.via
+    resumed = _result(before, event, turn, error)
     about = _retried_interventions(before, turn, request)
-    resolution = ResolutionRequest(event.note, event.by, event.via, about)
     outcome = turn.status if error is None else f"failed in {error.phase}"
     try:
-        resolutions = resolve_passed(turn, queue, archive, resolution, outcome=outcome)
+        resolutions = resolve_passed(
+            turn, services, event.note, about=about, outcome=outcome, by=by, via=via
+        )
         if not resumed.failed and not turn.waits and not resolutions.waiting:
-            why = f"turn {turn.turn_id} was resumed by {event.by} and is {turn.status}"
-            keep = awaited_by_others(turn, queue, archive)
-            queue.supersede(turn.turn_id, why, keep=keep, by=event.by, via=event.via)
+            why = f"turn {turn.turn_id} was resumed by {by} and is {turn.status}"
+            keep = awaited_by_others(turn, queue, TurnArchive(services.folders))
+            queue.supersede(turn.turn_id, why, keep=keep, by=by, via=via)
         closed = _closed(turn, queue, resolutions)
     except QueueError as exc:
         return replace(resumed, trouble=str(exc))
     waiting = None if closed else next(iter(resolutions.waiting.values()), None)
     return replace(resumed, closed=closed, waiting=waiting)
+
+
+def _result(before: Turn, event: TurnResumed, turn: Turn, error: PhaseError | None) -> ResumeResult:
+    # An interrupted retry does not count: the failure before it is still the one to compare with.
+    was = before.failure or before.last_failure
+    # Of a failure for which the journal had no room, the exception is all there is.
+    failed = turn.failure or error
+    return ResumeResult(
+        turn_id=turn.turn_id,
+        status=FAILED if failed else turn.status,
+        passed=_has_passed(turn, was, error),
+        resumed_at=event.phase,
+        changed=event.changed,
+        response=None if failed else turn.response,
+        phase=failed.phase if failed else None,
+        intervention_id=failed.intervention_id if failed else None,
+        message=_text(turn.failure) if turn.failure else str(error) if error else None,
+        difference=_difference(was, turn.failure),
+        turn=turn,
+        event=event,
+        error=error,
+    )
 
 
 def _retried_interventions(before: Turn, turn: Turn, request: ResumeRequest) -> frozenset[str]:
@@ -300,7 +282,7 @@ def _closed(turn: Turn, queue: InterventionQueue, resolutions: Resolutions) -> s
     return next(iter(resolutions.solved), None)
 
 
-def difference(before: PhaseFailed | None, after: PhaseFailed | None) -> list[str]:
+def _difference(before: PhaseFailed | None, after: PhaseFailed | None) -> list[str]:
     """Lines that say how the failure differs from the one before; empty without two."""
     if before is None or after is None:
         return []
