@@ -40,7 +40,7 @@ from unified_flow.turns.results import (
     ToolRequest,
     ToolResult,
 )
-from unified_flow.turns.sections import Sections, ToolDescription
+from unified_flow.turns.sections import Sections, ToolDescription, changed
 from unified_flow.turns.turn import Turn
 
 T = TypeVar("T", bound=BaseModel)
@@ -109,7 +109,9 @@ class LivePhaseContext:
         models = self._services.models
         name = EMBEDDED if by_rules else self._model
         model = models.named(name) if name else models.of_phase(self.recipe.head, by_rules=by_rules)
-        inputs = turn.sections.with_inputs(history, tools, context_gatherer, evidence)
+        inputs = changed(turn.sections, history=history, tools=tools, evidence=evidence)
+        if context_gatherer is not None:
+            inputs = changed(inputs, context_gatherer=context_gatherer)
         sections = inputs.only(self.recipe.head.reads)
         call = ModelCall(
             phase=self.phase,

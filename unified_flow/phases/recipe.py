@@ -8,13 +8,12 @@ the one in the folder `small/`, if there is one, else the same as a large model.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import tomllib
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from stat import S_ISLNK, S_ISREG
+from stat import S_ISREG
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -77,42 +76,26 @@ def load(phase: str, override: Path | None, *, small: bool = False) -> Recipe:
     """The recipe of `phase`, for a small model or a large one. Raises RecipeError naming the file
     and the line.
 
-    One of the project's own is looked at every time, so that a server works by what it says now;
-    those of the package are as fixed as its code.
+    The files are looked at every time, so that a server works by what they say now.
     """
-    own = None if override is None else _in_folder(override, phase, small)
-    return own or _packaged(phase, small)
+    names = [f"{SMALL}/{phase}.md", f"{phase}.md"] if small else [f"{phase}.md"]
+    for folder in filter(None, (override, PACKAGED)):
+        for name in names:
+            if (found := _of_file(folder / name)) is not None:
+                return found
+    raise RecipeError(
+        f"{PACKAGED / phase}.md:1: there is no recipe for {phase}",
+        hint="restore the file, or reinstall the package",
+    )
 
 
-@cache
-def _packaged(phase: str, small: bool) -> Recipe:
-    if (found := _in_folder(PACKAGED, phase, small)) is None:
-        raise RecipeError(
-            f"{_name(PACKAGED, phase)}:1: there is no recipe for {phase}",
-            hint="restore the file, or reinstall the package",
-        )
-    return found
-
-
-def _in_folder(folder: Path, phase: str, small: bool) -> Recipe | None:
-    shorter = _of_file(_name(folder, f"{SMALL}/{phase}")) if small else None
-    return shorter or _of_file(_name(folder, phase))
-
-
-@lru_cache(maxsize=64)
-def _name(folder: Path, phase: str) -> str:
-    """As text: every phase of every turn looks at it, and a Path is slow to look at and to hash."""
-    return str(folder / f"{phase}.md")
-
-
-def _of_file(path: str) -> Recipe | None:
+def _of_file(path: Path) -> Recipe | None:
     try:
-        found = os.lstat(path)
+        path.lstat()
     except FileNotFoundError:
         return None
     try:
-        if S_ISLNK(found.st_mode):
-            found = Path(path).stat()
+        found = path.stat()
         if not S_ISREG(found.st_mode):
             raise RecipeError(f"{path}:1: the recipe is not a regular file")
         return _read(path, found.st_mtime_ns, found.st_size)
@@ -121,8 +104,7 @@ def _of_file(path: str) -> Recipe | None:
 
 
 @lru_cache(maxsize=64)
-def _read(name: str, mtime_ns: int, size: int) -> Recipe:
-    path = Path(name)
+def _read(path: Path, mtime_ns: int, size: int) -> Recipe:
     text = path.read_text(encoding="utf-8")
     head, prompt = _split(path, text)
     try:

@@ -55,13 +55,12 @@ class Ledger:
         self.turn = Turn()
         self.folder = folder
         self._observer = observer
-        self._unwritten: list[AnyEvent] = []
-        self._page_flags = os.O_WRONLY | os.O_APPEND
+        self._events: list[AnyEvent] = []
         with ExitStack() as opened:
             self._journal = Journal(folder, create=first is not None)
             opened.callback(self._journal.close)
             if first is None:
-                self._read_back()
+                self.turn, self._events = read_turn(folder)
             else:
                 self.begin(first)
             self._opened = opened.pop_all()
@@ -76,12 +75,6 @@ class Ledger:
             self._journal.drop()
             raise
         self._took(event)
-
-    def _read_back(self) -> None:
-        self.turn, events = read_turn(self.folder)
-        # The page may lack the events before a kill, so it is written whole.
-        self._unwritten = events
-        self._page_flags = os.O_WRONLY | os.O_TRUNC
 
     def __enter__(self) -> Self:
         return self
@@ -122,7 +115,7 @@ class Ledger:
 
     def _took(self, event: AnyEvent) -> None:
         self.turn = apply(self.turn, event)
-        self._unwritten.append(event)
+        self._events.append(event)
         if isinstance(event, STOPS) and (self.turn.persist or self.turn.status == "failed"):
             self._write_page()
         self.show(event)
@@ -142,15 +135,14 @@ class Ledger:
             self._observer = None
 
     def _write_page(self) -> None:
-        """Append the latest events to the page whenever the turn stops.
+        """The page, whole, whenever the turn stops: it may lack the events before a kill.
 
         Not after every phase: another file's dirty pages make each fsync of the journal dearer,
         by two fifths of the floor in benchmarks/turn.py. `archive.page` needs no page at all.
         """
-        text = "".join(map(markdown, self._unwritten)).encode("utf-8", "replace")
-        self._unwritten.clear()
+        text = "".join(map(markdown, self._events)).encode("utf-8", "replace")
         try:
-            descriptor = open_private(self.folder / PAGE, self._page_flags)
+            descriptor = open_private(self.folder / PAGE, os.O_WRONLY | os.O_TRUNC)
             try:
                 os.write(descriptor, text)
             finally:
@@ -158,4 +150,3 @@ class Ledger:
         except OSError as exc:
             # The page only repeats the journal; it must not cost the turn its answer.
             logger.warning("the page in %s cannot be written: %s", self.folder, exc)
-        self._page_flags = os.O_WRONLY | os.O_APPEND

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -98,13 +99,10 @@ class MemoryStore:
         Raises InputError for what may not be remembered.
         """
         text = checked(text)
-        made: MemoryRecord | None = None
-
-        def added(records: list[MemoryRecord]) -> list[MemoryRecord]:
-            nonlocal made
-            made = next((record for record in records if record.text == text), None)
-            if made is not None:
-                return records
+        with self._changing(user_id) as records:
+            known = next((record for record in records if record.text == text), None)
+            if known is not None:
+                return known
             if len(records) >= MAX_RECORDS:
                 raise InputError(
                     f"{user_id!r} has {len(records)} memories, and there is room for no more",
@@ -114,41 +112,26 @@ class MemoryStore:
             made = MemoryRecord(
                 id=_free_id(records), text=text, created_at=datetime.now(UTC), turn_id=turn_id
             )
-            return [*records, made]
-
-        self._change(user_id, added)
-        assert made is not None
+            records.append(made)
         return made
 
     def update(
         self, user_id: str, memory_id: str, text: str, *, turn_id: int | None = None
     ) -> MemoryRecord | None:
         """None if there is no such memory. Raises InputError as `create` does."""
-        text = checked(text)
-        changed: MemoryRecord | None = None
-
-        def replaced(records: list[MemoryRecord]) -> list[MemoryRecord]:
-            nonlocal changed
-            news = {"text": text, "updated_at": datetime.now(UTC), "turn_id": turn_id}
-            found = []
-            for record in records:
+        news = {"text": checked(text), "updated_at": datetime.now(UTC), "turn_id": turn_id}
+        with self._changing(user_id) as records:
+            for place, record in enumerate(records):
                 if record.id == memory_id:
-                    changed = record = record.model_copy(update=news)
-                found.append(record)
-            return found
-
-        self._change(user_id, replaced)
-        return changed
+                    records[place] = record.model_copy(update=news)
+                    return records[place]
+        return None
 
     def delete(self, user_id: str, ids: Sequence[str]) -> list[MemoryRecord]:
         """Those that were there and are gone."""
-        gone: list[MemoryRecord] = []
-
-        def kept(records: list[MemoryRecord]) -> list[MemoryRecord]:
-            gone[:] = [record for record in records if record.id in ids]
-            return [record for record in records if record.id not in ids]
-
-        self._change(user_id, kept)
+        with self._changing(user_id) as records:
+            gone = [record for record in records if record.id in ids]
+            records[:] = [record for record in records if record.id not in ids]
         return gone
 
     def forget(self, user_id: str, turn_id: int) -> list[MemoryRecord]:
@@ -156,20 +139,20 @@ class MemoryStore:
         written = [record.id for record in self.all(user_id) if record.turn_id == turn_id]
         return self.delete(user_id, written) if written else []
 
-    def _change(
-        self, user_id: str, change: Callable[[list[MemoryRecord]], list[MemoryRecord]]
-    ) -> None:
+    @contextmanager
+    def _changing(self, user_id: str) -> Iterator[list[MemoryRecord]]:
+        """The user's memories, under their lock, to be changed in place."""
         path = self.path(user_id)
         lock = FileLock(path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)
         try:
             make_private_folder(self.root)
             with lock.acquire(timeout=LOCK_TIMEOUT_S, poll_interval=0.01):
                 before = self.all(user_id)
-                after = change(before)
-                if after != before:
-                    replace_private(
-                        path, "".join(f"{record.model_dump_json()}\n" for record in after)
-                    )
+                records = list(before)
+                yield records
+                if records != before:
+                    lines = (f"{record.model_dump_json()}\n" for record in records)
+                    replace_private(path, "".join(lines))
         except Timeout as exc:
             raise RetrievalError(
                 f"{lock.lock_file} was held by somebody else for over {LOCK_TIMEOUT_S:g} s"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from unified_flow.turns.results import (
@@ -71,19 +71,6 @@ class Sections:
     def only(self, names: frozenset[str]) -> Sections:
         """The same with every section emptied that is not in `names`."""
         return changed(EMPTY, **{name: getattr(self, name) for name in names})
-
-    def with_inputs(
-        self,
-        history: tuple[PriorTurn, ...],
-        tools: tuple[ToolDescription, ...],
-        context_gatherer: GatheredContext | None,
-        evidence: tuple[str, ...],
-    ) -> Sections:
-        """The same with the inputs of one model call that no phase has written."""
-        gathered = context_gatherer or self.context_gatherer
-        return replace(
-            self, history=history, tools=tools, context_gatherer=gathered, evidence=evidence
-        )
 
 
 EMPTY = Sections()
