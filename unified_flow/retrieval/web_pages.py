@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 
 from unified_flow.config.allowed_addresses import parse_allowed
 from unified_flow.config.tables import ResearchSettings
 from unified_flow.errors import PageUnusableError, UnifiedFlowError
-from unified_flow.lib.text import language_of, terms
+from unified_flow.lib.sandbox import SandboxLimits
+from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text.printable import printable
 from unified_flow.lib.threads import wait_for
 from unified_flow.retrieval import store
-from unified_flow.retrieval.bm25 import Corpus, Fields, score
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
-from unified_flow.retrieval.formats.chunk import Chunk, chunks
-from unified_flow.retrieval.formats.document import sections_of
+from unified_flow.retrieval.index_reader import IndexReader
+from unified_flow.retrieval.index_writer import IndexWriter
 from unified_flow.retrieval.web import FetchPolicy, Page
 from unified_flow.turns.passage import Passage
 
 _MARKDOWN = ".md"
-_SAMPLE = 20_000  # characters that tell a page's language
 
 Fetch = Callable[[str], Page]
 """Raises UnifiedFlowError for a page that cannot be had."""
@@ -107,58 +105,22 @@ def _as_file(url: str, at_ns: int, data: bytes) -> FoundFile:
 
 
 def best_passages(pages: Sequence[Page], question: str | None, limit: int) -> list[Passage]:
-    """The best of all pages together, best first, as the index ranks its own.
+    """The best of all pages together, best first, by an index of them in memory.
 
     Without a question, or if nothing shares a term with it, the pages' beginnings in turn.
     """
-    cut = [(page, list(chunks(sections_of(_MARKDOWN, page.text)))) for page in pages]
-    if question:
-        found = [each for page, own in cut for each in _scored(page, own, question)]
-        if found:
-            return sorted(found, key=lambda passage: -passage.score)[:limit]
-    value = 0.0 if question else 1.0
-    beginnings = [
-        _passage(page, own[place], value)
-        for place in range(limit)
-        for page, own in cut
-        if place < len(own)
-    ]
-    return beginnings[:limit]
-
-
-def _scored(page: Page, own: Sequence[Chunk], question: str) -> list[Passage]:
-    language = language_of(page.text[:_SAMPLE])
-    bodies = [terms(chunk.text, language) for chunk in own]
-    fields = [_fields(page, chunk, body, language) for chunk, body in zip(own, bodies, strict=True)]
-    corpus = Corpus(len(own), sum(map(len, bodies)) / max(len(own), 1))
-    frequency = Counter(term for body in bodies for term in set(body))
-    wanted = dict.fromkeys(terms(question, language))
-
-    def weight_of(term: str) -> float:
-        return corpus.weight(frequency[term])
-
-    weights = {term: weight_of(term) for term in wanted}
-    ranked = [
-        (score(weights, each, corpus, weight_of).value, chunk)
-        for each, chunk in zip(fields, own, strict=True)
-    ]
-    return [_passage(page, chunk, value) for value, chunk in ranked if value > 0]
-
-
-def _fields(page: Page, chunk: Chunk, body: list[str], language: str) -> Fields:
-    above, _, title = chunk.heading.rpartition(" > ")
-    heading, trail = terms(title, language), terms(f"{page.title} {above}", language)
-    return Fields(" ".join(heading), " ".join(trail), " ".join(body))
-
-
-def _passage(page: Page, chunk: Chunk, value: float) -> Passage:
-    name = f"{page.final_url}\0{chunk.line}\0{chunk.text}".encode()
-    return Passage(
-        chunk_id=hashlib.blake2b(name, digest_size=8).hexdigest(),
-        path=page.final_url,
-        line=chunk.line,
-        end_line=chunk.end_line,
-        heading=chunk.heading or page.title,
-        text=chunk.text,
-        score=round(min(value, 1.0), 6),
-    )
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        store.create_tables(connection)
+        found = [(page.final_url, Discovery([_fetched(page, page.final_url)])) for page in pages]
+        IndexWriter(connection, Converter(SandboxLimits())).update(found, None)
+        reader = IndexReader(connection, state=())
+        reader.learn(None)
+        ranked = reader.found(question, limit).ordered if question else []
+        if not ranked:
+            beginnings = connection.execute(
+                "SELECT id FROM chunk ORDER BY"
+                " row_number() OVER (PARTITION BY file_id ORDER BY id), id LIMIT ?",
+                (limit,),
+            )
+            ranked = [(0.0 if question else 1.0, id) for (id,) in beginnings]
+        return [passage for passage, _ in reader.passages(ranked, limit)]
