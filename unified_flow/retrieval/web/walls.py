@@ -39,32 +39,16 @@ class Wall:
 
 
 # In a response header: nobody sends these with a page.
-_HEADERS: tuple[tuple[str, str, str], ...] = (
-    ("cf-mitigated", "challenge", "a challenge of Cloudflare"),
-    ("x-amzn-waf-action", "captcha", "a captcha of AWS WAF"),
-    ("x-amzn-waf-action", "challenge", "a challenge of AWS WAF"),
-)
-# Together in the scripts of a challenge, and of nothing else.
-_SCRIPTS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("_cf_chl_opt",), "a challenge of Cloudflare"),
-    (("gokuProps",), "a challenge of AWS WAF"),
-    (("_pxAppId", "_pxUuid"), "a captcha of PerimeterX"),
-    (("captcha-delivery.com",), "a captcha of DataDome"),
-)
+_HEADERS = {"cf-mitigated": ("challenge",), "x-amzn-waf-action": ("captcha", "challenge")}
+# In the scripts of a challenge, and of nothing else.
+_SCRIPTS = re.compile(r"_cf_chl_opt|gokuProps|_pxUuid|captcha-delivery\.com")
 # In a tag: widgets that ordinary pages have too.
-_WIDGETS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"class=[\"']?[^\"'>]{0,200}\bg-recaptcha\b|/recaptcha/(?:api|enterprise)\.js"),
-     "reCAPTCHA"),
-    (re.compile(r"class=[\"']?[^\"'>]{0,200}\bh-captcha\b|\bhcaptcha\.com/1/api\.js"), "hCaptcha"),
-    (re.compile(r"class=[\"']?[^\"'>]{0,200}\bcf-turnstile\b|challenges\.cloudflare\.com/turnstile"),
-     "Turnstile"),
-    (re.compile(r"\bcaptcha-delivery\.com\b"), "a captcha of DataDome"),
-    (re.compile(r"id=[\"']?px-captcha\b|captcha\.px-c(?:dn|loud)\.net"), "a captcha of PerimeterX"),
-    (re.compile(r"\bcaptcha\.awswaf\.com\b|\btoken\.awswaf\.com\b"), "a captcha of AWS WAF"),
-    (re.compile(r"_incapsula_resource"), "a challenge of Imperva"),
-    (re.compile(r"\barkoselabs\.com\b|\bfuncaptcha\.com\b"), "a captcha of Arkose"),
-    (re.compile(r"\bgeetest\.com\b"), "a captcha of GeeTest"),
-)  # fmt: skip
+_WIDGETS = re.compile(
+    r"\b(?:g-re|h-|px-)captcha\b|\bcf-turnstile\b|/recaptcha/(?:api|enterprise)\.js"
+    r"|\b(?:hcaptcha\.com|captcha-delivery\.com|challenges\.cloudflare\.com/turnstile)\b"
+    r"|\b(?:captcha|token)\.awswaf\.com\b|\b_incapsula_resource\b"
+    r"|\b(?:arkoselabs|funcaptcha|geetest)\.com\b"
+)
 _CHALLENGE_TITLE = re.compile(
     r"just a moment|attention required|are you (?:a )?(?:human|robot)|robot check|bot verification"
     r"|verify(?:ing)? (?:that )?you(?:'re| are) (?:a )?human|human verification|security check"
@@ -102,9 +86,9 @@ def wall_of(
 ) -> Wall | None:
     """What was sent instead of the page, if anything was. `headers` has lower-case names; `page`
     is HTML, or empty for anything else; `final` is where redirects ended."""
-    for name, value, why in _HEADERS:
-        if headers.get(name, "").strip().lower() == value:
-            return Wall("captcha", why)
+    for name, values in _HEADERS.items():
+        if headers.get(name, "").strip().lower() in values:
+            return Wall("captcha", f"the header {name} says so")
     shape = shape_of(page)
     if (why_captcha := _captcha(status, shape)) is not None:
         return Wall("captcha", why_captcha)
@@ -118,19 +102,17 @@ def wall_of(
 def _captcha(status: int, shape: Shape) -> str | None:
     refusing = status in REFUSING or status == 202
     if refusing or shape.words < SHORT:
-        for marks, why in _SCRIPTS:
-            if all(mark in shape.scripts for mark in marks):
-                return why
+        if mark := _SCRIPTS.search(shape.scripts):
+            return f"{mark[0]!r} in its scripts marks a challenge"
         if _CHALLENGE_TITLE.search(shape.title) and _UNUSUAL_TRAFFIC.search(
             f"{shape.title} {shape.text}"
         ):
             return f"a page called {shape.title[:60]!r}"
     if refusing or shape.words < LITTLE:
-        tags = "\n".join(shape.tags)
-        for pattern, why in _WIDGETS:
-            # A short page with a widget and a form for a password is a login, not a challenge.
-            if pattern.search(tags) and not (status == 200 and shape.asks_for_password):
-                return why
+        # A short page with a widget and a form for a password is a login, not a challenge.
+        is_login = status == 200 and shape.asks_for_password
+        if (widget := _WIDGETS.search("\n".join(shape.tags))) and not is_login:
+            return f"{widget[0]!r} in a tag marks a captcha"
         if match := _UNUSUAL_TRAFFIC.search(shape.text):
             return f"the words {match[0]!r}"
     return None
