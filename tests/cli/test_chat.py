@@ -62,9 +62,9 @@ def served(server: ModelServer) -> list[str]:
 def test_a_follow_up_shows_what_it_was_taken_to_mean(home: Path, folder: Path) -> None:
     done = piped(home, "--docs", str(folder), say="What is a topic?\nWhat is it used for?\n")
     shown = [line for line in done.stderr.splitlines() if line.startswith("understood as")]
-    assert shown == ["understood as: What is a topic used for?"]
+    assert shown == ["understood as: What is it used for? (topic)"]
     asked = [sys.executable, "-m", "unified_flow", "ask", "--home", str(home), "--json"]
-    for question, meant in (("Is it named?", "Is a topic named?"), ("What is a topic?", None)):
+    for question, meant in (("Is it named?", "Is it named? (topic)"), ("What is a topic?", None)):
         again = forked.run(
             [*asked, "--session", "last", question], capture_output=True, text=True, check=True
         )

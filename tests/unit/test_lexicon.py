@@ -21,7 +21,6 @@ asks.person = '\bwer\b'
 asks.time = '\bwann\b'
 answers.time = '\b1\d{3}\b'
 pronouns = "er es sie"
-articles = "der die das ein eine"
 determiners = "der die das ein eine"
 greeting = '^\W*guten (?:Tag|Morgen)\W*$'
 list_files = '\bwelche\b.*\bDateien\b'

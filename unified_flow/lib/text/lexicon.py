@@ -103,7 +103,6 @@ class Lexicon(_Table):
     operators: Words = frozenset()
     numerals: Numerals = {}
     ordinal_endings: Words = frozenset()  # after digits
-    elides: bool = False  # an apostrophe parts two words
 
     # What a question asks for. The group `head` says where the words for the thing asked begin
     # ("which *port number* does …"); in `which`, NOUN stands for the nouns of each kind.
@@ -125,15 +124,8 @@ class Lexicon(_Table):
     distinct_pronouns: bool = False  # none looks like an article
     pronouns: Words = frozenset()
     persons: Words = frozenset()  # pronouns that stand for a person
-    possessives: Words = frozenset()  # "its", "their": replaced with a genitive
-    genitive: str = "{}"
-    belonging: Words = frozenset()  # "of": before a pronoun that a noun belongs to
-    articles: Words = frozenset()
     determiners: Words = frozenset()
-    linking: Words = frozenset()  # inside a phrase: "the value *of* a parameter"
     auxiliaries: Words = frozenset()  # "How *do* nodes communicate": the verb comes last
-    inverting: Words = frozenset()  # "*Who* wrote the page": the verb comes next
-    particles: Words = frozenset()  # characters at the ends of a subject without spaces
     demonstratives: Pattern = _NOTHING  # group `reference`; "that" standing alone
     # A pronoun after these is not one ("it is raining"); found in the whole question.
     expletives: Pattern = _NOTHING

@@ -14,14 +14,12 @@ from unified_flow.lib.text.segmentation import UNSPACED
 from unified_flow.turns.results import PriorTurn
 
 _TOKEN = re.compile(r"\w+")
-_JOINT = re.compile(r"-(?:t-)?\Z")  # "parle-t-il"
 _UNSPACED = re.compile(rf"[{UNSPACED}]")
+_ENDS = "?？!。. "  # noqa: RUF001 -- Chinese marks
 _MOST_REFERENCES = 4
 _LONGEST_TOPIC = 200  # characters
 _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent is among them
 _MARKED = re.compile(r"`([^`]+)`|\"([^\"]{2,60})\"|“([^”]{2,60})”|«\s*([^»]{2,60}?)\s*»")
-_NAME_OR_WORD = re.compile(r"[^\W_][\w'’./:+#-]*")  # noqa: RUF001 -- typeset apostrophes
-_LONGEST_WORDS = 8
 _LONGEST_NOUN = 3  # words
 _EARLIER_CLAUSE = re.compile(r"[,;:.?!]\s")
 
@@ -50,7 +48,7 @@ def _more_of_the_same(
     """ "Why?", "tell me more": the last question that is none of these, with this to it."""
     if not lexicon.more.match(query):
         return None
-    wish = query.strip().rstrip("?？!. ")  # noqa: RUF001 -- Chinese question mark
+    wish = query.strip(_ENDS)
     for place in reversed(range(len(history))):
         asked = history[place].question
         if not lexicon_of(language_of(asked)).more.match(asked):
@@ -72,7 +70,8 @@ def _pronouns_resolved(
     topic = _topic(history, references)
     if topic is None:
         return Resolution("failed", query, references)
-    return _replaced(query, spans, topic[:_LONGEST_TOPIC], lexicon)
+    topic = topic[:_LONGEST_TOPIC]
+    return Resolution("resolved", f"{query} ({topic})", references, topic)
 
 
 def _unnamed(query: str, history: Sequence[PriorTurn], lexicon: Lexicon) -> Resolution | None:
@@ -113,19 +112,6 @@ def noun_phrase(text: str, lexicon: Lexicon) -> list[str]:
     return found
 
 
-def _replaced(query: str, spans: list[tuple[int, int]], topic: str, lexicon: Lexicon) -> Resolution:
-    references = tuple(query[start:end] for start, end in spans)
-    resolved = query
-    for start, end in reversed(spans):
-        owned = query[start:end].casefold() in lexicon.possessives
-        genitive = lexicon.genitive.removesuffix("s" if topic.endswith("s") else "")
-        words = genitive.format(topic) if owned else topic
-        joint = _JOINT.search(resolved, max(0, start - 3), start)
-        before = f"{resolved[: joint.start()]} " if joint else resolved[:start]
-        resolved = before + words + resolved[end:]
-    return Resolution("resolved", resolved, references, topic)
-
-
 def _pronouns(query: str, lexicon: Lexicon) -> list[tuple[int, int]]:
     if _UNSPACED.search(query):
         listed = "|".join(sorted(lexicon.pronouns, key=len, reverse=True))
@@ -142,37 +128,9 @@ def _pronouns(query: str, lexicon: Lexicon) -> list[tuple[int, int]]:
         if token.group().casefold() not in lexicon.pronouns:
             continue
         inside = any(start <= token.start() < end for start, end in expletive)
-        before = _without_what_it_belongs_to(tokens[:place], lexicon)
-        if not inside and (
-            _inverted(query, tokens[: place + 1], lexicon) or not _has_antecedent(before, lexicon)
-        ):
+        if not inside and not _has_antecedent(tokens[:place], lexicon):
             found_spans.append(token.span())
     return found_spans
-
-
-def _without_what_it_belongs_to(
-    before: list[re.Match[str]], lexicon: Lexicon
-) -> list[re.Match[str]]:
-    """ "The default of it": not the default, but what it is a default of."""
-    if not before or before[-1].group().casefold() not in lexicon.belonging:
-        return before
-    end = len(before) - 1
-    while end and _is_content(before[end - 1].group(), lexicon):
-        end -= 1
-    return before[:end]
-
-
-def _inverted(query: str, tokens: list[re.Match[str]], lexicon: Lexicon) -> bool:
-    """ "How many publishers can it": asked is not for what has them, and "it" is that."""
-    *asked, verb, _ = (
-        [token.group().casefold() for token in tokens] if len(tokens) > 2 else ["", ""]
-    )
-    return (
-        verb in lexicon.verbs
-        and lexicon.verbs.isdisjoint(asked)
-        and lexicon.articles.isdisjoint(asked)
-        and not _EARLIER_CLAUSE.search(query, 0, tokens[-1].start())
-    )
 
 
 def _is_content(word: str, lexicon: Lexicon) -> bool:
@@ -217,15 +175,16 @@ def _topic(history: Sequence[PriorTurn], references: Sequence[str]) -> str | Non
 
 
 def topic_of(question: str, lexicon: Lexicon) -> str | None:
-    """The phrase that names the subject, with its article; None if there is none."""
-    marked = _MARKED.search(question)
-    if marked:
+    """What is marked in it, else its longest name, else all from the first to the last word that
+    names something; None if there is none."""
+    if marked := _MARKED.search(question):
         return next(group for group in marked.groups() if group)
     if _UNSPACED.search(question):
-        return _unspaced(question, lexicon)
-    text = re.sub(r"['’]", " ", question) if lexicon.elides else question  # noqa: RUF001
-    tokens = [m.group().rstrip("'’./:-") for m in _NAME_OR_WORD.finditer(text)]  # noqa: RUF001
-    return _determined(tokens, lexicon) or _named(tokens) or _bare(tokens, lexicon)
+        return lexicon.unsaid.sub(" ", question).strip(_ENDS) or None
+    if names := names_of(question):
+        return max(names, key=len)
+    named = [t for t in _TOKEN.finditer(question) if _names_something(t.group(), lexicon)]
+    return question[named[0].start() : named[-1].end()] if named else None
 
 
 def names_of(text: str) -> list[str]:
@@ -239,70 +198,3 @@ def names_of(text: str) -> list[str]:
 
 def _names_something(word: str, lexicon: Lexicon) -> bool:
     return _is_content(word, lexicon) and word.casefold() not in lexicon.shell
-
-
-def _determined(tokens: list[str], lexicon: Lexicon) -> str | None:
-    """From an article to the end of its phrase: "the default value of a parameter"."""
-    articles = lexicon.articles
-    linking = any_language().linking
-    for start, token in enumerate(tokens):
-        if token.casefold() not in articles:
-            continue
-        end = start + 1
-        while end < len(tokens) and end - start < _LONGEST_WORDS:
-            plain = tokens[end].casefold()
-            joins = plain in linking or (
-                plain in articles and tokens[end - 1].casefold() in linking
-            )
-            if not (joins or _names_something(tokens[end], lexicon)):
-                break
-            end += 1
-        while end > start + 1 and tokens[end - 1].casefold() in linking | articles:
-            end -= 1
-        if end > start + 1:
-            return " ".join(tokens[start:end])
-    return None
-
-
-def _named(tokens: list[str]) -> str | None:
-    run: list[str] = []
-    best: list[str] = []
-    for place, token in enumerate(tokens):
-        if place and (token[0].isupper() or (run and token[0].isdigit())):
-            run.append(token)
-            best = max(best, run, key=len)
-        else:
-            run = []
-    return " ".join(best) or None
-
-
-def _bare(tokens: list[str], lexicon: Lexicon) -> str | None:
-    """The first run of content words that is not the verb."""
-    runs: list[tuple[str, list[str]]] = []  # each after the word before it
-    before = ""
-    open_run = False
-    for token in tokens:
-        if _names_something(token, lexicon):
-            if not open_run:
-                runs.append((before, []))
-            runs[-1][1].append(token)
-            open_run = True
-        else:
-            before, open_run = token.casefold(), False
-    if not runs:
-        return None
-    after, run = runs[0]
-    if after in any_language().auxiliaries and len(run) > 1:
-        run = run[:-1]
-    elif after in any_language().inverting:
-        run = run[1:] or (runs[1][1] if len(runs) > 1 else run)
-    return " ".join(run)
-
-
-def _unspaced(question: str, lexicon: Lexicon) -> str | None:
-    rest = question
-    for _, looked_for in lexicon.kinds:
-        rest = looked_for.sub(" ", rest)
-    particles = "".join(any_language().particles)
-    pieces = re.split(rf"[{particles}？?。，,！!\s]+", rest)  # noqa: RUF001 -- Chinese marks
-    return max(pieces, key=len) or None
