@@ -340,8 +340,8 @@ def test_a_turn_away_and_a_named_thing_are_told_apart() -> None:
         ("What is a topic?", "", "How is its name written?", "How is its name written? (topic)"),
         ("What is the default size of a queue?", "", "Explain that again",
          "Explain that again (default size of a queue)"),
-        ("What does `set_parameters` return?", "", "When is it called?",
-         "When is it called? (set_parameters)"),
+        ("What does `set_parameters` return?", "", "How is its result used?",
+         "How is its result used? (set_parameters)"),
     ],
 )  # fmt: skip
 def test_what_references_stand_for_is_named_beside_them(

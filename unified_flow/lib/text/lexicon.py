@@ -117,8 +117,6 @@ class Lexicon(_Table):
     answers: dict[AnswerKind, Pattern] = {}
     continues: Pattern = _NOTHING  # a sentence that opens so continues the one before it
     refers: Pattern = _NOTHING  # one that only says where to read on: "See the guide."
-    # What a question asks in ("how old"), and what such a quantity looks like.
-    units: tuple[tuple[Pattern, Pattern], ...] = ()
 
     # Referring back to earlier turns.
     distinct_pronouns: bool = False  # none looks like an article

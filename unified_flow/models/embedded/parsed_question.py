@@ -30,7 +30,6 @@ class ParsedQuestion:
     core: frozenset[str]
     focus: frozenset[str]
     names: frozenset[str]
-    unit: re.Pattern[str] | None
 
     @property
     def lexicon(self) -> Lexicon:
@@ -58,7 +57,6 @@ def parse_question(text: str, language: str | None = None) -> ParsedQuestion:
         names=frozenset(
             t for m in names.finditer(text) for t in matching_terms(m.group(), language)
         ),
-        unit=next((look for asked, look in lexicon.units if asked.search(text)), None),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from unified_flow.lib.text import language_of, terms
@@ -175,16 +176,24 @@ def _topic(history: Sequence[PriorTurn], references: Sequence[str]) -> str | Non
 
 
 def topic_of(question: str, lexicon: Lexicon) -> str | None:
-    """What is marked in it, else its longest name, else all from the first to the last word that
-    names something; None if there is none."""
+    """What is marked in it, else its longest name, else all that names something, from the first
+    such word behind a determiner on; None if nothing does."""
     if marked := _MARKED.search(question):
         return next(group for group in marked.groups() if group)
     if _UNSPACED.search(question):
         return lexicon.unsaid.sub(" ", question).strip(_ENDS) or None
     if names := names_of(question):
         return max(names, key=len)
-    named = [t for t in _TOKEN.finditer(question) if _names_something(t.group(), lexicon)]
-    return question[named[0].start() : named[-1].end()] if named else None
+    tokens = list(_TOKEN.finditer(question))
+    named = [t for t in tokens if _names_something(t.group(), lexicon)]
+    if not named:
+        return None
+    determined = (
+        each
+        for before, each in pairwise(tokens)
+        if each in named and before.group().casefold() in lexicon.determiners
+    )
+    return question[next(determined, named[0]).start() : named[-1].end()]
 
 
 def names_of(text: str) -> list[str]:

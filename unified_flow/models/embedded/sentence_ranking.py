@@ -22,7 +22,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from functools import lru_cache
 
 from unified_flow.lib.text import words
 from unified_flow.models.embedded.excerpts import (
@@ -46,7 +45,6 @@ SENTENCE: dict[str, float] = {
     "passage": 4.56,
     "new_terms": -0.45,
     "kind": 1.61,
-    "unit": 2.45,
 }
 ANSWERABLE: dict[str, float] = {
     "bias": -10.35,
@@ -62,7 +60,6 @@ ENOUGH = 0.2
 _TOLD_BY_FORM = ("time", "number")  # kinds of answers
 _KIN_COUNTS = 0.8  # of a match
 _KIN_NEARBY = 0.7
-_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w’'-]+")  # noqa: RUF001 -- typeset apostrophes
 _ENTRY = re.compile(r"\W*(?::|—|–)\s")  # noqa: RUF001 -- dashes
 _BRACKETED = re.compile(r"\((\w+)\)")
 
@@ -183,11 +180,6 @@ def _part(found: Sized, of: Sized) -> float:
     return len(found) / len(of) if of else 0.0
 
 
-@lru_cache(maxsize=4_096)
-def _names(text: str, language: str) -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(matching_terms(m.group(), language)) for m in _NAME.finditer(text))
-
-
 def features(
     context: QuestionContext, around: PassageContext, sentence: Sentence
 ) -> dict[str, float]:
@@ -202,7 +194,6 @@ def features(
             beside += share
             continued += share * there[later].continues
     score = around.excerpt.passage.score / context.best_score
-    looked_for = question.unit
     return {
         "count": _part(matched, question.terms) + _KIN_COUNTS * _part(derived, question.terms),
         "local": around.local.share(matched),
@@ -215,16 +206,11 @@ def features(
         "passage": math.log(max(score, 1e-3)),
         "new_terms": math.log(1 + len(sentence.terms) - len(matched)),
         "kind": _of_the_kind(question, sentence, around.excerpt.language),
-        "unit": float(looked_for is not None and looked_for.search(sentence.text) is not None),
     }
 
 
 def _of_the_kind(question: ParsedQuestion, sentence: Sentence, language: str) -> float:
-    """Whether it holds what the kind of question asks for; a person's name not as "he"."""
-    if question.kind == "person":
-        asked = set(question.terms)
-        names = any(not name <= asked for name in _names(sentence.text, language))
-        return float(names) - sentence.continues
+    """Whether it holds what the kind of question asks for."""
     if question.kind == "definition":
         return float(_defines(question, sentence, language))
     looked_for = question.lexicon.answers.get(question.kind)
