@@ -73,8 +73,6 @@ class Phrases(_Table):
     no_documents: str
     greeting: str
     thanks: str
-    asked: str
-    never_asked: str
     lines: str  # {source}
     no_matches: str  # {pattern}
     matches: str  # {pattern}
@@ -82,7 +80,6 @@ class Phrases(_Table):
     files: str  # {pattern}
     unclear_reference: str  # {reference}
     no_content: str
-    gibberish: str
     which_one: str  # {noun}, {names}
     other_language: str  # {languages} of the documents, ISO 639-1
 
@@ -142,9 +139,6 @@ class Lexicon(_Table):
     tell_me: Alternatives = ""  # what only makes a question polite
     greeting: Pattern = _NOTHING
     thanks: Pattern = _NOTHING
-    recall: Pattern = _NOTHING  # "what did I ask before?"
-    first_recalled: Pattern = _NOTHING
-    keyboard: Words = frozenset()  # rows of keys, to tell gibberish
     about_user: Pattern = _NOTHING  # the person who asks
     memories: Pattern = _NOTHING  # all that is known of that person
     remember: Alternatives = ""

@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from unified_flow.lib.text import language_of, terms, words
-from unified_flow.lib.text.lexicon import any_language, lexicon_of, phrases_of
+from unified_flow.lib.text.lexicon import lexicon_of, phrases_of
 from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.intents import file_request, talk_of, tool_call
 from unified_flow.models.embedded.references import Resolution, resolve
@@ -18,15 +18,11 @@ _SPECIFIC = re.compile(
     r"`([^`]+)`|\"([^\"]+)\"|“([^”]+)”|\b(\w+(?:::\w+)+|\w+_\w+|[\w-]+(?:/[\w.-]+)+|[\w-]+\.(?:md|rst|txt|py|html?|json|ya?ml|toml))\b"
 )
 _NAME = re.compile(r"(?<!^)(?<![?.!]\s)\b[A-ZÅÄÖÉÈ][\w-]*\b")
-_RUN = 4  # neighbouring keys
-_SAME = re.compile(r"(\w)\1{3,}")
 
 
 def analyze(query: str, sections: Sections) -> QueryAnalysis:
-    talk = talk_of(query)
-    if talk == "recall":
-        return _recall(query, sections.history)
-    resolution = Resolution("not_needed", query) if talk else resolve(query, sections.history)
+    small_talk = Resolution("not_needed", query) if talk_of(query) else None
+    resolution = small_talk or resolve(query, sections.history)
     specific = _SPECIFIC.search(resolution.query)
     reference = next((group for group in specific.groups() if group), None) if specific else None
     return QueryAnalysis(
@@ -39,22 +35,6 @@ def analyze(query: str, sections: Sections) -> QueryAnalysis:
         query_type=_type(resolution, reference, sections.history),
         content_reference=reference,
         reasoning=_reasoning(resolution, sections.history),
-    )
-
-
-def _recall(query: str, history: tuple[PriorTurn, ...]) -> QueryAnalysis:
-    """Later phases see the gathered turns only, so what was asked is resolved here."""
-    lexicon = lexicon_of(language_of(query))
-    first = lexicon.first_recalled.search(query)
-    asked = [turn.question for turn in (history[:1] if first else history)]
-    return QueryAnalysis(
-        resolved_query=query,
-        reference_resolution=ReferenceResolution(
-            status="resolved" if asked else "not_needed",
-            resolved_to="\n".join(asked) or None,
-        ),
-        query_type="followup" if asked else "general_question",
-        reasoning="it asks about this session, not about the documents",
     )
 
 
@@ -99,11 +79,8 @@ def reflect(query: str, sections: Sections) -> Reflection:
     asked = analysis.resolved_query if analysis is not None else query
     if file_request(asked) or arithmetic(asked) or tool_call(asked, sections.tools):
         return Reflection(decision="PROCEED", confidence=0.95, reasoning="it names what to do")
-    content = _content(asked)
-    if not content:
+    if not _content(asked):
         return _clarify(phrases.no_content, "no word of the question says what it is about")
-    if all(_is_gibberish(word) for word in content):
-        return _clarify(phrases.gibberish, "none of its words is one")
     # Which words they are stands in the question, and one may be a password.
     return Reflection(
         decision="PROCEED", confidence=0.9, reasoning="its words say what it is about"
@@ -121,17 +98,6 @@ def _content(text: str) -> list[str]:
         and word.casefold() not in lexicon.verbs
         and terms(word, language)
     ]
-
-
-def _is_gibberish(word: str) -> bool:
-    """Keys struck in a row or over and over. A strange word is no gibberish: it is looked up."""
-    plain = word.casefold()
-    if _SAME.search(plain) and len(set(plain)) <= 2:
-        return True
-    runs = (plain[i : i + _RUN] for i in range(len(plain) - _RUN + 1))
-    rows = any_language().keyboard
-    struck = sum(any(run in row or run in row[::-1] for row in rows) for run in runs)
-    return struck > 0 and struck * 2 >= len(plain) - _RUN + 1
 
 
 def _clarify(question: str, reasoning: str) -> Reflection:

@@ -15,7 +15,6 @@ from unified_flow.models.embedded.intents import (
     call_language,
     pages_to_read,
     question_about_pages,
-    talk_language,
     talk_of,
 )
 from unified_flow.models.embedded.planning import questions_in
@@ -31,12 +30,10 @@ _LISTED = 20
 
 def extract(query: str, sections: Sections) -> Draft:
     phrases = phrases_of(call_language(query) or language_of(query))
-    talk = talk_of(query)
-    if talk == "recall":
-        return _recalled(sections, phrases)
-    if talk is not None:
-        own = phrases_of(talk_language(query))
-        return _answer(own.greeting if talk == "greeting" else own.thanks)
+    if (talk := talk_of(query)) is not None:
+        kind, language = talk
+        own = phrases_of(language)
+        return _answer(own.greeting if kind == "greeting" else own.thanks)
     called = {result.tool for result in sections.coordinator}
     if text_to_remember(query) and tool_names.MEMORY_CREATE not in called:
         return _abstention(phrases.cannot_remember)
@@ -92,14 +89,6 @@ def _joined(drafts: Sequence[Draft]) -> Draft:
         "\n\n".join(draft.response for draft in ordered),
         [citation for draft in ordered for citation in draft.citations],
     )
-
-
-def _recalled(sections: Sections, phrases: Phrases) -> Draft:
-    analysis = sections.query_analyzer
-    asked = analysis.reference_resolution.resolved_to if analysis is not None else None
-    if not asked:
-        return _answer(phrases.never_asked)
-    return _answer("\n".join([phrases.asked, *(f"- {line}" for line in asked.splitlines())]))
 
 
 def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:

@@ -8,14 +8,11 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from unified_flow.config.tool_names import FILE_GLOB, FILE_GREP, FILE_READ
-from unified_flow.lib.text import language_of
-from unified_flow.lib.text.lexicon import any_language, lexicon_of, lexicons
+from unified_flow.lib.text.lexicon import any_language, lexicons
 from unified_flow.tools.builtin.internet_research import MAX_URLS
 from unified_flow.tools.toolbox import arguments_from_json, arguments_from_pairs
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import ToolDescription
-
-Talk = Literal["greeting", "thanks", "recall"]
 
 # Suffixes of text, so that "U.S." and "example.com" are no files.
 _SUFFIXES = (
@@ -27,21 +24,14 @@ _QUOTED_TEXT = re.compile(r"`([^`]+)`|\"([^\"]+)\"|'([^']+)'|“([^”]+)”")
 _URL = re.compile(r"\bhttps?://[^\s<>\"'`“”)\]]+", re.IGNORECASE)
 
 
-def talk_of(query: str) -> Talk | None:
-    if any(each.greeting.match(query) for each in lexicons()):
-        return "greeting"
-    if any(each.thanks.match(query) for each in lexicons()):
-        return "thanks"
-    own = (lexicon_of(language_of(query)), lexicon_of("en"))
-    return "recall" if any(each.recall.search(query) for each in own) else None
-
-
-def talk_language(query: str) -> str:
-    """The language of a greeting, which has no common words to tell it by."""
+def talk_of(query: str) -> tuple[Literal["greeting", "thanks"], str] | None:
+    """(what it is, its language), for small talk."""
     for each in lexicons():
-        if each.greeting.match(query) or each.thanks.match(query):
-            return each.language
-    return language_of(query)
+        if each.greeting.match(query):
+            return "greeting", each.language
+        if each.thanks.match(query):
+            return "thanks", each.language
+    return None
 
 
 def file_request(query: str, goal_id: str = "g1") -> ToolRequest | None:
