@@ -39,20 +39,6 @@ _BY_SCRIPT = (
     ("hy", re.compile("[\u0530-\u058f]")),
 )
 
-# Letters that settle what shared short words leave open among close relatives.
-_LETTERS = (
-    ("sv", "äö", ("sv", "fi", "de", "et", "hu", "tr")),
-    ("da", "æø", ("da", "no")),
-    ("de", "ß", ("de",)),
-    ("es", "ñ¿¡", ("es",)),
-    ("pt", "ãõ", ("pt",)),
-    ("fr", "œèêàùç", ("fr", "it", "ca", "pt")),
-    ("pl", "łąęśż", ("pl",)),
-    ("cs", "řěů", ("cs",)),
-    ("ro", "șță", ("ro",)),
-    ("hu", "őű", ("hu",)),
-    ("tr", "ığş", ("tr",)),
-)
 # A capital letter tells a name from a noun everywhere but here.
 CAPITAL_NOUNS = frozenset({"de", "lb"})
 _SAMPLE = 2_000  # characters; more does not change the guess
@@ -114,11 +100,6 @@ def _judged(sample: str, default: str) -> str:
     for word in words(sample.casefold()):
         for code, weight in weights.get(word, ()):
             scores[code] = scores.get(code, 0.0) + weight
-    if not sample.isascii():
-        for _, marks, codes in _LETTERS:
-            if any(mark in sample for mark in marks):
-                for code in codes:
-                    scores[code] = scores.get(code, 0.0) + 0.5
     if not scores:
         return default
     best = max(scores, key=lambda code: (scores[code], code == default))

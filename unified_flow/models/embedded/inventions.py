@@ -104,9 +104,7 @@ def invented(
             found += [
                 name
                 for name in _names(plain, capitals_tell)
-                if not _is_known(name, known, language)
-                and not _is_capitals(name)
-                and not _is_acronym(name, sources)
+                if not _is_known(name, known, language) and not _is_capitals(name)
             ]
     return list(dict.fromkeys(found))
 
@@ -182,12 +180,3 @@ def _documented_names(code: str, known: frozenset[str]) -> Iterator[str]:
             if base.casefold() in known and base not in own:
                 yield from (name for name in re.findall(r"[\w-]+", names) if name not in own)
     yield from _OPTION.findall(plain)
-
-
-def _is_acronym(name: str, sources: str) -> bool:
-    """Whether its letters begin words of the sources that stand together: QoS, ADR."""
-    letters = name.removesuffix("s")
-    if len(letters) < 2 or not letters.isalpha() or not letters[-1].isupper():
-        return False
-    together = r"\w*[\s-]+".join(map(re.escape, letters))
-    return re.search(rf"\b{together}", sources, re.IGNORECASE) is not None
