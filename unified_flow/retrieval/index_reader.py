@@ -16,9 +16,9 @@ from typing import NamedTuple
 from unified_flow.config.document_roots import Root, root_from
 from unified_flow.errors import RetrievalError
 from unified_flow.lib.text import language_of, query_terms, share_in_question
+from unified_flow.lib.text.conversation import LOOKED_AT, heed, with_conversation
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval.bm25 import HEADING_WEIGHT, TRAIL_WEIGHT, Corpus, Fields, Score, score
-from unified_flow.retrieval.earlier_turns import LOOKED_AT, heed, with_conversation
 from unified_flow.turns.passage import Passage
 
 _CANDIDATES = 48  # chunks that FTS5 proposes for each question

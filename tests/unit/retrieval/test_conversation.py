@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from unified_flow.lib.text.conversation import conversation_words
-from unified_flow.retrieval.earlier_turns import heed
+from unified_flow.lib.text.conversation import conversation_words, heed
 from unified_flow.retrieval.index import Index
 
 DOCUMENTS = {
