@@ -164,7 +164,7 @@ class Index:
         """The passages that share most with the question, best first; [] if none shares a term.
 
         `conversation` gives words of earlier turns, each with what it weighs beside a word of the
-        question; they count as far as the question seems to lean on them (`lib/text/conversation.py`).
+        question; they count as far as the question seems to lean on them (`conversation.heed`).
         `score` is what bm25.score says. Raises RetrievalError for an index that is missing,
         broken, locked or unreadable, or was made by another version.
         """
