@@ -86,9 +86,9 @@ def test_a_typo_in_a_table_of_the_queue_suggests_the_right_key(home: Path) -> No
     assert "did you mean 'max_size'" in outcome.stderr
 
 
-def test_the_schema_knows_every_key_of_the_file() -> None:
-    outcome = runner.invoke(app, ["config", "schema"])
-    schema = json.loads(outcome.stdout)
+def test_the_schema_knows_every_key_of_the_file(tmp_path: Path) -> None:
+    assert runner.invoke(app, ["init", str(tmp_path)]).exit_code == 0
+    schema = json.loads((tmp_path / "unified_flow.schema.json").read_text())
     assert schema["additionalProperties"] is False
     known = set(schema["properties"])
     assert {*Settings.model_fields, "queue", "notifications"} == known

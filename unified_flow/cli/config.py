@@ -87,17 +87,6 @@ def show(
         note("every setting is at its default")
 
 
-def schema(as_json: options.AsJson = True, home: options.Home = None) -> None:
-    """Print the JSON schema of unified_flow.toml, for editors; it is the same for every home.
-
-    \b
-    unified-flow config schema > unified_flow.schema.json
-    """
-    from unified_flow.config.settings_reference import json_schema
-
-    say(json.dumps(json_schema(), indent=2, ensure_ascii=False))
-
-
 def _beside(path: Path, folder: Path) -> str:
     """As the settings file names it: relative to itself where that is possible."""
     import os

@@ -93,21 +93,11 @@ def understood_as(turn: Turn) -> str | None:
 def of_refusal(error: UnifiedFlowError | QueueError, session_id: str) -> dict[str, Any]:
     """The same where no turn began or went on: bad input or configuration, or a turn that another
     process runs."""
-    return {
-        "response": None,
-        "status": "failed",
-        "understood_as": None,
-        "clarification_question": None,
-        "citations": [],
-        "abstained": False,
+    nothing = of_turn(Turn(status="failed", session_id=session_id))
+    return nothing | {
         "error": True,
-        "session_id": session_id,
         "turn_id": None,
         "request_id": None,
-        "saved": False,
-        "phases": [],
-        "model_calls": 0,
-        "checks": None,
         "error_type": wire_name(error),
         "error_category": None,
         "phase": None,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +16,6 @@ from interventions.secrets.redaction import WHOLE, redact, redact_for_asker, red
 from unified_flow.cli import options
 from unified_flow.cli.completion import session_ids
 from unified_flow.cli.terminal import beginning, counted, say_object
-from unified_flow.errors import InputError
 
 if TYPE_CHECKING:
     from unified_flow.turns.archive import TurnArchive
@@ -78,32 +74,21 @@ def show_session(
 
 
 def export_session(
-    session: Session,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; else standard output.")
-    ] = None,
-    force: options.Force = False,
-    as_json: options.AsJson = False,
-    home: options.Home = None,
+    session: Session, as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
     """A session as Markdown, or as JSON, with its sources; secrets are redacted.
 
     \b
-    unified-flow sessions export ros -o ros.md
-    unified-flow sessions export last --json --output last.json
+    unified-flow sessions export ros > ros.md
+    unified-flow sessions export last --json > last.json
     """
     from unified_flow.turns.sessions.book import markdown
 
     found = _known_session(session, home)
     if as_json:
-        text = json.dumps(redact(_object(*found), WHOLE), ensure_ascii=False) + "\n"
+        say_object(redact(_object(*found), WHOLE))
     else:
-        text = markdown(*found, partial(redact, bounds=WHOLE))
-    if output is None:
-        say(text.rstrip())
-        return
-    save_text(output, text, force=force, hint="name another, or --force replaces it")
-    note(f"wrote {output}")
+        say(markdown(*found, partial(redact, bounds=WHOLE)).rstrip())
 
 
 def delete_session(
@@ -220,43 +205,3 @@ def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> 
             for turn in sorted(unanswered, key=lambda turn: turn.turn_id)
         ],
     }
-
-
-def save_text(named: str | Path, text: str, *, force: bool = False, hint: str) -> None:
-    """Write a private file, whole or not at all.
-
-    Raises InputError for a file that is there, unless `force` replaces it, and for what can be no
-    file; `hint` says what to do about one that is there. OSError for a full disk.
-    """
-    try:
-        path = Path(named).expanduser().resolve()
-        if path.is_dir():
-            raise InputError(f"{named} is a folder", hint="name a file in it")
-        if not path.parent.is_dir():
-            raise InputError(f"{named} cannot be written: {path.parent} is no folder")
-        if not force:
-            path.touch(mode=0o600, exist_ok=False)  # reserves the name
-    except FileExistsError as exc:
-        raise InputError(f"{named} is there already", hint=hint) from exc
-    except (RuntimeError, ValueError) as exc:  # no such user's home, or no name of a file
-        raise InputError(f"{str(named)!r} cannot be a file: {exc}") from exc
-    try:
-        _replace(path, text)
-    except BaseException:
-        if not force:
-            path.unlink(missing_ok=True)
-        raise
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, beside = tempfile.mkstemp(prefix=".unified-flow-", dir=path.parent)  # mode 0600
-    try:
-        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(beside).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(beside).unlink()
-        raise

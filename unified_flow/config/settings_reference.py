@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -130,24 +130,11 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-KINDS = {bool: "boolean", int: "integer", float: "number", str: "string"}
-
-
 def json_schema() -> dict[str, Any]:
     """Draft 2020-12; a key that is no setting does not fit it."""
     schema = Settings.model_json_schema()
     schema["title"] = "unified_flow.toml"
     for table, settings in QUEUE_TABLES.items():
-        schema["properties"][table] = {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                field.name: {
-                    "type": KINDS[type(field.default)],
-                    "default": field.default,
-                    "description": field.metadata["description"],
-                }
-                for field in fields(settings)
-            },
-        }
+        own = TypeAdapter(settings).json_schema()
+        schema["properties"][table] = own | {"additionalProperties": False}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

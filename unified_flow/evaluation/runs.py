@@ -14,7 +14,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from interventions.home import make_private_folder, open_private
+from interventions.home import make_private_folder, replace_private
 from unified_flow import __version__
 from unified_flow.engine.services import Services
 from unified_flow.errors import InputError
@@ -119,7 +119,7 @@ class Run:
                 field="name",
                 hint="choose another --name",
             )
-        _write(folder / SPEC, spec.model_dump_json(indent=2) + "\n")
+        replace_private(folder / SPEC, spec.model_dump_json(indent=2) + "\n")
         run = cls(folder, spec)
         if again:
             os.truncate(folder / RESULTS, 0)
@@ -189,10 +189,3 @@ def _answers(folder: Path) -> dict[str, EvaluatedAnswer]:
 def _differences(one: Spec, other: Spec) -> list[str]:
     before, after = one.model_dump(), other.model_dump()
     return [name for name in before if before[name] != after[name]]
-
-
-def _write(path: Path, text: str) -> None:
-    part = path.with_suffix(".part")
-    with os.fdopen(open_private(part, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
-        file.write(text)
-    part.replace(path)
