@@ -366,26 +366,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/rules/import": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Import Rules
-         * @description Add the rules of a `GET /rules` to the existing ones; a switch that is left out stays.
-         */
-        post: operations["import_rules_rules_import_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/rules/{user_id}": {
         parameters: {
             query?: never;
@@ -406,66 +386,6 @@ export interface paths {
          * @description Delete the user's rules; the decisions stay.
          */
         delete: operations["forget_rules_rules__user_id__delete"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/rules/{user_id}/add": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Add Rules
-         * @description A word is a keyword, several words are a phrase. They hold from the next message on.
-         */
-        post: operations["add_rules_rules__user_id__add_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/rules/{user_id}/remove": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Remove Rules
-         * @description Remove rules in any spelling: SPAM is spam. All, or none if the user lacks one (404).
-         */
-        post: operations["remove_rules_rules__user_id__remove_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/rules/{user_id}/test": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Try Rules
-         * @description Apply the rules to a message, without moderation and without a record.
-         */
-        post: operations["try_rules_rules__user_id__test_post"];
-        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -546,20 +466,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** AddedRules */
-        AddedRules: {
-            /**
-             * Escalate
-             * @description a person answers what they match
-             * @default false
-             */
-            escalate: boolean;
-            /**
-             * Rules
-             * @description words and phrases
-             */
-            rules: string[];
-        };
         /**
          * Advice
          * @description What a client does about a code (rag-error-model.md, "Rekommenderat UI-beteende").
@@ -612,11 +518,6 @@ export interface components {
              */
             retry_button: boolean;
             /**
-             * Retry Statuses
-             * @description of these, those after which the same request may succeed, after Retry-After
-             */
-            retry_statuses: number[];
-            /**
              * Show
              * @description near the field, as a neutral text, as a wish to wait, general
              * @enum {string}
@@ -627,13 +528,6 @@ export interface components {
              * @default true
              */
             show_to_user: boolean;
-            /**
-             * Statuses
-             * @description HTTP statuses by policy
-             */
-            statuses: {
-                [key: string]: number[];
-            };
             /** Types */
             types: ("ValidationError" | "RetrievalError" | "LlmError" | "RateLimitError" | "InternalRagError" | "UnexpectedError")[];
             /**
@@ -979,11 +873,6 @@ export interface components {
          * @enum {string}
          */
         ErrorType: "network" | "database" | "llm" | "validation" | "agent" | "unknown";
-        /** ImportedRules */
-        ImportedRules: {
-            /** Rules */
-            rules: components["schemas"]["RulesOfUser"][];
-        };
         /** InterventionList */
         InterventionList: {
             /**
@@ -1117,6 +1006,7 @@ export interface components {
             /**
              * Abstained
              * @description true if the sources hold no answer
+             * @default false
              */
             abstained: boolean;
             /** @description what the verdict on the answer checked: true, false or `not checked` */
@@ -1124,18 +1014,24 @@ export interface components {
             /**
              * Confidence Score
              * @description of the verdict; 0 without an answer
+             * @default 0
              */
             confidence_score: number;
             /**
              * Degraded
              * @description true if something failed: this is what is left, or a second model's answer
+             * @default false
              */
             degraded: boolean;
-            /** Duration Ms */
+            /**
+             * Duration Ms
+             * @default 0
+             */
             duration_ms: number;
             /**
              * Num Sources Retrieved
              * @description passages found, cited or not
+             * @default 0
              */
             num_sources_retrieved: number;
             /** Policy */
@@ -1158,56 +1054,6 @@ export interface components {
             status: "answered" | "clarify" | "silent";
             /** Turn Id */
             turn_id: number;
-        };
-        /**
-         * OpenAIError
-         * @description An error as clients of the OpenAI API expect it.
-         */
-        OpenAIError: {
-            error: components["schemas"]["OpenAIProblem"];
-        };
-        /**
-         * OpenAIProblem
-         * @description The four fields of that API, with our code; the rest of the envelope beside them.
-         */
-        OpenAIProblem: {
-            /**
-             * Answer
-             * @description graceful: in place of an answer
-             */
-            answer?: string | null;
-            /**
-             * Code
-             * @enum {string}
-             */
-            code: "VALIDATION_ERROR" | "RETRIEVAL_ERROR" | "LLM_ERROR" | "RATE_LIMITED" | "INTERNAL_ERROR";
-            /** Details */
-            details: {
-                [key: string]: unknown;
-            };
-            /**
-             * Message
-             * @description safe to show to a user
-             */
-            message: string;
-            /**
-             * Metadata
-             * @description graceful: confidence 0
-             */
-            metadata?: {
-                [key: string]: unknown;
-            } | null;
-            /** Param */
-            param: string | null;
-            /** Request Id */
-            request_id: string;
-            /**
-             * Sources
-             * @description graceful: what was found
-             */
-            sources?: components["schemas"]["Source"][] | null;
-            /** Type */
-            type: string;
         };
         /**
          * PhaseLine
@@ -1399,49 +1245,6 @@ export interface components {
             flagged_phrases: string[];
         };
         /**
-         * RulesOfUser
-         * @description As `GET /rules` gives them.
-         */
-        RulesOfUser: {
-            /**
-             * Ai Control Enabled
-             * @default true
-             */
-            ai_control_enabled: boolean;
-            /**
-             * Ai Enabled For Chats
-             * @default true
-             */
-            ai_enabled_for_chats: boolean;
-            /**
-             * Ai Enabled For Comments
-             * @default true
-             */
-            ai_enabled_for_comments: boolean;
-            /**
-             * Escalate Keywords
-             * @default []
-             */
-            escalate_keywords: string[];
-            /**
-             * Escalate Phrases
-             * @default []
-             */
-            escalate_phrases: string[];
-            /**
-             * Flagged Keywords
-             * @default []
-             */
-            flagged_keywords: string[];
-            /**
-             * Flagged Phrases
-             * @default []
-             */
-            flagged_phrases: string[];
-            /** User Id */
-            user_id: string;
-        };
-        /**
          * SnoozeRequest
          * @description Exactly one of the two.
          */
@@ -1514,13 +1317,6 @@ export interface components {
             /** Expected Version */
             expected_version?: number | null;
         };
-        /** TriedMessage */
-        TriedMessage: {
-            /** Channel */
-            channel?: ("chat" | "comment") | null;
-            /** Text */
-            text: string;
-        };
         /**
          * TurnView
          * @description The question, what each phase wrote, how it ended. Times in milliseconds.
@@ -1559,14 +1355,6 @@ export interface components {
             status: string;
             /** Turn Id */
             turn_id: number;
-        };
-        /** UnwantedRules */
-        UnwantedRules: {
-            /**
-             * Rules
-             * @description words and phrases
-             */
-            rules: string[];
         };
     };
     responses: never;
@@ -3687,122 +3475,6 @@ export interface operations {
             };
         };
     };
-    import_rules_rules_import_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ImportedRules"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
-                };
-            };
-            /** @description The question or a parameter cannot be accepted; `details.field` names it */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description A bearer token is missing or wrong */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Not allowed here */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The request took too long */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The request is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The body is not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The body has not the expected form; `details.field` names what is wrong */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-        };
-    };
     rules_of_rules__user_id__get: {
         parameters: {
             query?: never;
@@ -4149,360 +3821,6 @@ export interface operations {
             };
         };
     };
-    add_rules_rules__user_id__add_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                user_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["AddedRules"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
-                };
-            };
-            /** @description The question or a parameter cannot be accepted; `details.field` names it */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description A bearer token is missing or wrong */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Not allowed here */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The request took too long */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The request is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The body is not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The body has not the expected form; `details.field` names what is wrong */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-        };
-    };
-    remove_rules_rules__user_id__remove_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                user_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["UnwantedRules"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
-                };
-            };
-            /** @description The question or a parameter cannot be accepted; `details.field` names it */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description A bearer token is missing or wrong */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Not allowed here */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The request took too long */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The request is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The body is not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The body has not the expected form; `details.field` names what is wrong */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-        };
-    };
-    try_rules_rules__user_id__test_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                user_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TriedMessage"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
-                };
-            };
-            /** @description The question or a parameter cannot be accepted; `details.field` names it */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description A bearer token is missing or wrong */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Not allowed here */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Not found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The request took too long */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The request is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The body is not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description The body has not the expected form; `details.field` names what is wrong */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorEnvelope"];
-                };
-            };
-        };
-    };
     show_turn_turns__turn__get: {
         parameters: {
             query?: never;
@@ -4621,108 +3939,84 @@ export interface operations {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description A bearer token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description Not allowed here */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description The request took too long */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description The request is too large */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description The body is not JSON */
             415: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description Too many requests; see Retry-After */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description Retrieval or the model failed (policy `fail_fast`) */
             502: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
             503: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
         };
     };
@@ -4751,45 +4045,35 @@ export interface operations {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description A bearer token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description Not allowed here */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
             503: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
         };
     };
@@ -4820,63 +4104,49 @@ export interface operations {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description A bearer token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description Not allowed here */
             403: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description An internal error; it becomes an intervention, and `request_id` finds it */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
             /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
             503: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["OpenAIError"];
-                };
+                content?: never;
             };
         };
     };

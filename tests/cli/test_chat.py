@@ -77,7 +77,7 @@ def test_a_conversation_from_a_pipe_understands_what_it_refers_to(home: Path, fo
     assert done.stdout.count("named bus") >= 2
     assert "manual/robots.md:3" in done.stdout
     assert "session ros" in done.stderr
-    after = piped(home, "--continue", say="/export\n").stdout
+    after = piped(home, "--session", "last", say="/export\n").stdout
     assert after.startswith("# Session ros\n")
     assert "## Who exchanges messages over it?" in after
 
@@ -105,7 +105,7 @@ def test_a_chat_that_ended_with_a_failure_is_continued_and_retried(home: Path) -
     with ModelServer(script(synthesis=[DRAFT, status(500), DRAFT], planner=COMPLETE)) as server:
         piped(home, *served(server), "--session", "old", say="What is a topic?\n")
         piped(home, *served(server), "--session", "ros", say="What is a service?\n", code=1)
-        done = piped(home, *served(server), "--continue", say="/session\n/retry\n")
+        done = piped(home, *served(server), "--session", "last", say="/session\n/retry\n")
     assert "not answered yet: What is a service?" in done.stderr
     assert "session ros" in done.stderr
     assert "resolved, verified" in done.stderr

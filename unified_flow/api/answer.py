@@ -32,24 +32,26 @@ class Metadata(BaseModel):
     model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
     confidence_score: float = Field(
-        ge=0.0, le=1.0, description="of the verdict; 0 without an answer"
+        default=0.0, ge=0.0, le=1.0, description="of the verdict; 0 without an answer"
     )
     checks: Checks | None = Field(
-        description="what the verdict on the answer checked: true, false or `not checked`"
+        default=None,
+        description="what the verdict on the answer checked: true, false or `not checked`",
     )
-    num_sources_retrieved: int = Field(ge=0, description="passages found, cited or not")
+    num_sources_retrieved: int = Field(default=0, ge=0, description="passages found, cited or not")
     status: Literal["answered", "clarify", "silent"] = Field(
         description="clarify: a question back; silent: show nothing"
     )
-    abstained: bool = Field(description="true if the sources hold no answer")
+    abstained: bool = Field(default=False, description="true if the sources hold no answer")
     degraded: bool = Field(
-        description="true if something failed: this is what is left, or a second model's answer"
+        default=False,
+        description="true if something failed: this is what is left, or a second model's answer",
     )
     saved: bool = Field(description="whether the session remembers it")
     turn_id: int
     session_id: str | None = Field(description="the one that was sent")
     policy: str
-    duration_ms: float
+    duration_ms: float = 0.0
 
 
 class Answer(BaseModel):
@@ -155,17 +157,7 @@ def silent_answer(
         answer="",
         sources=[],
         metadata=Metadata(
-            confidence_score=0.0,
-            checks=None,
-            num_sources_retrieved=0,
-            status="silent",
-            abstained=False,
-            degraded=False,
-            saved=saved,
-            turn_id=turn_id,
-            session_id=session_id,
-            policy=policy,
-            duration_ms=0.0,
+            status="silent", saved=saved, turn_id=turn_id, session_id=session_id, policy=policy
         ),
         request_id=request_id,
         should_respond=False,

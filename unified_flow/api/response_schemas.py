@@ -39,15 +39,7 @@ class ErrorDetails(BaseModel):
     trace: Trace | None = Field(default=None, description="if requested")
 
 
-class _Fallback(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    answer: str | None = Field(default=None, description="graceful: in place of an answer")
-    sources: list[Source] | None = Field(default=None, description="graceful: what was found")
-    metadata: dict[str, Any] | None = Field(default=None, description="graceful: confidence 0")
-
-
-class ErrorEnvelope(_Fallback):
+class ErrorEnvelope(BaseModel):
     """rag-error-model.md, "Grundformat"; under `graceful` with what the ADR adds."""
 
     model_config = ConfigDict(
@@ -62,25 +54,9 @@ class ErrorEnvelope(_Fallback):
     request_id: str
     details: ErrorDetails | None = None
     detail: str | None = Field(default=None, description="graceful: the message once more")
-
-
-class OpenAIProblem(_Fallback):
-    """The four fields of that API, with our code; the rest of the envelope beside them."""
-
-    message: str = Field(description="safe to show to a user")
-    type: str
-    param: str | None
-    code: Code
-    request_id: str
-    details: dict[str, Any]
-
-
-class OpenAIError(BaseModel):
-    """An error as clients of the OpenAI API expect it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    error: OpenAIProblem
+    answer: str | None = Field(default=None, description="graceful: in place of an answer")
+    sources: list[Source] | None = Field(default=None, description="graceful: what was found")
+    metadata: dict[str, Any] | None = Field(default=None, description="graceful: confidence 0")
 
 
 # Each event of a stream of server-sent events.
@@ -132,8 +108,5 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The same for a route of the OpenAI API."""
-    return {
-        status: {"model": OpenAIError, "description": MEANINGS[int(status)]}
-        for status in errors(*statuses)
-    }
+    """The same for a route of the OpenAI API, whose clients know the form of its errors."""
+    return {status: {"description": MEANINGS[int(status)]} for status in errors(*statuses)}

@@ -43,7 +43,7 @@ def list_turns(
     )
     for problem in damaged:
         note(f"skipped: {problem}")
-    rows = [_row(turn) for turn in turns]
+    rows = [turn.as_row() | {"question": redact_text(turn.question)} for turn in turns]
     if as_json:
         say_object({"turns": rows})
     elif as_jsonl:
@@ -69,7 +69,7 @@ def show_turn(
     if as_json:
         from unified_flow.turns.sections import written
 
-        whole = _row(found) | {
+        whole = found.as_row() | {
             "response": found.response,
             "sections": written(found.sections),
             "phases": found.phases,
@@ -93,24 +93,6 @@ def _turn_named(name: str, home: Path | None) -> tuple[TurnArchive, Turn]:
         f"there is no turn {name} in {archive.folders.root}",
         hint="the turns: unified-flow turns list",
     )
-
-
-def _row(turn: Turn) -> dict[str, object]:
-    from unified_flow.turns.events import stamp
-
-    return {
-        "turn_id": turn.turn_id,
-        "status": turn.status,
-        "session_id": turn.session_id,
-        "request_id": turn.request_id,
-        "question": redact_text(turn.question),
-        "started_at": stamp(turn.started_at) if turn.started_at else None,
-        "duration_ms": turn.duration_ms,
-        "saved": turn.saved,
-        "resumed": turn.resumed,
-        "failed_phase": turn.failure.phase if turn.failure else None,
-        "intervention_id": turn.failure.intervention_id if turn.failure else None,
-    }
 
 
 def _table(turns: list[Turn]) -> None:

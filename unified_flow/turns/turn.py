@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from unified_flow.turns import results
-from unified_flow.turns.events import GuardrailChecked, HumanInput, PhaseFailed, Runner
+from unified_flow.turns.events import GuardrailChecked, HumanInput, PhaseFailed, Runner, stamp
 from unified_flow.turns.sections import Sections
 
 Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
@@ -180,6 +180,22 @@ class Turn:
             }
             for visit in self.visits
         ]
+
+    def as_row(self) -> dict[str, Any]:
+        """How far it came, JSON-able, as lists and `--json` show it."""
+        return {
+            "turn_id": self.turn_id,
+            "status": self.status,
+            "session_id": self.session_id,
+            "request_id": self.request_id,
+            "question": self.question,
+            "started_at": stamp(self.started_at) if self.started_at else None,
+            "duration_ms": self.duration_ms,
+            "saved": self.saved,
+            "resumed": self.resumed,
+            "failed_phase": self.failure.phase if self.failure else None,
+            "intervention_id": self.failure.intervention_id if self.failure else None,
+        }
 
     @property
     def running(self) -> str | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from unified_flow.api.dependencies import AppState, StateDep, require_triage_token
 from unified_flow.api.response_schemas import errors
 from unified_flow.guardrails.decisions import Choice, stats_of
-from unified_flow.guardrails.user_rules import UserRules, merged, missing, parsed_rules, without
-from unified_flow.guardrails.verdict import of_rules
+from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.turns.input_checks import MAX_ID_CHARS, checked_user
 
 if TYPE_CHECKING:
@@ -51,35 +49,6 @@ class RuleSet(BaseModel):
     escalate_phrases: Words = []
 
 
-class RulesOfUser(RuleSet):
-    """As `GET /rules` gives them."""
-
-    user_id: Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
-
-
-class ImportedRules(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    rules: Annotated[list[RulesOfUser], Field(max_length=MAX_RULES)]
-
-
-class UnwantedRules(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    rules: Annotated[Words, Field(min_length=1, description="words and phrases")]
-
-
-class AddedRules(UnwantedRules):
-    escalate: bool = Field(default=False, description="a person answers what they match")
-
-
-class TriedMessage(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    text: str = Field(min_length=1, max_length=10_000)
-    channel: Literal["chat", "comment"] | None = None
-
-
 @router.get("/rules")
 def all_rules(state: StateDep) -> dict[str, Any]:
     return {"rules": [each.as_row() for each in _store(state).all_rules()]}
@@ -87,7 +56,10 @@ def all_rules(state: StateDep) -> dict[str, Any]:
 
 @router.get("/rules/{user_id}")
 def rules_of(state: StateDep, user_id: UserId) -> dict[str, Any]:
-    return _existing(state, user_id).as_row()
+    rules = _store(state).rules(user_id)
+    if rules is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND)
+    return rules.as_row()
 
 
 @router.put("/rules/{user_id}")
@@ -100,47 +72,12 @@ def replace_rules(state: StateDep, user_id: UserId, body: RuleSet) -> dict[str, 
     return stored.as_row()
 
 
-@router.post("/rules/import")
-def import_rules(state: StateDep, body: ImportedRules) -> dict[str, Any]:
-    """Add the rules of a `GET /rules` to the existing ones; a switch that is left out stays."""
-    rows = [each.model_dump(exclude_unset=True) for each in body.rules]
-    wanted = [UserRules(**row | {"user_id": checked_user(row["user_id"])}) for row in rows]
-    store = _store(state)
-    stored = [store.change(more.user_id, partial(merged, more=more)) for more in wanted]
-    return {"rules": [each.as_row() for each in stored]}
-
-
-@router.post("/rules/{user_id}/add")
-def add_rules(state: StateDep, user_id: UserId, body: AddedRules) -> dict[str, Any]:
-    """A word is a keyword, several words are a phrase. They hold from the next message on."""
-    more = parsed_rules(user_id, body.rules, escalates=body.escalate)
-    return _store(state).change(user_id, partial(merged, more=more)).as_row()
-
-
-@router.post("/rules/{user_id}/remove")
-def remove_rules(state: StateDep, user_id: UserId, body: UnwantedRules) -> dict[str, Any]:
-    """Remove rules in any spelling: SPAM is spam. All, or none if the user lacks one (404)."""
-    if missing(_existing(state, user_id), body.rules):
-        raise HTTPException(HTTPStatus.NOT_FOUND)
-    return _store(state).change(user_id, partial(without, unwanted=body.rules)).as_row()
-
-
 @router.delete("/rules/{user_id}")
 def forget_rules(state: StateDep, user_id: UserId) -> dict[str, Any]:
     """Delete the user's rules; the decisions stay."""
     if not _store(state).delete(user_id):
         raise HTTPException(HTTPStatus.NOT_FOUND)
     return {"user_id": user_id}
-
-
-@router.post("/rules/{user_id}/test")
-def try_rules(state: StateDep, user_id: UserId, body: TriedMessage) -> dict[str, Any]:
-    """Apply the rules to a message, without moderation and without a record."""
-    active = _store(state).active_rules(user_id)
-    if active is None:
-        raise HTTPException(HTTPStatus.NOT_FOUND)
-    result = of_rules(active.rules, active.matcher, body.channel, body.text)
-    return result.as_state() | {"matched_rule": result.matched_rule}
 
 
 @router.get("/decisions")
@@ -164,10 +101,3 @@ def stats(state: StateDep, days: Annotated[int, Query(ge=1, le=366)] = 7) -> dic
 
 def _store(state: AppState) -> GuardrailStore:
     return state.services.guardrails.store()
-
-
-def _existing(state: AppState, user_id: str) -> UserRules:
-    rules = _store(state).rules(user_id)
-    if rules is None:
-        raise HTTPException(HTTPStatus.NOT_FOUND)
-    return rules

@@ -4,7 +4,6 @@ done, and what does each error ask of a client."""
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
 from typing import Any, Literal
 
 from fastapi import APIRouter, Response
@@ -17,7 +16,6 @@ from unified_flow.api import problems
 from unified_flow.api.dependencies import ExchangeDep, StateDep
 from unified_flow.api.problems import CODES, Code, Kind
 from unified_flow.api.response_schemas import errors
-from unified_flow.errors.kinds import kind_of_status
 from unified_flow.errors.safe_messages import MESSAGES, Language
 
 router = APIRouter(tags=["operations"])
@@ -69,12 +67,6 @@ class Advice(BaseModel):
 
     code: Code
     types: list[Kind]
-    statuses: dict[Literal["fail_fast", "graceful"], list[int]] = Field(
-        description="HTTP statuses by policy"
-    )
-    retry_statuses: list[int] = Field(
-        description="of these, those after which the same request may succeed, after Retry-After"
-    )
     show_to_user: bool = True
     show: Literal["near_field", "neutral", "wait", "general"] = Field(
         description="near the field, as a neutral text, as a wish to wait, general"
@@ -99,45 +91,25 @@ class Advices(BaseModel):
     errors: list[Advice]
 
 
-# Where the service itself refuses, under either policy.
-REFUSALS: dict[Code, set[int]] = {
-    "VALIDATION_ERROR": {401, 403, 404, 405, 408, 409, 413, 415, 422},
-    "INTERNAL_ERROR": {503},
-}
-
-
-def _advice(code: Code, *, graceful: set[int], **behaviour: Any) -> Advice:
-    types = [kind for kind, (kinds_code, _) in CODES.items() if kinds_code == code]
-    refusals = REFUSALS.get(code, set())
-    halted = {int(CODES[kind][1]) for kind in types} | refusals
-    degraded = graceful | refusals
+def _advice(code: Code, **behaviour: Any) -> Advice:
     return Advice(
         code=code,
-        types=types,
-        statuses={"fail_fast": sorted(halted), "graceful": sorted(degraded)},
-        retry_statuses=sorted(filter(_may_pass, halted | degraded)),
+        types=[kind for kind, (kinds_code, _) in CODES.items() if kinds_code == code],
         message={language: texts[f"ui_{code}"] for language, texts in MESSAGES.items()},
         **behaviour,
     )
-
-
-def _may_pass(status: int) -> bool:
-    """This service's own 500 is a defect that waits for a person."""
-    return status != HTTPStatus.INTERNAL_SERVER_ERROR and kind_of_status(status) != "permanent"
 
 
 ADVICE = Advices(
     errors=[
         _advice(
             "VALIDATION_ERROR",
-            graceful={400},
             show="near_field",
             highlight_field=True,
             admin=["details.field"],
         ),
         _advice(
             "RETRIEVAL_ERROR",
-            graceful={503},
             show="neutral",
             retry=True,
             retry_button=True,
@@ -145,7 +117,6 @@ ADVICE = Advices(
         ),
         _advice(
             "LLM_ERROR",
-            graceful={503},
             show="neutral",
             retry=True,
             retry_button=True,
@@ -154,14 +125,13 @@ ADVICE = Advices(
         ),
         _advice(
             "RATE_LIMITED",
-            graceful={429},
             show="wait",
             retry=True,
             wait=True,
             disable_send=True,
             admin=["details.limit"],
         ),
-        _advice("INTERNAL_ERROR", graceful={500, 503}, show="general", admin=["request_id"]),
+        _advice("INTERNAL_ERROR", show="general", admin=["request_id"]),
     ]
 )
 

@@ -25,7 +25,6 @@ from unified_flow.api.turns import retry
 from unified_flow.engine.telemetry.query_log import PhaseLine
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.events import stamp
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
 
@@ -148,21 +147,12 @@ class TurnView(BaseModel):
 
     @classmethod
     def of(cls, turn: Turn) -> Self:
-        view = {
-            "turn_id": turn.turn_id,
-            "status": turn.status,
-            "session_id": turn.session_id,
-            "request_id": turn.request_id,
-            "question": turn.question,
-            "started_at": stamp(turn.started_at) if turn.started_at else None,
-            "duration_ms": turn.duration_ms,
+        parts = {
             "policy": turn.policy,
-            "saved": turn.saved,
             "phases": turn.phases,
-            "failed_phase": turn.failure.phase if turn.failure else None,
-            "intervention_id": turn.failure.intervention_id if turn.failure else None,
             "sections": written(turn.sections),
         }
+        view = turn.as_row() | parts
         return cls.model_validate(redact(view) | {"response": redact(turn.response, WHOLE)})
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import typer
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 def chat(
     session: options.OwnSession = None,
-    latest: Annotated[
-        bool, typer.Option("--continue", "-c", help="The same as --session last.")
-    ] = False,
     user: options.User = "default",
     home: options.Home = None,
     **chosen: Unpack[options.FlowOptions],
@@ -44,7 +41,7 @@ def chat(
 
     \b
     unified-flow chat --docs docs/
-    unified-flow chat --continue
+    unified-flow chat --session last
     printf 'What is a topic?\\nAnd a service?\\n' | unified-flow chat --docs docs/
 
     /help lists the commands of the chat; Ctrl-C stops a turn, Ctrl-D leaves.
@@ -58,16 +55,13 @@ def chat(
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.flow import UnifiedFlow
 
-    if session is not None and latest:
-        raise typer.BadParameter("give --session or --continue")
-
     def open_flow() -> UnifiedFlow:
         return UnifiedFlow.from_config(home, **chosen, asker=terminal_asker())
 
     flow = open_flow()
     note_undeclared(flow.services)
     last = None
-    if latest or session == options.LAST:
+    if session == options.LAST:
         session, last = newest_session(home)
     conversation = Conversation(
         open_flow, flow, session or new_session_id(), user, home, live=on_terminal(), last=last
