@@ -118,8 +118,6 @@ def test_metrics(failing: Service) -> None:
         'unified_flow_turns_total{status="failed"}': 1,
         'unified_flow_failures_total{category="llm_error",code="LLM_ERROR",phase="synthesis"}': 1,
         'unified_flow_http_requests_total{route="/query",status="502"}': 1,
-        "unified_flow_http_5xx_share": 0.5,
-        "unified_flow_http_5xx_share_objective": 0.001,
         'unified_flow_client_retries_total{outcome="succeeded"}': 1,
         'unified_flow_queue_open{severity="high"}': 1,
         'unified_flow_queue_admissions_total{kind="accepted"}': 1,

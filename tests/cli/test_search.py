@@ -32,8 +32,8 @@ def test_the_parts_of_a_score_are_the_score(home: Path, docs: Path) -> None:
         score = by_terms + passage["heading_adds"] - passage["version_takes"]
         assert score == pytest.approx(passage["score"], abs=1e-5)
         assert passage["bm25"] <= 0  # 0 for a word in most chunks
-    assert [word["stop_word"] for word in found["words"]] == [False, True, False]
-    assert found["words"][2]["document_frequency"] == 2
+    assert [bool(word["terms"]) for word in found["words"]] == [True, False, True]
+    assert found["words"][2]["frequency"] == 2
 
 
 def test_why_a_file_is_not_there(home: Path, docs: Path) -> None:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
+from interventions.storage import jsonl
 from tests import forked
 from tests.answers import (
     ANALYSIS,
@@ -25,7 +27,6 @@ from tests.answers import (
     open_entries,
 )
 from tests.servers.model_server import ModelServer, hang, status
-from unified_flow.evaluation.line_file import LineFile, read_lines
 from unified_flow.turns.results import Draft
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +98,7 @@ def answering(server: ModelServer, **over: Any) -> None:
 
 def results(home: Path) -> list[dict[str, Any]]:
     (file,) = home.glob("shared_state/evaluations/*/results.jsonl")
-    return read_lines(file)
+    return list(jsonl.read(file))
 
 
 def test_the_embedded_model_over_the_sets_own_documents(dataset: Path, home: Path) -> None:
@@ -219,12 +220,11 @@ def test_another_run_does_not_take_a_name_nor_a_run_that_is_going(
     )  # fmt: skip
     assert done.returncode == 2
     assert "the run mine is another one: seed differ" in done.stderr
-    held = LineFile(home / "shared_state/evaluations/mine/results.jsonl")
-    held.lock()
-    done = forked.run(
-        command(dataset, "--name", "mine", home=home), capture_output=True, text=True, check=False
-    )
-    held.close()
+    with FileLock(home / "shared_state/evaluations/mine/run.lock"):
+        done = forked.run(
+            command(dataset, "--name", "mine", home=home),
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
     assert (done.returncode, "somebody runs mine now" in done.stderr) == (2, True)
 
 

@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from http import HTTPStatus
 from time import monotonic
 from typing import Any
 
@@ -30,7 +29,6 @@ from unified_flow.turns.events import (
     TurnInterrupted,
 )
 
-SLO_5XX = 0.001  # graceful-degradation-adr.md: 99.9 %
 RETRY_WINDOW_S = 300.0
 MAX_FAILED = 10_000
 MAX_RULES = 100
@@ -60,10 +58,7 @@ class Metrics:
             "turn_duration_seconds", "Of an answered turn.", buckets=BUCKETS, **own
         )
         Gauge("running_turns", "Turns that run now.", **own).set_function(running)
-        Gauge("http_5xx_share", "Share of 5xx since the start.", **own).set_function(self._share)
-        Gauge("http_5xx_share_objective", "What it should stay below.", **own).set(SLO_5XX)
         self.registry.register(_OnScrape(services))
-        self._requests = self._server_errors = 0
         self._salt = os.urandom(16)
         self._failed: OrderedDict[bytes, float] = OrderedDict()  # a client's question: when
 
@@ -90,9 +85,6 @@ class Metrics:
         if exchange.degraded:
             self._degraded.labels(problem.code if problem else "").inc()
         status = problem.status if problem else exchange.status  # an error event has its own
-        if not exchange.is_probe:
-            self._requests += 1
-            self._server_errors += status >= HTTPStatus.INTERNAL_SERVER_ERROR
         if exchange.question_body is not None and status != CLIENT_CLOSED:
             self._count_retry(exchange.client, exchange.question_body, status)
 
@@ -107,9 +99,6 @@ class Metrics:
             self._failed[key] = monotonic()
             if len(self._failed) > MAX_FAILED:
                 self._failed.popitem(last=False)
-
-    def _share(self) -> float:
-        return self._server_errors / self._requests if self._requests else 0.0
 
 
 class _OnScrape(Collector):

@@ -172,29 +172,21 @@ def unavailable(intervention_id: str | None = None) -> Problem:
     )
 
 
-def _storage_unavailable(error: Exception) -> Problem:
-    """Files cannot be read or written just now. No intervention: every retry would add another."""
-    return unavailable()
-
-
-def _retry_impossible(error: Exception) -> Problem:
-    return invalid("retry_impossible", HTTPStatus.CONFLICT)
-
-
 # Exceptions that a route lets rise. Any other is a defect of the service: the gate reports it, and
 # the client gets a 500. Why a question has no answer is `of_turn_error`'s to say.
 PROBLEM_OF: dict[type[Exception], Callable[[Any], Problem]] = {
     InputError: lambda exc: invalid(exc.reason, field_name=exc.field),
-    ConfigError: _storage_unavailable,
-    RetrievalError: _storage_unavailable,
-    QueueFullError: _storage_unavailable,
-    QueueError: _storage_unavailable,
+    # Files cannot be read or written just now. No intervention: every retry would add another.
+    ConfigError: lambda exc: unavailable(),
+    RetrievalError: lambda exc: unavailable(),
+    QueueFullError: lambda exc: unavailable(),
+    QueueError: lambda exc: unavailable(),
     NotFoundError: lambda exc: of_status(HTTPStatus.NOT_FOUND),
     AmbiguousIdError: lambda exc: of_status(HTTPStatus.CONFLICT),
     ConflictError: lambda exc: of_status(HTTPStatus.CONFLICT),
     QueryError: lambda exc: invalid("field_wrong", field_name="query"),
-    NoSuchTurnError: _retry_impossible,
-    NotResumableError: _retry_impossible,
+    NoSuchTurnError: lambda exc: invalid("retry_impossible", HTTPStatus.CONFLICT),
+    NotResumableError: lambda exc: invalid("retry_impossible", HTTPStatus.CONFLICT),
     TurnBusyError: lambda exc: invalid("retry_busy", HTTPStatus.CONFLICT),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -79,16 +80,7 @@ def of_explanation(question: str, found: Explanation) -> dict[str, Any]:
         "chunks": found.chunks,
         "candidates": found.candidates,
         "languages": found.languages,
-        "words": [
-            {
-                "word": each.word,
-                "terms": each.terms,
-                "stop_word": not each.terms,
-                "document_frequency": each.frequency,
-                "weight": round(each.weight, 4),
-            }
-            for each in found.words
-        ],
+        "words": [asdict(each) for each in found.words],
         "passages": [
             {"rank": rank, **_of_hit(hit)} for rank, hit in enumerate(found.hits, start=1)
         ],

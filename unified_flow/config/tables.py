@@ -241,10 +241,8 @@ class VectorSettings(Table):
         return Path(self.model).expanduser().absolute()
 
 
-class GuardrailSettings(BaseModel):
+class GuardrailSettings(Table):
     """What checks messages and replies, and where it is recorded (architecture/guardrails.md)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     moderation_url: str | None = Field(
         default=None, description="OpenAI-compatible moderations endpoint, with /v1; none is asked"

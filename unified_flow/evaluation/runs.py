@@ -5,27 +5,28 @@ It grows by one line a question, so that a run that was killed goes on where it 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from interventions.home import make_private_folder, replace_private
+from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private
+from interventions.storage import jsonl
 from unified_flow import __version__
 from unified_flow.engine.services import Services
 from unified_flow.errors import InputError
 from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.datasets import Dataset
 from unified_flow.evaluation.identity import documents_digest, identities_of
-from unified_flow.evaluation.line_file import LineFile, read_lines
 from unified_flow.phases import NAMES
 
 SPEC = "run.json"
 RESULTS = "results.jsonl"
+LOCK = "run.lock"
 
 
 class Spec(BaseModel):
@@ -100,11 +101,10 @@ class Run:
     def __init__(self, folder: Path, spec: Spec) -> None:
         self.folder = folder
         self.spec = spec
-        self._file = LineFile(folder / RESULTS)
+        self._lock = FileLock(folder / LOCK, timeout=0, mode=PRIVATE_FILE_MODE)
         try:
-            self._file.lock()
-        except BlockingIOError as exc:
-            self._file.close()
+            self._lock.acquire()
+        except Timeout as exc:
             raise InputError(f"somebody runs {folder.name} now", hint="wait for it") from exc
         self.answers = _answers(folder)
 
@@ -122,13 +122,14 @@ class Run:
         replace_private(folder / SPEC, spec.model_dump_json(indent=2) + "\n")
         run = cls(folder, spec)
         if again:
-            os.truncate(folder / RESULTS, 0)
+            (folder / RESULTS).unlink(missing_ok=True)
             run.answers = {}
         return run
 
     def add(self, answer: EvaluatedAnswer) -> None:
         self.answers[answer.id] = answer
-        self._file.add(answer.model_dump(mode="json"))
+        line = jsonl.encode(answer.model_dump(mode="json"))
+        jsonl.append(self.folder / RESULTS, line, durable=True)
 
     def __enter__(self) -> Self:
         return self
@@ -139,7 +140,7 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        self._lock.release()
 
 
 def load(root: Path, name: str) -> tuple[Spec, dict[str, EvaluatedAnswer]]:
@@ -177,7 +178,7 @@ def _spec(folder: Path) -> Spec:
 def _answers(folder: Path) -> dict[str, EvaluatedAnswer]:
     """A line that was damaged is none: its question is asked again."""
     found: dict[str, EvaluatedAnswer] = {}
-    for line in read_lines(folder / RESULTS):
+    for line in jsonl.read(folder / RESULTS):
         try:
             answer = EvaluatedAnswer.model_validate(line)
         except ValidationError:
