@@ -35,9 +35,10 @@ from unified_flow.tools.builtin.human_ask import HUMAN_ASK
 from unified_flow.tools.builtin.internet_research import internet_research
 from unified_flow.tools.builtin.memory_tools import memory_tools
 from unified_flow.tools.grants import grants_of
+from unified_flow.tools.mcp_server import McpServer
 from unified_flow.tools.permission_gate import Asker, PermissionGate
 from unified_flow.tools.plugins import installed_tools, named_tools
-from unified_flow.tools.toolbox import Toolbox, ToolServer
+from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.events import this_process
 from unified_flow.turns.memory import MemoryStore
@@ -92,8 +93,9 @@ def wire(
     queue = queue_at(root)
     memory = MemoryStore.of(root)
     given_modules = [located_module(each, Path.cwd()) for each in tool_modules or ()]
-    servers = _servers(settings, root) if tools is None else []
+    servers: list[McpServer] = []
     if tools is None:
+        servers = [McpServer(name, each, root) for name, each in settings.mcp.items()]
         built_in = _built_in_tools(retriever or documents, settings, roots, private, memory)
         tools = [*built_in, *installed_tools(), *_own_tools(settings, given_modules)]
     return Services(
@@ -178,14 +180,6 @@ def _guardrails(
     inspector = Inspector(home, own, recorder, moderator)
     always = settings.policy == "silent"
     return Guardrails(sessions, memory, inspector, recorder, always=always)
-
-
-def _servers(settings: Settings, home: Path) -> list[ToolServer]:
-    if not settings.mcp:
-        return []
-    from unified_flow.tools.mcp_server import McpServer
-
-    return [McpServer(name, each, home) for name, each in settings.mcp.items()]
 
 
 def _own_tools(settings: Settings, given: list[str]) -> list[Tool]:

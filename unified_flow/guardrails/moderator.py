@@ -189,19 +189,12 @@ def _own_moderator(spec: str) -> Moderator:
     """An installed entry point by its name, else `module:name`; a class is called for one."""
     from importlib.metadata import entry_points
 
-    from unified_flow.tools.plugins import object_of
+    from unified_flow.tools.plugins import loading, object_of
 
     point = next((each for each in entry_points(group=ENTRY_POINTS) if each.name == spec), None)
-    try:
+    with loading(f"the moderator {spec}", "mend it, or name another in guardrails.moderator"):
         loaded: Any = point.load() if point is not None else object_of(spec)
         made = loaded() if callable(loaded) else loaded
-    except ConfigError:
-        raise
-    except (Exception, SystemExit) as exc:  # a foreign module may raise anything on import
-        raise ConfigError(
-            f"the moderator {spec} cannot be loaded: {type(exc).__name__}: {exc}",
-            hint="mend it, or name another in guardrails.moderator",
-        ) from exc
     if not isinstance(made, Moderator):
         raise ConfigError(
             f"{spec} is no moderator: it lacks `async moderate(text)` or `async aclose()`",

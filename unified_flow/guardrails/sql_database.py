@@ -57,11 +57,13 @@ class RefusedError(RetrievalError):
 
 
 class SqlDatabase:
-    """Opened, and brought to this version's tables, on first use. Safe among processes."""
+    """Opened on first use, which makes the tables. Safe among processes.
+
+    `named` is for messages: the file, or the variable that holds the URL."""
 
     def __init__(self, engine: sa.Engine, named: str, file: Path | None = None) -> None:
         self._engine = engine
-        self._named = named
+        self.named = named
         self._file = file
         self._ready = False
         self._opening = Lock()
@@ -97,11 +99,6 @@ class SqlDatabase:
                 f"{named} needs the extra `postgres`", hint="pip install 'unified-flow[postgres]'"
             ) from exc
         return cls(engine, named)
-
-    @property
-    def named(self) -> str:
-        """For messages: the file, or the variable that holds the URL."""
-        return self._named
 
     @property
     def exists(self) -> bool:
@@ -177,14 +174,14 @@ class SqlDatabase:
                     connection.execute(tables_version.insert().values(version_num=VERSION))
         if (found := self._version()) != VERSION:
             raise RetrievalError(
-                f"{self._named} was made by another version: its tables are {found}, not {VERSION}",
+                f"{self.named} was made by another version: its tables are {found}, not {VERSION}",
                 hint="install that one",
             )
         self._ready = True
 
     def _lost(self, what: str) -> RetrievalError:
         hint = "restore it from a copy; or move it aside and restart to begin anew"
-        return RetrievalError(f"{self._named} {what}, and with it the rules", hint=hint)
+        return RetrievalError(f"{self.named} {what}, and with it the rules", hint=hint)
 
     def _version(self) -> str | None:
         with self._engine.connect() as connection:
@@ -218,14 +215,14 @@ class SqlDatabase:
             state = getattr(cause, "sqlstate", None)
             shown = f"{type(cause).__name__}{f', SQLSTATE {state}' if state else ''}"
             hint = "is the server running, and the URL right? unified-flow doctor tries it"
-            return kind(f"{self._named} cannot be used ({shown})", hint=hint)
+            return kind(f"{self.named} cannot be used ({shown})", hint=hint)
         locked = getattr(cause, "sqlite_errorname", "").startswith("SQLITE_BUSY")
         hint = (
             "another program holds it: end that one, or what it does there"
             if locked
             else "move the file aside to begin anew, or restore it from a copy"
         )
-        return kind(f"{self._named} cannot be used: {cause}", hint=hint)
+        return kind(f"{self.named} cannot be used: {cause}", hint=hint)
 
 
 class _Breaker:

@@ -43,12 +43,9 @@ class GuardrailStore:
     def __init__(self, database: SqlDatabase, outbox: Path) -> None:
         self._database = database
         self._outbox = DecisionOutbox(outbox)
+        self.named = database.named
         self._active: OrderedDict[str, ActiveRules] = OrderedDict()
         self._lock = Lock()
-
-    @property
-    def named(self) -> str:
-        return self._database.named
 
     def close(self) -> None:
         self._database.close()

@@ -15,7 +15,7 @@ import httpx
 from pydantic import SecretStr
 
 from unified_flow.errors import ConfigError, ReplyTooLargeError
-from unified_flow.servers.connection_pool import Lease
+from unified_flow.servers.connection_pool import new_client
 from unified_flow.servers.server_errors import (
     LARGER_CONTEXT,
     status_error,
@@ -33,8 +33,7 @@ class ServerClient:
     """`model` is what the server is asked for, in error messages; `larger_context` the advice
     for a prompt that does not fit.
 
-    `client` is closed by whoever made it. Without one, the event loop's shared client is used
-    (`Lease`), and `aclose` gives it back; a closed ServerClient may be used again.
+    It connects anew in each event loop; a closed one may be used again.
     """
 
     def __init__(
@@ -43,7 +42,6 @@ class ServerClient:
         model: str,
         *,
         api_key: str | None = None,
-        client: httpx.AsyncClient | None = None,
         larger_context: str = LARGER_CONTEXT,
     ) -> None:
         self.base_url = _checked_url(base_url)
@@ -52,8 +50,7 @@ class ServerClient:
         self.larger_context = larger_context
         self._target = f"{model} at {self.endpoint}"
         self._key = SecretStr(api_key) if api_key else None
-        self._client = client
-        self._lease: Lease | None = None
+        self._connected: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
         self._urls: dict[str, httpx.URL] = {}
 
     async def request(
@@ -71,7 +68,7 @@ class ServerClient:
         as it arrives. Raises httpx.HTTPStatusError for anything but a 2xx, httpx.ReadTimeout at the
         deadline, other httpx.TransportErrors as they come, ReplyTooLargeError.
         """
-        client = self.connected()
+        client = self._client()
         request = client.build_request(
             method,
             self._url(path),
@@ -102,9 +99,9 @@ class ServerClient:
             request.headers.pop("Authorization", None)
 
     async def aclose(self) -> None:
-        lease, self._lease = self._lease, None
-        if lease is not None and lease.loop is asyncio.get_running_loop():
-            await lease.release()
+        connected, self._connected = self._connected, None
+        if connected is not None and connected[0] is asyncio.get_running_loop():
+            await connected[1].aclose()
 
     @property
     def secret(self) -> str | None:
@@ -114,12 +111,11 @@ class ServerClient:
         """A reply that repeats the key must carry it into no journal, queue or screen."""
         return body.replace(self.secret.encode(), b"[redacted]") if self.secret else body
 
-    def connected(self) -> httpx.AsyncClient:
-        if self._client is not None:
-            return self._client
-        if self._lease is None or self._lease.loop is not asyncio.get_running_loop():
-            self._lease = Lease(self.base_url)
-        return self._lease.client
+    def _client(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        if self._connected is None or self._connected[0] is not loop:
+            self._connected = loop, new_client(self.base_url)
+        return self._connected[1]
 
     def _url(self, path: str) -> httpx.URL:
         """Made once: to parse one costs a call as much as to write its body."""

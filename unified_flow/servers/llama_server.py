@@ -241,25 +241,15 @@ def check_model_file(path: Path) -> None:
 
 def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
     """Memory that can be had without swapping, the container's limit included; None if unknown."""
-    found = [size for size in (_available(meminfo), _limit()) if size is not None]
-    return min(found, default=None)
-
-
-def _available(meminfo: Path) -> int | None:
-    try:
+    found: list[int] = []
+    with suppress(OSError):
         lines = meminfo.read_text().splitlines()
-    except OSError:
-        return None
-    sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    return sizes[0] if sizes else None
-
-
-def _limit(group: Path = Path("/sys/fs/cgroup")) -> int | None:
-    try:
+        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    group = Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError):  # no limit, or not this kind of system
         limit = int((group / "memory.max").read_text())
-        return limit - int((group / "memory.current").read_text())
-    except (OSError, ValueError):
-        return None  # no limit, or not this kind of system
+        found.append(limit - int((group / "memory.current").read_text()))
+    return min(found, default=None)
 
 
 def usable_cores() -> int:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,6 @@ from typing import Any, TypeVar, get_type_hints, overload
 
 from pydantic import BaseModel, Field, create_model
 from pydantic.errors import PydanticUserError
-from pydantic.json_schema import PydanticJsonSchemaWarning
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from unified_flow.errors import ConfigError, ToolError
@@ -195,18 +193,16 @@ def _arguments(
                 hint=f"Write {label}: str, or what it is.",
             )
         default = ... if parameter.default is parameter.empty else parameter.default
+        if default is not ... and not _has_json(default):
+            raise ConfigError(
+                f"{name}: the default of {label} is no JSON",
+                hint="Use text, numbers, lists, dicts or None as defaults.",
+            )
         info = Field(default, alias=label, description=described.get(label) or None)
         fields[f"arg{number}"] = (hints[label], info)
     try:
         model = create_model(f"{name}_arguments", __base__=Arguments, **fields)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", PydanticJsonSchemaWarning)
-            model.model_json_schema()
-    except PydanticJsonSchemaWarning as exc:
-        raise ConfigError(
-            f"{name}: the default of {_defaults_without_json(function)} is no JSON",
-            hint="Use text, numbers, lists, dicts or None as defaults.",
-        ) from exc
+        model.model_json_schema()
     except PydanticUserError as exc:
         raise ConfigError(
             f"{name}: there is no JSON schema for its parameters: {exc.message}",
@@ -215,14 +211,9 @@ def _arguments(
     return model
 
 
-def _defaults_without_json(function: Callable[..., Any]) -> str:
-    """The parameters whose default cannot be in a JSON schema."""
-    found = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.default is parameter.empty:
-            continue
-        try:
-            to_jsonable_python(parameter.default)
-        except PydanticSerializationError:
-            found.append(parameter.name)
-    return " and of ".join(found) or "a parameter"
+def _has_json(default: Any) -> bool:
+    try:
+        to_jsonable_python(default)
+    except PydanticSerializationError:
+        return False
+    return True

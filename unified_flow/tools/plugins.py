@@ -41,7 +41,7 @@ def named_tools(specs: Sequence[str]) -> list[Tool]:
 
 def _of_entry_point(point: EntryPoint) -> list[Tool]:
     origin = f"entry point {point.name} ({point.value})"
-    with _loading(origin, "mend or uninstall the package that registers it"):
+    with loading(origin, "mend or uninstall the package that registers it"):
         loaded = point.load()
     return _tools_in(loaded, origin)
 
@@ -49,7 +49,7 @@ def _of_entry_point(point: EntryPoint) -> list[Tool]:
 def _of_spec(spec: str) -> list[Tool]:
     module_name, _, name = spec.partition(":")
     origin = f"module {module_name}"
-    with _loading(origin, "mend it, or name another with --tools"):
+    with loading(origin, "mend it, or name another with --tools"):
         module = _module(module_name)
     if not name:
         return _tools_in(module, origin)
@@ -59,9 +59,11 @@ def _of_spec(spec: str) -> list[Tool]:
 
 
 @contextmanager
-def _loading(origin: str, hint: str) -> Iterator[None]:
+def loading(origin: str, hint: str) -> Iterator[None]:
     try:
         yield
+    except ConfigError:
+        raise
     except (Exception, SystemExit) as exc:  # a foreign module may raise anything on import
         message = f"{origin} cannot be loaded: {type(exc).__name__}: {exc}"
         raise ConfigError(message, hint=hint) from exc

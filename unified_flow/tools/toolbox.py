@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -26,34 +26,18 @@ from unified_flow.tools import BUILT_IN, CALLER, Caller, Tool, ToolOutput
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import ToolDescription
 
+if TYPE_CHECKING:
+    from unified_flow.tools.mcp_server import McpServer
+
 MAX_RESULT_CHARS = 1_000_000
 _VALUE_SHOWN = 60
 _ERRORS_SHOWN = 8
 
 
-class ToolServer(Protocol):
-    """Tools that are known once a server has listed them; their names begin with `name` and a
-    dot."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def ambiguous(self) -> Sequence[str]:
-        """Full names that several of its tools share; none of those is among `tools`."""
-        ...
-
-    async def tools(self) -> Sequence[Tool]:
-        """Connects first if need be, and raises whatever prevents that."""
-        ...
-
-    async def aclose(self) -> None: ...
-
-
 class Toolbox:
-    """`servers` list their tools when `open` first needs them."""
+    """`servers` list their tools when `open` first needs them: `SERVER.tool`."""
 
-    def __init__(self, tools: Iterable[Tool] = (), servers: Iterable[ToolServer] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool] = (), servers: Iterable[McpServer] = ()) -> None:
         self._own = tuple(tools)
         self._servers = tuple(servers)
         self._served: dict[str, tuple[Tool, ...]] = {}

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import Self
 
 from unified_flow.lib.sandbox import OUT_OF_MEMORY, Part, SandboxLimits, UnusableError
@@ -28,12 +27,7 @@ class Converter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -67,11 +61,7 @@ class Converter:
     def _ask(self, function: str, data: bytes) -> bytes:
         process = self._running()
         deadline = time.monotonic() + self.bounds.timeout_s
-        head = {
-            "function": function,
-            "bytes": len(data),
-            "timeout_s": self.bounds.timeout_s,
-        }
+        head = {"function": function, "bytes": len(data), "timeout_s": self.bounds.timeout_s}
         assert process.stdin is not None
         try:
             process.stdin.write(json.dumps(head).encode() + b"\n")

@@ -30,14 +30,13 @@ _SMALLEST_CONTEXT = 1000  # a server that leaves out what it had cached counts f
 
 class OpenAIModel:
     """`timeout_s` bounds a call as a whole, from connecting to the last byte. `larger_context`
-    is the advice to whoever's prompt does not fit. `client`: as for ServerClient."""
+    is the advice to whoever's prompt does not fit."""
 
     def __init__(
         self,
         name: str,
         base_url: str,
         model: str,
-        client: httpx.AsyncClient | None = None,
         api_key: str | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         larger_context: str = LARGER_CONTEXT,
@@ -45,9 +44,7 @@ class OpenAIModel:
         self.name = name
         self.model = model
         self.timeout_s = timeout_s
-        self.server = ServerClient(
-            base_url, model, api_key=api_key, client=client, larger_context=larger_context
-        )
+        self.server = ServerClient(base_url, model, api_key=api_key, larger_context=larger_context)
         self._dialect = Dialect()
 
     def __repr__(self) -> str:

@@ -90,10 +90,7 @@ def evaluate(expression: str) -> int | float:
 
 def shown(value: float) -> str:
     """Twelve digits: 391.0 as 391, and 0.1 + 0.2 as 0.3."""
-    if isinstance(value, int):
-        return str(value)
-    text = f"{value:.12g}"
-    return text if "e" in text or "." not in text else text.rstrip("0").rstrip(".")
+    return str(value) if isinstance(value, int) else f"{value:.12g}"
 
 
 class _TooLargeError(ArithmeticError):

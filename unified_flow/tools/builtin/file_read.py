@@ -65,18 +65,23 @@ def file_read(roots: Roots) -> Tool:
 
 def read_text(roots: Roots, located: Located) -> str:
     """Raises FileUnusableError for a file that is not text or too large, and as Roots.read."""
-    data = roots.read(located, MAX_FILE_BYTES)
-    if len(data) > MAX_FILE_BYTES:
-        raise FileUnusableError(
-            f"{located.shown} is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB",
-            hint="Name a smaller file.",
-        )
+    data = _bytes(roots, located, MAX_FILE_BYTES)
     try:
         return decode(data).text
     except UnusableError as exc:
         raise FileUnusableError(
             f"{located.shown} is not a text file: {exc}", hint="Name a text file."
         ) from exc
+
+
+def _bytes(roots: Roots, located: Located, most: int) -> bytes:
+    data = roots.read(located, most)
+    if len(data) > most:
+        raise FileUnusableError(
+            f"{located.shown} is larger than {most // 1024 // 1024} MiB",
+            hint="Name a smaller file.",
+        )
+    return data
 
 
 def _read(roots: Roots, args: ReadArguments) -> ToolOutput:
@@ -194,12 +199,7 @@ def converted(roots: Roots, located: Located) -> Converted:
     if reason := missing_library(extension):
         raise FileUnusableError(f"{located.shown} cannot be read: {reason}", hint=INSTALL)
     limits = SandboxLimits()
-    data = roots.read(located, limits.file_bytes)
-    if len(data) > limits.file_bytes:
-        raise FileUnusableError(
-            f"{located.shown} is larger than {limits.file_bytes // 1024 // 1024} MiB",
-            hint="Name a smaller file.",
-        )
+    data = _bytes(roots, located, limits.file_bytes)
     try:
         with Converter(limits) as converter:
             parts = converter.convert(converter_of(extension), data)

@@ -5,7 +5,6 @@ lines of them that match a regular expression. `file_tools` has `file.read` as w
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import json
 import re
 import sys
@@ -13,7 +12,8 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from fnmatch import fnmatchcase
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,68 +31,35 @@ GREP_TIMEOUT_S = 10.0
 _WORKER = Path(__file__).with_name("grep_worker.py")
 
 
-@dataclass(frozen=True)
-class GlobPattern:
-    """Matches paths with *, ?, [...] and **, in time that does not explode.
+def checked_glob(pattern: str) -> str:
+    if pattern.startswith("/") or ".." in pattern.split("/"):
+        raise ValueError("a pattern is relative and does not go up (no leading /, no ..)")
+    if not pattern.strip() or "\0" in pattern:
+        raise ValueError("a pattern is text such as *.md or docs/**/*.py")
+    return pattern
+
+
+def glob_matches(pattern: str, path: str) -> bool:
+    """Whether the path fits *, ?, [...] and **, in time that does not explode.
 
     `**` stands for any number of folders, `docs/` for all that is in it; without a slash the
     pattern matches names anywhere. Upper and lower case differ.
     """
+    anywhere = pattern if "/" in pattern else f"**/{pattern}"
+    whole = f"{anywhere}**" if pattern.endswith("/") else anywhere
+    parts = [part for part in whole.split("/") if part not in ("", ".")]
+    names = path.split("/")
 
-    pattern: str
+    @cache
+    def fits(part: int, name: int) -> bool:
+        """Whether the parts from this one on are the names from that one on."""
+        if part == len(parts) or name == len(names):
+            return part == len(parts) and name == len(names)
+        if parts[part] == "**":
+            return any(fits(part + 1, later) for later in range(name, len(names) + 1))
+        return fnmatchcase(names[name], parts[part]) and fits(part + 1, name + 1)
 
-    def __post_init__(self) -> None:
-        parts = self.pattern.split("/")
-        if self.pattern.startswith("/") or ".." in parts:
-            raise ValueError("a pattern is relative and does not go up (no leading /, no ..)")
-        if not self.pattern.strip() or "\0" in self.pattern:
-            raise ValueError("a pattern is text such as *.md or docs/**/*.py")
-
-    def matches(self, path: str) -> bool:
-        """Keeps the set of places in the pattern that the components so far can have led to."""
-        parts = self._parts
-        places = self._closed({0})
-        for name in path.split("/"):
-            next_places: set[int] = set()
-            for at in places:
-                if at == len(parts):
-                    continue
-                part = parts[at]
-                if part is None:
-                    next_places |= {at, at + 1}
-                elif part.match(name):
-                    next_places.add(at + 1)
-            places = self._closed(next_places)
-            if not places:
-                return False
-        return len(parts) in places
-
-    def _closed(self, places: set[int]) -> set[int]:
-        """With the places behind a `**`, which may stand for no folder at all."""
-        closed = set(places)
-        for at in places:
-            # The last component of a path is a file, so that a last `**` has something to match.
-            while at < len(self._parts) - 1 and self._parts[at] is None:
-                at += 1
-                closed.add(at)
-        return closed
-
-    @cached_property
-    def _parts(self) -> list[re.Pattern[str] | None]:
-        """One expression for each component; None for `**`."""
-        components = [part for part in self.pattern.split("/") if part not in ("", ".")]
-        if "/" not in self.pattern:
-            components = ["**", *components]
-        if self.pattern.endswith("/"):
-            components.append("**")
-        return [
-            None if part == "**" else re.compile(fnmatch.translate(part)) for part in components
-        ]
-
-
-def _glob(text: str) -> str:
-    GlobPattern(text)
-    return text
+    return fits(0, 0)
 
 
 def _expression(text: str) -> str:
@@ -105,7 +72,7 @@ def _expression(text: str) -> str:
     return text
 
 
-Glob = Annotated[str, Field(max_length=500), AfterValidator(_glob)]
+Glob = Annotated[str, Field(max_length=500), AfterValidator(checked_glob)]
 Expression = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_expression)]
 
 
@@ -179,12 +146,12 @@ def file_grep(roots: Roots, timeout_s: float = GREP_TIMEOUT_S) -> Tool:
 
 def _matching(roots: Roots, pattern: str) -> tuple[list[FoundFile], dict[str, int]]:
     """Files whose path, from the root's own name down or below it, matches the pattern."""
-    glob = GlobPattern(pattern)
     files, skipped = roots.files()
     return [
         file
         for file in files
-        if glob.matches(file.shown) or glob.matches(file.shown.partition("/")[2] or file.shown)
+        if glob_matches(pattern, file.shown)
+        or glob_matches(pattern, file.shown.partition("/")[2] or file.shown)
     ], skipped
 
 
