@@ -25,9 +25,9 @@ from interventions.secrets.redaction import redact_text
 from interventions.times import utc_now
 from monitor.core.app_state import AppState
 from monitor.core.snapshot import Clock, Snapshot, Source
-from monitor.screens.pages import HelpScreen
+from monitor.screens.help import HelpScreen
 from monitor.screens.triage import TriageScreen
-from monitor.widgets.keys import key
+from monitor.widgets.keys import hidden_key, key
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -44,7 +44,7 @@ class Monitor(App[None]):
     TITLE = "monitor"
     CSS_PATH = "monitor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("ctrl+c", "quit", "Quit", "Quit at once", id="leave.now", priority=True),
+        hidden_key("ctrl+c", "quit", "Quit", "Quit at once", id="leave.now", priority=True),
         key(
             "ctrl+p",
             "command_palette",

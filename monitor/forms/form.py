@@ -18,7 +18,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Footer, Input, Static
 
 from interventions.entry import Entry, latest_failure, short_id, short_ids, state_of
 from interventions.plaintext import one_line
@@ -31,8 +31,7 @@ from monitor.core.app_state import (
     apply,
     explain_conflicts,
 )
-from monitor.widgets.key_bar import KeyBar
-from monitor.widgets.keys import key
+from monitor.widgets.keys import hidden_key, key
 
 _MOST_SHOWN, _LEAST_SHOWN = 8, 1
 _ROWS_OF_THE_REST, _ROWS_OF_A_PROBLEM = 15, 6
@@ -100,18 +99,17 @@ class Form(ModalScreen[ChangeOutcome | None]):
     VERB: ClassVar[str]
     DONE: ClassVar[str]
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape", "cancel", "Cancel", "Change nothing", id="form.cancel", show=True),
-        key("ctrl+s", "submit", "Do it", "Do it", id="form.submit", show=True),
+        key("escape", "cancel", "Cancel", "Change nothing", id="form.cancel"),
+        key("ctrl+s", "submit", "Do it", "Do it", id="form.submit"),
         key(
             "ctrl+o",
             "override",
             "All the same",
             "Go on with the entry as somebody else has changed it",
             id="form.go-on",
-            show=True,
         ),
-        key("pageup", "scroll(-1)", "Up", "What is above", id="form.up"),
-        key("pagedown", "scroll(1)", "Down", "What is below", id="form.down"),
+        hidden_key("pageup", "scroll(-1)", "Up", "What is above", id="form.up"),
+        hidden_key("pagedown", "scroll(1)", "Down", "What is below", id="form.down"),
     ]
 
     def __init__(
@@ -142,7 +140,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
             with Horizontal(id="form-buttons"):
                 yield Button("Cancel", id="cancel", compact=True)
                 yield Button(self.VERB, id="confirm", variant="primary", compact=True)
-        yield KeyBar()
+        yield Footer(show_command_palette=False, compact=True)
 
     def heading(self) -> Content:
         """Not a string, which would be markup: the ids in it come from outside."""

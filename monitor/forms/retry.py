@@ -48,7 +48,7 @@ class RetryForm(Form):
     DONE = "retried and resolved"
     AUTO_FOCUS = "#note"
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("ctrl+t", "all_alike", "All alike", "Retry all alike", id="form.all", show=True)
+        key("ctrl+t", "all_alike", "All alike", "Retry all alike", id="form.all")
     ]
 
     @dataclass

@@ -17,7 +17,7 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Button, Static
+from textual.widgets import Button, Footer, Static
 
 from interventions.errors import NoResumerError
 from interventions.plaintext import one_line
@@ -26,7 +26,6 @@ from interventions.retry.entry_points import LiveTurn, find_turn_reader
 from interventions.retry.retries import RetriedTurn
 from interventions.secrets.redaction import redact, redact_text
 from monitor.core.feeds import redacted
-from monitor.widgets.key_bar import KeyBar
 from monitor.widgets.keys import key
 
 JOBS = 4
@@ -112,9 +111,9 @@ class BegunCallForm(ModalScreen[CallDecision]):
 
     AUTO_FOCUS = "#leave"
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape,l", "answer('leave')", "Leave", "As it is", id="settle.leave", show=True),
-        key("a", "answer('again')", "Run again", "Let it run", id="settle.again", show=True),
-        key("d", "answer('done')", "It is done", "Count it", id="settle.done", show=True),
+        key("escape,l", "answer('leave')", "Leave", "As it is", id="settle.leave"),
+        key("a", "answer('again')", "Run again", "Let it run", id="settle.again"),
+        key("d", "answer('done')", "It is done", "Count it", id="settle.done"),
     ]
 
     def __init__(self, call: BegunCall) -> None:
@@ -141,7 +140,7 @@ class BegunCallForm(ModalScreen[CallDecision]):
                 yield Button("Run it again", id="again", compact=True)
                 if call.unfinished:
                     yield Button("Count it as done", id="done", compact=True)
-        yield KeyBar()
+        yield Footer(show_command_palette=False, compact=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "answer" or parameters != ("done",) or self._call.unfinished

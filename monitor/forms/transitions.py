@@ -61,7 +61,7 @@ class DismissForm(Form):
     DONE = "dismissed"
     AUTO_FOCUS = "#cancel"
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("y", "submit", "Yes, dismiss", "Dismiss them", id="form.yes", show=True)
+        key("y", "submit", "Yes, dismiss", "Dismiss them", id="form.yes")
     ]
 
     def fields(self) -> ComposeResult:
@@ -79,7 +79,7 @@ class ReopenForm(Form):
     DONE = "reopened"
     AUTO_FOCUS = "#cancel"
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("y", "submit", "Yes, reopen", "Reopen them", id="form.yes", show=True)
+        key("y", "submit", "Yes, reopen", "Reopen them", id="form.yes")
     ]
 
     def change(self) -> Change:
@@ -95,7 +95,7 @@ class UndoForm(Form):
     DONE = "undid the last change of"
     AUTO_FOCUS = "#cancel"
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("y", "submit", "Yes, undo", "Take it back", id="form.yes", show=True)
+        key("y", "submit", "Yes, undo", "Take it back", id="form.yes")
     ]
 
     def __init__(

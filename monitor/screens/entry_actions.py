@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from textual import work
 from textual.app import SuspendNotSupported
+from textual.content import Content
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
@@ -55,6 +56,10 @@ class EntryScreen(Screen[None]):
         """The entry under the cursor."""
         raise NotImplementedError
 
+    def row_text(self) -> Content:
+        """Of a row that is no entry, what can be copied."""
+        raise NotImplementedError
+
     def target_note(self) -> str:
         """What a form should say of the targets."""
         return ""
@@ -68,8 +73,8 @@ class EntryScreen(Screen[None]):
             return (self._may_change() and bool(self._fitting(str(parameters[0])))) or None
         if action == "undo":
             return self._may_change() or None
-        if action in ("copy_id", "copy_markdown"):
-            return bool(targets) or None
+        if action in ("copy_id", "copy_all"):
+            return bool(targets or self.row_text().plain) or None
         if action == "edit":
             return any(entry.get("location") for entry in targets[:1]) or None
         return True
@@ -81,7 +86,8 @@ class EntryScreen(Screen[None]):
         """Grey out what does not apply. The key bar is only built again when that changed."""
         targets = self.targets()
         location = any(entry.get("location") for entry in targets[:1])
-        applicable = ({is_open(entry) for entry in targets}, location, self._may_change())
+        text = bool(self.row_text().plain)
+        applicable = ({is_open(entry) for entry in targets}, location, self._may_change(), text)
         if applicable != self._applicable:
             self._applicable = applicable
             self.refresh_bindings()
@@ -153,10 +159,17 @@ class EntryScreen(Screen[None]):
 
     def action_copy_id(self) -> None:
         ids = [entry["id"] for entry in self.targets()]
+        if not ids:
+            self.action_copy_all()
+            return
         self.copy(lambda: "\n".join(ids), ids[0] if len(ids) == 1 else f"{len(ids)} ids")
 
-    def action_copy_markdown(self) -> None:
+    def action_copy_all(self) -> None:
         targets = self.targets()
+        if not targets:
+            row = self.row_text().plain
+            self.copy(lambda: row, "it")
+            return
 
         def text() -> str:
             return "\n\n".join(map(self._markdown, targets))

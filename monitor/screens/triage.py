@@ -1,4 +1,5 @@
-"""The screen one lives in: header, tabs, the lists, and beside them the detail if there is room."""
+"""The screen one lives in: header, tabs and lists, and the detail: beside them, or in their place
+where the terminal is too narrow for both."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.timer import Timer
-from textual.widgets import ContentSwitcher
+from textual.widgets import ContentSwitcher, Footer, Input
 
 from interventions.entry import Entry
 from interventions.errors import QueryError
@@ -22,14 +23,12 @@ from monitor.core.snapshot import Snapshot
 from monitor.forms.form import Form
 from monitor.screens.entry_tabs import SORT_COLUMN, HistoryTab, OpenTab
 from monitor.screens.log_tab import LogTab
-from monitor.screens.pages import DetailScreen, TextScreen
 from monitor.screens.readers import BackgroundRead, FeedRead, QueueRead, ReaderScreen
 from monitor.screens.tab import Tab, notice
 from monitor.screens.turns_tab import TurnsTab
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.header import FilterBar, StatusHeader, TabBar
-from monitor.widgets.key_bar import KeyBar
-from monitor.widgets.keys import ENTRY_ACTIONS, HELP, LEAVING, LIST_ACTIONS
+from monitor.widgets.keys import ENTRY_ACTIONS, LEAVING, LIST_ACTIONS
 from monitor.widgets.row_list import ListPane, RowList
 
 TABS: tuple[type[Tab], ...] = (OpenTab, HistoryTab, TurnsTab, LogTab)
@@ -40,7 +39,7 @@ _BACKGROUND_AFTER_S = 0.15
 
 
 class TriageScreen(ReaderScreen):
-    BINDINGS: ClassVar[list[BindingType]] = [*HELP, *ENTRY_ACTIONS, *LIST_ACTIONS, *LEAVING]
+    BINDINGS: ClassVar[list[BindingType]] = [*LEAVING, *ENTRY_ACTIONS, *LIST_ACTIONS]
     HORIZONTAL_BREAKPOINTS = _BREAKPOINTS
     AUTO_FOCUS = "#open-list"
 
@@ -50,7 +49,6 @@ class TriageScreen(ReaderScreen):
         self.read_only = first.read_only
         self.tabs = {kind.name: kind(self.model) for kind in TABS}
         self.tab = self.tabs["open"]
-        self._page: DetailScreen | None = None
         self._detail_timers: tuple[Timer, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -62,10 +60,11 @@ class TriageScreen(ReaderScreen):
                 for name, tab in self.tabs.items():
                     yield ListPane(name, tab.columns, follow=tab.follow)
             yield DetailView(id="detail")
-        yield KeyBar()
+        yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
         self.show()
+        self.watch(self, "focused", self._arrange, init=False)
         self.read_queue()
         self.set_interval(1.0, self.show)
 
@@ -94,8 +93,6 @@ class TriageScreen(ReaderScreen):
 
     def on_background_read(self, message: BackgroundRead) -> None:
         self.detail.add_background(message.intervention_id, message.background)
-        if self._page is not None:
-            self._page.view.add_background(message.intervention_id, message.background)
         self._show_detail()
 
     def apply_changes(self, entries: Sequence[Entry]) -> None:
@@ -116,6 +113,17 @@ class TriageScreen(ReaderScreen):
     def _is_wide(self) -> bool:
         return self.has_class("-wide")
 
+    @property
+    def _is_reading(self) -> bool:
+        """The detail has the keys, and stays on what it shows whatever happens to the list."""
+        return self.focused is self.detail
+
+    def _arrange(self) -> None:
+        self.detail.display = self._is_wide or self._is_reading
+        for part in ("#header", "#tabs", "#panes"):
+            self.query_one(part).display = self._is_wide or not self._is_reading
+        self._show_detail()
+
     def show(self) -> None:
         model, tab = self.model, self.tab
         rows = tab.rows(self.state.clock())
@@ -135,31 +143,39 @@ class TriageScreen(ReaderScreen):
         self.update_keys()
 
     def _show_detail(self) -> None:
-        """In the column what is under the cursor; on a page the entry that it is about."""
-        model, now = self.model, self.state.clock()
-        if self._is_wide and self.tab.of_entries:
+        """What is under the cursor or, while it is read, a newer version of the same."""
+        if not self.detail.display:
+            return
+        if self.tab.of_entries:
             entry = self.current()
-            self.detail.show(entry, model.alike(entry) if entry else [], now)
-        elif self._is_wide:
-            row = self.rows.cursor_key or ""
-            self.detail.show_text(self.row_text(row), key=row)
-        page = self._page
-        if page in self.app.screen_stack and page.view.entry is not None:
-            shown = model.find(page.view.entry["id"]) or page.view.entry
-            page.show_entry(shown, model.alike(shown), now)
+            if entry is not None:
+                entry = self.model.find(entry["id"]) or entry
+            others = self.model.alike(entry) if entry else []
+            self.detail.show(entry, others, self.state.clock())
+        else:
+            text = self.row_text()
+            if text.plain or not self._is_reading:  # the row may be gone from the list
+                self.detail.show_text(text, key=self._row)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._show_detail)
+        self.call_after_refresh(self._arrange)
 
     # The cursor
 
     def _entries_under_cursor(self) -> Sequence[Entry]:
         return self.tab.entries(self.rows.cursor_key or "")
 
+    @property
+    def _row(self) -> str:
+        return (self.detail.key if self._is_reading else "") or self.rows.cursor_key or ""
+
     def current(self) -> Entry | None:
-        return next(iter(self._entries_under_cursor()), None)
+        read = self.detail.entry if self._is_reading else None
+        return read or next(iter(self._entries_under_cursor()), None)
 
     def targets(self) -> Sequence[Entry]:
+        if self._is_reading and self.detail.entry is not None:
+            return [self.detail.entry]
         return self.tab.marked_entries() or self._entries_under_cursor()
 
     def target_note(self) -> str:
@@ -190,38 +206,31 @@ class TriageScreen(ReaderScreen):
 
     @on(RowList.Chosen)
     def _row_chosen(self, message: RowList.Chosen) -> None:
-        """To the column, or to a page of its own."""
-        entry = next(iter(self.tab.entries(message.key)), None)
-        if self._is_wide:
-            self.detail.focus()
-        elif entry is not None:
-            self._clear_new()
-            self._page = DetailScreen(self, entry, self.model.alike(entry), self.state.clock())
-            self.app.push_screen(self._page)
+        self.detail.display = True
+        self._show_detail()
+        self.detail.focus()
+        self._clear_new()
+        if (entry := self.current()) is not None:
             self.read_background(entry["id"])
-        elif not self.tab.of_entries:
-            self.app.push_screen(TextScreen(self, message.key))
 
-    def row_text(self, row: str) -> Content:
+    def row_text(self) -> Content:
         """A row that is no entry, whole."""
-        return self.tab.row_text(row)
-
-    def move_cursor(self, steps: int) -> str:
-        """From the last to the first; the key of the row that it comes to."""
-        rows = self.rows
-        if rows.rows:
-            rows.move_to((rows.cursor + steps) % len(rows.rows))
-        return rows.cursor_key or ""
-
-    def move_to_entry(self, steps: int) -> Entry | None:
-        self.move_cursor(steps)
-        entry = self.current()
-        if entry is not None:
-            self.read_background(entry["id"])
-        return entry
+        return self.tab.row_text(self._row)
 
     def action_next_match(self, steps: int) -> None:
-        self.move_to_entry(steps)
+        """From the last to the first."""
+        rows = self.rows
+        if not rows.rows:
+            return
+        rows.move_to((rows.cursor + steps) % len(rows.rows))
+        if self._is_reading:
+            self.detail.show_text(Content(""), key="")
+            self._show_detail()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "filter":  # in the input a slash is a letter
+            return not isinstance(self.focused, Input)
+        return super().check_action(action, parameters)
 
     # Marks, order, pause
 
@@ -295,6 +304,10 @@ class TriageScreen(ReaderScreen):
         else:
             self.read_feed(name)
         self.show()
+        self._focus_list()
+
+    def _focus_list(self) -> None:
+        self.query_one("#panes").display = True  # what is not shown cannot have the keys
         self.rows.focus()
 
     def action_filter(self) -> None:
@@ -312,12 +325,12 @@ class TriageScreen(ReaderScreen):
 
     @on(FilterBar.Closed)
     def _filter_closed(self) -> None:
-        self.rows.focus()
+        self._focus_list()
 
     def action_back(self) -> None:
         """One level: from the detail to the list, then the filter, then the marks."""
         if not self.rows.has_focus:
-            self.rows.focus()
+            self._focus_list()
         elif self.query_one(FilterBar).display:
             self.query_one(FilterBar).action_clear()
         elif self.tab.clear_marks():
@@ -327,4 +340,4 @@ class TriageScreen(ReaderScreen):
         if self.rows.has_focus:
             self.app.exit()
         else:
-            self.rows.focus()
+            self._focus_list()

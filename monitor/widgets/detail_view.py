@@ -37,7 +37,7 @@ class DetailView(LineView):
         self.text = Content("")
         self._background: dict[str, Background] = {}
         self._shown: object = None
-        self._shown_key = ""
+        self.key = ""
         self._unwrapped = False
         self._lines: list[Content] = []
         self._painted: dict[tuple[int, int, int], Strip] = {}
@@ -63,8 +63,8 @@ class DetailView(LineView):
         self._scroll_home_for(key)
 
     def _scroll_home_for(self, key: str) -> None:
-        if key != self._shown_key:
-            self._shown_key = key
+        if key != self.key:
+            self.key = key
             self.scroll_to(0, 0, animate=False)
 
     def add_background(self, intervention_id: str, background: Background) -> None:

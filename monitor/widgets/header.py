@@ -134,7 +134,7 @@ class TabBar(Static):
 class _QueryInput(Input):
     # Its own keys, because an input has others for them already.
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("enter,down", "submit", "To the list", "Keep the filter", id="filter.done", show=True)
+        key("enter,down", "submit", "To the list", "Keep the filter", id="filter.done")
     ]
 
 
@@ -142,7 +142,7 @@ class FilterBar(Horizontal):
     """The line in which a query is typed; it filters while one types."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape", "clear", "Clear", "No filter", id="filter.clear", show=True)
+        key("escape", "clear", "Clear", "No filter", id="filter.clear")
     ]
 
     @dataclass

@@ -40,6 +40,13 @@ def top(pilot: Pilot[Any]) -> str:
     return type(pilot.app.screen).__name__
 
 
+def reading(pilot: Pilot[Any]) -> bool:
+    """The detail has the keys, and is all that is seen where there is no room for the list too."""
+    found = triage(pilot)
+    narrow = found.detail.display and not found.query_one("#panes").display
+    return found.focused is found.detail and (narrow or found.has_class("-wide"))
+
+
 def line_of_cursor(pilot: Pilot[Any]) -> int:
     """The line of the terminal on which the cursor's item is."""
     found = rows(pilot)

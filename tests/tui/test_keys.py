@@ -21,7 +21,7 @@ from monitor.app import Monitor
 from monitor.forms.form import Form
 from monitor.forms.retry import RetryForm
 from monitor.forms.transitions import DismissForm, ReopenForm, UndoForm
-from monitor.screens.pages import DetailScreen, HelpScreen, TextScreen
+from monitor.screens.help import HelpScreen
 from monitor.screens.triage import TriageScreen
 from monitor.screens.turns_tab import turn_matches
 from monitor.widgets.detail_view import DetailView
@@ -29,7 +29,7 @@ from monitor.widgets.header import FilterBar
 from monitor.widgets.row_list import RowList
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, turn, until
-from tests.tui.seen import app, current, line_of_cursor, rows, text, told, top, triage
+from tests.tui.seen import app, current, line_of_cursor, reading, rows, text, told, top, triage
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Monitor]
@@ -77,9 +77,9 @@ async def test_a_line_of_the_log_as_a_screen_when_narrow(
         await pilot.press("N", "y")
         await until(pilot, lambda: "error_message: it broke 1" in pilot.app.clipboard)
         await pilot.press("question_mark")
-        await until(pilot, lambda: "Copy all of it" in text(pilot))
+        await until(pilot, lambda: "What every key does" in text(pilot))
         await pilot.press("escape", "q")
-        await until(pilot, lambda: top(pilot) == "TriageScreen")
+        await until(pilot, lambda: not reading(pilot))
 
 
 async def test_detail_as_a_screen_when_narrow(queue: InterventionQueue, monitor: Make) -> None:
@@ -88,16 +88,16 @@ async def test_detail_as_a_screen_when_narrow(queue: InterventionQueue, monitor:
     async with monitor().run_test(size=NARROW) as pilot:
         await pilot.press("enter")
         await until(pilot, lambda: "the first [bold]one[/bold] \\u001b[31m" in text(pilot))
-        assert top(pilot) == "DetailScreen"
+        assert reading(pilot)
         await pilot.press("n")
         await until(pilot, lambda: "the second" in text(pilot))
         assert current(pilot) == second
         await pilot.press("N")
         await until(pilot, lambda: "the first" in text(pilot))
         await pilot.press("escape")
-        assert (top(pilot), current(pilot)) == ("TriageScreen", first)
+        assert (reading(pilot), current(pilot)) == (False, first)
         await pilot.press("enter", "q")
-        assert top(pilot) == "TriageScreen"
+        assert not reading(pilot)
 
 
 async def test_detail_beside_the_list_when_wide(queue: InterventionQueue, monitor: Make) -> None:
@@ -145,10 +145,10 @@ async def test_the_keys_that_matter_are_in_sight_on_a_narrow_terminal(
         essential = ("⏎ Detail", "r Resolve", "t Retry", "d Dismiss", "? Help", "q Quit")
         await until(pilot, lambda: all(words in _bottom(pilot) for words in essential))
         await pilot.press("enter")
-        await until(pilot, lambda: top(pilot) == "DetailScreen")
-        await until(pilot, lambda: "? Help q Quit" in _bottom(pilot))
+        await until(pilot, lambda: reading(pilot))
+        await until(pilot, lambda: "w Wrap ? Help q Quit" in _bottom(pilot))
         await pilot.press("escape")
-        await pilot.click("#keys", offset=(_bottom(pilot).index("? Help"), 0))
+        await pilot.click("Footer", offset=(_bottom(pilot).index("? Help"), 0))
         await until(pilot, lambda: top(pilot) == "HelpScreen")
 
 
@@ -157,12 +157,12 @@ async def test_every_key_is_in_sight_on_a_wide_terminal(
 ) -> None:
     fill(queue, 1)
     table = (
-        "⏎ Detail / Filter n/N q Quit space ^a r Resolve t Retry s Snooze d Dismiss z Undo y/Y "
-        "e Editor p Pause S/A/O [/] 1/2/3/4 ? Help ^p R Refresh j/k g/G ^d/^u esc"
+        "⏎ Detail ? Help q Quit r Resolve t Retry s Snooze d Dismiss a Assign o Reopen z Undo "
+        "yY Copy e Editor / Filter space Mark p Pause [] Tab SAO Sort nN Match ^a f Fold R ^p"
     )
     async with monitor().run_test(size=(240, 70)) as pilot:
         await until(pilot, lambda: "q Quit" in _bottom(pilot))
-        shown = " ".join(text(pilot).split("\n")[-2:]).split()
+        shown = _bottom(pilot).split()
         assert [word for word in table.split() if word not in shown] == []
 
 
@@ -382,7 +382,7 @@ async def test_tabs(queue: InterventionQueue, monitor: Make) -> None:
         await until(pilot, lambda: "RESOLVED Old" in text(pilot))
         assert "was a typo" in text(pilot)
         await pilot.press("enter")
-        assert top(pilot) == "DetailScreen"
+        assert reading(pilot)
         await pilot.press("escape", "right_square_bracket")
         await until(pilot, lambda: "NO TURNS YET" in text(pilot))
         await pilot.press("4")
@@ -466,7 +466,7 @@ async def test_refresh_help_and_palette(queue: InterventionQueue, monitor: Make)
     "kind",
     [
         Monitor,
-        *(TriageScreen, DetailScreen, HelpScreen, TextScreen, RowList, DetailView, FilterBar),
+        *(TriageScreen, HelpScreen, RowList, DetailView, FilterBar),
         *(Form, DismissForm, ReopenForm, RetryForm, UndoForm),
     ],
 )
@@ -516,7 +516,7 @@ async def test_the_mouse(queue: InterventionQueue, monitor: Make) -> None:
         assert "AGE▾" in text(pilot)
         await pilot.click(rows(pilot), offset=(20, 1))
         await pilot.click(rows(pilot), offset=(20, 1))
-        assert top(pilot) == "DetailScreen"
+        assert reading(pilot)
         await pilot.press("q")
         await pilot.hover(rows(pilot), offset=(20, 3))
         await pilot.click("#tabs", offset=(14, 0))

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Footer
 
 from interventions import InterventionQueue
 from interventions.home import queue_file
 from monitor.app import Monitor, screen_svg
 from monitor.core.snapshot import Background, Snapshot
 from monitor.core.source import LiveSource
-from monitor.widgets.key_bar import KeyBar
 from tests.tui.scene import NOW, fill, put, until
 from tests.tui.seen import triage
 
@@ -96,7 +96,7 @@ async def _still(pilot: Pilot[None]) -> str:
     screen = pilot.app.screen
     for _ in range(200):
         drawn = screen_svg(pilot.app)
-        whole = all(str(bar.content) for bar in screen.query(KeyBar))
+        whole = all(bar.children for bar in screen.query(Footer))
         if whole and drawn == before:
             return drawn
         before = drawn if whole else ""

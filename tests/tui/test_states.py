@@ -18,7 +18,7 @@ from monitor.app import Monitor
 from monitor.core.source import BundleSource
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, put, until
-from tests.tui.seen import rows, text, top
+from tests.tui.seen import reading, rows, text, top
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Monitor]
@@ -190,7 +190,7 @@ async def test_an_exported_bundle_is_read_only(queue: InterventionQueue, tmp_pat
         assert "bundle.json (read-only)" in text(pilot)
         await pilot.press("r", "d", "s", "z", "enter")
         await until(pilot, lambda: "the earlier note" in text(pilot))
-        assert top(pilot) == "DetailScreen"
+        assert reading(pilot)
         await pilot.press("escape", "2")
         await until(pilot, lambda: "RESOLVED Broken" in text(pilot))
         await pilot.press("4")
