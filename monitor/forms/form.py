@@ -160,6 +160,9 @@ class Form(ModalScreen[ChangeOutcome | None]):
         """From what was typed. Raises InputError."""
         raise NotImplementedError
 
+    def typed(self, field: str) -> str:
+        return self.query_one(f"#{field}", Input).value.strip()
+
     def on_mount(self) -> None:
         self.show_targets()
 

@@ -107,7 +107,7 @@ class RetryForm(Form):
 
     def _note(self) -> str:
         """Raises InputError."""
-        note = self.query_one("#note", Input).value.strip()
+        note = self.typed("note")
         if not note:
             question = "the turn asked a question: what is the answer?"
             raise InputError(question if self._is_question else "a resolution needs a note")

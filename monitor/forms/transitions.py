@@ -7,7 +7,7 @@ which may be held down.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import ClassVar, TypedDict
 
@@ -25,6 +25,16 @@ from monitor.forms.form import Form
 from monitor.widgets.keys import key
 
 _TIMES = re.compile(r"x\s?(\d{1,6})|(\d{1,6})\s?x")
+
+
+def _unless_changed(change: Callable[..., Entry], *typed: object) -> Change:
+    """Refused when the entry is no longer the version that was on the screen."""
+    return lambda entry: change(entry["id"], *typed, expected_version=entry["version"], via=VIA)
+
+
+class ConfirmForm(Form):
+    AUTO_FOCUS = "#cancel"
+    BINDINGS: ClassVar[list[BindingType]] = [key("y", "submit", "Yes", "Do it", id="form.yes")]
 
 
 class ResolveForm(Form):
@@ -48,55 +58,36 @@ class ResolveForm(Form):
         yield Input(placeholder="what you mended", id="note")
 
     def change(self) -> Change:
-        note = self.query_one("#note", Input).value.strip()
+        note = self.typed("note")
         if not note:
             raise InputError("a resolution needs a note: what did you mend?")
-        return lambda entry: self.queue.resolve(
-            entry["id"], note, expected_version=entry["version"], via=VIA
-        )
+        return _unless_changed(self.queue.resolve, note)
 
 
-class DismissForm(Form):
+class DismissForm(ConfirmForm):
     VERB = "Dismiss"
     DONE = "dismissed"
-    AUTO_FOCUS = "#cancel"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        key("y", "submit", "Yes, dismiss", "Dismiss them", id="form.yes")
-    ]
 
     def fields(self) -> ComposeResult:
         yield Input(placeholder="why it needs no fix (may be empty)", id="note")
 
     def change(self) -> Change:
-        note = self.query_one("#note", Input).value.strip()
-        return lambda entry: self.queue.dismiss(
-            entry["id"], note, expected_version=entry["version"], via=VIA
-        )
+        return _unless_changed(self.queue.dismiss, self.typed("note"))
 
 
-class ReopenForm(Form):
+class ReopenForm(ConfirmForm):
     VERB = "Reopen"
     DONE = "reopened"
-    AUTO_FOCUS = "#cancel"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        key("y", "submit", "Yes, reopen", "Reopen them", id="form.yes")
-    ]
 
     def change(self) -> Change:
-        return lambda entry: self.queue.reopen(
-            entry["id"], expected_version=entry["version"], via=VIA
-        )
+        return _unless_changed(self.queue.reopen)
 
 
-class UndoForm(Form):
+class UndoForm(ConfirmForm):
     """Takes back the last change, whoever made it; so it shows the last ones first."""
 
     VERB = "Undo"
     DONE = "undid the last change of"
-    AUTO_FOCUS = "#cancel"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        key("y", "submit", "Yes, undo", "Take it back", id="form.yes")
-    ]
 
     def __init__(
         self,
@@ -115,9 +106,7 @@ class UndoForm(Form):
         ]
 
     def change(self) -> Change:
-        return lambda entry: self.queue.undo(
-            entry["id"], expected_version=entry["version"], via=VIA
-        )[1]
+        return _unless_changed(lambda *of, **version: self.queue.undo(*of, **version)[1])
 
 
 class AssignForm(Form):
@@ -129,10 +118,7 @@ class AssignForm(Form):
         yield Input(Actor.current().name, placeholder="nobody", id="owner")
 
     def change(self) -> Change:
-        owner = self.query_one("#owner", Input).value.strip() or None
-        return lambda entry: self.queue.assign(
-            entry["id"], owner, expected_version=entry["version"], via=VIA
-        )
+        return _unless_changed(self.queue.assign, self.typed("owner") or None)
 
 
 class SnoozeForm(Form):
@@ -149,7 +135,7 @@ class SnoozeForm(Form):
         )
 
     def change(self) -> Change:
-        end = parse_snooze(self.query_one("#until", Input).value)
+        end = parse_snooze(self.typed("until"))
 
         def snooze(entry: Entry) -> Entry:
             try:
@@ -172,7 +158,6 @@ class SnoozeEnd(TypedDict, total=False):
 
 def parse_snooze(text: str) -> SnoozeEnd:
     """`4h`, `x10` (ten more times) or a time with its zone. Raises InputError."""
-    text = text.strip()
     times = _TIMES.fullmatch(text)
     if times:
         return SnoozeEnd(until_n_more=int(times[1] or times[2]))

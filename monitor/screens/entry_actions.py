@@ -69,7 +69,7 @@ class EntryScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         targets = self.targets()
-        if action == "open_form":
+        if action == "form":
             return (self._may_change() and bool(self._fitting(str(parameters[0])))) or None
         if action == "undo":
             return self._may_change() or None
@@ -83,16 +83,13 @@ class EntryScreen(Screen[None]):
         return self.state.source.queue is not None and not self.read_only
 
     def update_keys(self) -> None:
-        """Grey out what does not apply. The key bar is only built again when that changed."""
-        targets = self.targets()
-        location = any(entry.get("location") for entry in targets[:1])
-        text = bool(self.row_text().plain)
-        applicable = ({is_open(entry) for entry in targets}, location, self._may_change(), text)
+        """Grey out what does not apply. The footer is only built again when that changed."""
+        applicable = {key: active.enabled for key, active in self.active_bindings.items()}
         if applicable != self._applicable:
             self._applicable = applicable
             self.refresh_bindings()
 
-    def action_open_form(self, name: str) -> None:
+    def action_form(self, name: str) -> None:
         queue, fitting = self.state.source.queue, self._fitting(name)
         if queue is None or not fitting:
             return

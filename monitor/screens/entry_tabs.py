@@ -12,7 +12,7 @@ from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
 from interventions.view.groups import SEVERITY_WORDS, Group, marks
 from monitor.core.model import Sort, TriageModel
-from monitor.core.rows import Cell, Column, Row, RowCache, short_number, whole_minute
+from monitor.core.rows import Cell, Column, Row, RowCache, short_number
 from monitor.screens.tab import Tab, message
 
 MOST_HISTORY = 500
@@ -165,8 +165,7 @@ def _severity(entry: Entry) -> Cell:
 
 
 class HistoryTab(EntryTab):
-    """What was closed, the latest first. The past may be long: of one that grows, only what is new
-    is matched against the filter."""
+    """What was closed, the latest first."""
 
     name = "history"
     title = "History"
@@ -184,18 +183,18 @@ class HistoryTab(EntryTab):
     def __init__(self, model: TriageModel) -> None:
         super().__init__(model)
         self.marked = set()
-        self._matched_for: tuple[object, object] = (None, None)
-        self._found: list[Entry] = []
-        self._matches: dict[str, tuple[Entry, bool]] = {}
+        self._count = 0
         self._shown: dict[str, Entry] = {}
         self._cache = RowCache()
 
     def rows(self, now: datetime) -> list[Row]:
-        made_of = (self._matching(now), frozenset(self.marked))
+        made_of = (self.unfiltered(), self.model.view.query, frozenset(self.marked))
         return self._cache.rows(made_of, now, lambda: self._make(now))
 
     def _make(self, now: datetime) -> tuple[list[Row], list[datetime]]:
-        self._shown = {entry["id"]: entry for entry in self.shown(now)}
+        found = self._matching(now)
+        self._count = len(found)
+        self._shown = {entry["id"]: entry for entry in found[:MOST_HISTORY]}
         rows, closed = [], []
         for own, entry in self._shown.items():
             closed.append(from_text(closed_at(entry) or entry["last_seen"]))
@@ -203,26 +202,9 @@ class HistoryTab(EntryTab):
             rows.append(_history_row(entry, ago, now, marked=own in self.marked))
         return rows, closed
 
-    def _matching(self, now: datetime) -> list[Entry]:
-        """The same list as long as nothing came and no age in the query may have become true."""
+    def _matching(self, now: datetime) -> Sequence[Entry]:
         query, past = self.model.view.query, self.unfiltered()
-        asked = (query.text, whole_minute(now))
-        if asked != self._matched_for[1]:
-            self._matches = {}
-        elif past is self._matched_for[0]:
-            return self._found
-        self._matched_for = (past, asked)
-        if not query.tests:
-            self._found = list(past)
-            return self._found
-        before, self._matches = self._matches, {}
-        for entry in past:
-            known = before.get(entry["id"])
-            if known is None or known[0] is not entry:
-                known = (entry, query.matches(entry, now))
-            self._matches[entry["id"]] = known
-        self._found = [entry for entry, matches in self._matches.values() if matches]
-        return self._found
+        return [entry for entry in past if query.matches(entry, now)] if query.tests else past
 
     def unfiltered(self) -> Sequence[Entry]:
         return self.feed.history if self.feed else ()
@@ -234,7 +216,7 @@ class HistoryTab(EntryTab):
         return [self._shown[key]] if key in self._shown else []
 
     def truncated_note(self) -> str:
-        left = len(self._found) - MOST_HISTORY
+        left = self._count - MOST_HISTORY
         if left <= 0:
             return ""
         return f"and {left} older ones, which a filter finds, or: interventions history QUERY"

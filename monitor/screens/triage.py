@@ -28,7 +28,7 @@ from monitor.screens.tab import Tab, notice
 from monitor.screens.turns_tab import TurnsTab
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.header import FilterBar, StatusHeader, TabBar
-from monitor.widgets.keys import ENTRY_ACTIONS, LEAVING, LIST_ACTIONS
+from monitor.widgets.keys import TRIAGE
 from monitor.widgets.row_list import ListPane, RowList
 
 TABS: tuple[type[Tab], ...] = (OpenTab, HistoryTab, TurnsTab, LogTab)
@@ -39,7 +39,7 @@ _BACKGROUND_AFTER_S = 0.15
 
 
 class TriageScreen(ReaderScreen):
-    BINDINGS: ClassVar[list[BindingType]] = [*LEAVING, *ENTRY_ACTIONS, *LIST_ACTIONS]
+    BINDINGS: ClassVar[list[BindingType]] = [*TRIAGE]
     HORIZONTAL_BREAKPOINTS = _BREAKPOINTS
     AUTO_FOCUS = "#open-list"
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
+from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 
@@ -19,7 +20,6 @@ from monitor.core.rows import age_step
 from monitor.core.snapshot import Background
 from monitor.widgets.entry_text import entry_text
 from monitor.widgets.keys import SCROLLING
-from monitor.widgets.line_view import LineView
 
 _SIDEWAYS = 8
 _DEEPER = 4
@@ -28,7 +28,7 @@ _SOURCE_LINE = re.compile(r"(\s*>?\s*\d+ )\|\s*")
 _INDENT = re.compile(r"\s*")
 
 
-class DetailView(LineView):
+class DetailView(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [*SCROLLING]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -40,7 +40,6 @@ class DetailView(LineView):
         self.key = ""
         self._unwrapped = False
         self._lines: list[Content] = []
-        self._painted: dict[tuple[int, int, int], Strip] = {}
 
     def show(self, entry: Entry | None, others: Sequence[Entry], now: datetime) -> None:
         """The same entry in a newer version keeps the place that was scrolled to."""
@@ -72,30 +71,17 @@ class DetailView(LineView):
         self._background = {intervention_id: background}
 
     def _wrap(self) -> None:
-        before, width = self._lines, self.scrollable_content_region.width
+        width = self.scrollable_content_region.width
         if self._unwrapped:
             self._lines = self.text.expand_tabs().split("\n", allow_blank=True)
             width = max((line.cell_length for line in self._lines), default=width)
         elif width > 0:
             self._lines = wrapped(self.text, width)
-        self.resize_lines(Size(width, len(self._lines)))
-        self._repaint(before)
-
-    def _repaint(self, before: list[Content]) -> None:
-        """Only what differs: most lines of a newer version, or of a similar entry, are the same."""
-        now, top = self._lines, self.scroll_offset.y
-        same = {
-            place for place, (a, b) in enumerate(zip(before, now, strict=False)) if a.is_same(b)
-        }
-        self._painted = {key: strip for key, strip in self._painted.items() if key[0] in same}
-        longer = max(len(before), len(now))
-        for place in range(top, min(top + self.size.height, longer)):
-            if place not in same:
-                self.refresh_screen_line(place - top)
+        self.virtual_size = Size(width, len(self._lines))
+        self.refresh()
 
     def on_resize(self) -> None:
         self._wrap()
-        self.refresh()
 
     def action_scroll_half(self, direction: int) -> None:
         self.scroll_relative(y=direction * self.size.height // 2, animate=False)
@@ -107,21 +93,12 @@ class DetailView(LineView):
         self._unwrapped = not self._unwrapped
         self._wrap()
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._painted = {}
-
     def render_line(self, y: int) -> Strip:
         left, top = self.scroll_offset
-        painted = (top + y, left, self.scrollable_content_region.width)
-        if painted not in self._painted:
-            self._painted[painted] = self._paint(*painted)
-        return self._painted[painted]
-
-    def _paint(self, place: int, left: int, width: int) -> Strip:
-        if place >= len(self._lines):
+        width = self.scrollable_content_region.width
+        if top + y >= len(self._lines):
             return Strip.blank(width, self.rich_style)
-        line = self._lines[place]
+        line = self._lines[top + y]
         (strip,) = Visual.to_strips(
             self, line, max(line.cell_length, 1), 1, self.visual_style, apply_selection=False
         )

@@ -59,38 +59,24 @@ SCROLLING = (
     hidden_key("l,right", "scroll_sideways(1)", "Right", "To the right", id="scroll.right"),
 )
 
-# First, so that they are in the footer of the narrowest terminal.
-LEAVING = (
+TRIAGE = (
+    # First, so that they are in the footer of the narrowest terminal.
     key("question_mark", "app.help", "Help", "What every key does", id="leave.help"),
     key("q", "leave", "Quit", "Back; quit at the root", id="leave.quit"),
     hidden_key("escape", "back", "Back", "One level back", id="leave.back"),
-)
-
-ENTRY_ACTIONS = (
-    key(
-        "r", "open_form('resolve')", "Resolve", "Close it as solved, with a note", id="act.resolve"
-    ),
-    key(
-        "t",
-        "open_form('retry')",
-        "Retry",
-        "Resume the turn; resolve it if that works",
-        id="act.retry",
-    ),
-    key("s", "open_form('snooze')", "Snooze", "Hear nothing of it for a while", id="act.snooze"),
-    key("d", "open_form('dismiss')", "Dismiss", "Close it as not worth a fix", id="act.dismiss"),
-    key("a", "open_form('assign')", "Assign", "Say who looks into it", id="act.assign"),
-    key("o", "open_form('reopen')", "Reopen", "Open a closed one again", id="act.reopen"),
+    key("r", "form('resolve')", "Resolve", "Close it as solved, with a note", id="act.resolve"),
+    key("t", "form('retry')", "Retry", "Resume the turn; resolve it if that works", id="act.retry"),
+    key("s", "form('snooze')", "Snooze", "Hear nothing of it for a while", id="act.snooze"),
+    key("d", "form('dismiss')", "Dismiss", "Close it as not worth a fix", id="act.dismiss"),
+    key("slash", "filter", "Filter", "sev:critical phase:planner age:>1h text", id="list.filter"),
+    key("space", "mark", "Mark", "Mark it for a change of many", id="list.mark"),
     key("z", "undo", "Undo", "Take back the last change", id="act.undo"),
+    key("p", "pause", "Pause", "Hold the list still and count what comes", id="live.pause"),
     key("y", "copy_id", "Copy id", "Copy the id", id="copy.id", group=COPY),
     key("Y", "copy_all", "Copy", "Copy everything as Markdown", id="copy.markdown", group=COPY),
     key("e", "edit", "Editor", "Open the source line in $EDITOR", id="open.editor"),
-)
-
-LIST_ACTIONS = (
-    key("slash", "filter", "Filter", "sev:critical phase:planner age:>1h text", id="list.filter"),
-    key("space", "mark", "Mark", "Mark it for a change of many", id="list.mark"),
-    key("p", "pause", "Pause", "Hold the list still and count what comes", id="live.pause"),
+    key("a", "form('assign')", "Assign", "Say who looks into it", id="act.assign"),
+    key("o", "form('reopen')", "Reopen", "Open a closed one again", id="act.reopen"),
     key("left_square_bracket", "tab(-1)", "Left", "The tab before", id="tab.previous", group=TABS),
     key("right_square_bracket", "tab(1)", "Right", "The next tab", id="tab.next", group=TABS),
     key("S", "sort('severity')", "By severity", "The worst first", id="sort.severity", group=SORT),

@@ -19,14 +19,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
+from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
 
 from monitor.core.rows import GAP, Column, Row, cut, layout
 from monitor.widgets.keys import MOVING
-from monitor.widgets.line_view import LineView
 
 _HEAD = 1
 _STYLES = (
@@ -35,7 +35,7 @@ _STYLES = (
 )
 
 
-class RowList(LineView):
+class RowList(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [*MOVING]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"rows--{style}" for style in _STYLES}
 
@@ -76,7 +76,6 @@ class RowList(LineView):
         if list(rows) == self.rows and sorted_title == self.sorted_title:
             return
         before, visible = self.cursor, self._cursor_is_visible()
-        shown, head = self._visible_rows(), (self.sorted_title, self._layout)
         self.rows = list(rows)
         self.sorted_title = sorted_title
         self._places = {row.key: place for place, row in enumerate(self.rows)}
@@ -85,35 +84,21 @@ class RowList(LineView):
         if self._follow and before == 0:
             place = 0
         if before >= 0 and place >= 0:
-            self.scroll_without_paint(place - before)
+            self.scroll_to(y=self.scroll_y + place - before, animate=False, immediate=True)
         # If the mouse wheel has scrolled it out of sight, it stays out of sight.
         self._set_cursor(max(place, 0) if self.rows else -1, reveal=visible)
-        if head != (self.sorted_title, self._layout):
-            self.refresh()
-            return
-        for line, (old, new) in enumerate(zip(shown, self._visible_rows(), strict=True), _HEAD):
-            if old != new:
-                self.refresh_screen_line(line)
-
-    def _visible_rows(self) -> list[object]:
-        """All that the lines below the head show, from the first to the last."""
-        top = self.scroll_offset.y
-        shown: list[object] = [
-            (row, place == self.cursor, place == self._hover)
-            for place, row in enumerate(self.rows[top : top + self.size.height], top)
-        ]
-        return shown + [None] * (self.size.height - len(shown))
+        self.refresh()
 
     def _refresh_row(self, place: int) -> None:
         """Paint one row anew: to paint all of them takes ten times as long."""
         line = place - self.scroll_offset.y + _HEAD
         if place >= 0 and _HEAD <= line < self.size.height:
-            self.refresh_screen_line(line)
+            self.refresh(Region(0, line, self.size.width, 1))
 
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
         self._layout, self._layout_width = layout(self.columns, self.rows, width), width
-        self.resize_lines(Size(width, len(self.rows) + _HEAD))
+        self.virtual_size = Size(width, len(self.rows) + _HEAD)
 
     def on_resize(self) -> None:
         self._lay_out()
@@ -277,23 +262,12 @@ class ListPane(Vertical):
         self, rows: Sequence[Row], empty: Content, *, sorted_title: str = "", notice: str = ""
     ) -> None:
         """`notice` stands above rows that are not the whole truth."""
-        _update(self._notice, Content(notice))
         self._notice.display = bool(notice)
+        if notice != self._notice.content:
+            self._notice.update(notice)
         # The list keeps the keys even when it has no rows, so it is never taken away.
         self.set_class(not rows, "-empty")
         self._empty.display = not rows
-        if not rows:
-            _update(self._empty, empty)
+        if not rows and empty != self._empty.content:
+            self._empty.update(empty)
         self.list.show(rows, sorted_title)
-
-
-def _update(widget: Static, text: Content) -> None:
-    """A new layout of the screen only where lines come, go or change their length."""
-    before = str(widget.content)
-    if before != text.plain:
-        same_shape = _line_lengths(before) == _line_lengths(text.plain)
-        widget.update(text, layout=not same_shape)
-
-
-def _line_lengths(text: str) -> list[int]:
-    return [len(line) for line in text.split("\n")]

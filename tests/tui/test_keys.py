@@ -20,7 +20,7 @@ from interventions.view.query import parse
 from monitor.app import Monitor
 from monitor.forms.form import Form
 from monitor.forms.retry import RetryForm
-from monitor.forms.transitions import DismissForm, ReopenForm, UndoForm
+from monitor.forms.transitions import ConfirmForm
 from monitor.screens.help import HelpScreen
 from monitor.screens.triage import TriageScreen
 from monitor.screens.turns_tab import turn_matches
@@ -148,6 +148,7 @@ async def test_the_keys_that_matter_are_in_sight_on_a_narrow_terminal(
         await until(pilot, lambda: reading(pilot))
         await until(pilot, lambda: "w Wrap ? Help q Quit" in _bottom(pilot))
         await pilot.press("escape")
+        await until(pilot, lambda: "⏎ Detail ? Help" in _bottom(pilot))
         await pilot.click("Footer", offset=(_bottom(pilot).index("? Help"), 0))
         await until(pilot, lambda: top(pilot) == "HelpScreen")
 
@@ -157,8 +158,8 @@ async def test_every_key_is_in_sight_on_a_wide_terminal(
 ) -> None:
     fill(queue, 1)
     table = (
-        "⏎ Detail ? Help q Quit r Resolve t Retry s Snooze d Dismiss a Assign o Reopen z Undo "
-        "yY Copy e Editor / Filter space Mark p Pause [] Tab SAO Sort nN Match ^a f Fold R ^p"
+        "⏎ Detail ? Help q Quit r Resolve t Retry s Snooze d Dismiss / Filter space Mark z Undo "
+        "p Pause yY Copy e Editor a Assign o Reopen [] Tab SAO Sort nN Match ^a f Fold R ^p"
     )
     async with monitor().run_test(size=(240, 70)) as pilot:
         await until(pilot, lambda: "q Quit" in _bottom(pilot))
@@ -467,7 +468,7 @@ async def test_refresh_help_and_palette(queue: InterventionQueue, monitor: Make)
     [
         Monitor,
         *(TriageScreen, HelpScreen, RowList, DetailView, FilterBar),
-        *(Form, DismissForm, ReopenForm, RetryForm, UndoForm),
+        *(Form, ConfirmForm, RetryForm),
     ],
 )
 def test_every_binding_has_an_id_and_says_what_it_does(kind: type[Any]) -> None:

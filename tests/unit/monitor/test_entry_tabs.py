@@ -7,7 +7,6 @@ from typing import Any
 
 from interventions.entry import Entry, complete
 from interventions.times import to_text
-from interventions.view.query import parse
 from monitor.core.feeds import Feed
 from monitor.core.model import TriageModel
 from monitor.core.snapshot import Snapshot
@@ -50,23 +49,19 @@ def test_a_young_row_counts_its_seconds() -> None:
     ]
 
 
-def test_of_a_past_that_grows_only_what_is_new_is_matched() -> None:
+def test_of_a_long_past_the_latest_are_rows_and_the_filter_finds_all() -> None:
     past = [_closed(n, timedelta(hours=n + 1)) for n in range(600)]
-    model = TriageModel(Snapshot(NOW))
-    model.view = type(model.view)(parse("error"))
-    tab = HistoryTab(model)
+    tab = HistoryTab(TriageModel(Snapshot(NOW)))
     tab.feed = Feed("history", history=past)
     first = tab.rows(NOW)
     assert len(first) == 500
     assert "100 older ones" in tab.truncated_note()
+    assert tab.rows(NOW + timedelta(seconds=30)) is first
     new = _closed(601, timedelta(seconds=1))
     tab.feed = Feed("history", history=[new, *past])
-    asked: list[str] = []
-    query = model.view.query
-    judging = (lambda e, now: asked.append(e["id"]) or True,)
-    model.view = type(model.view)(type(query)(query.text, judging, query.names_state))
     rows = tab.rows(NOW)
-    assert asked == [new["id"]]
     assert rows[0].key == new["id"]
     assert rows[1:] == first[:-1]
     assert tab.entries(new["id"]) == [new]
+    tab.model.filter("error:error599")
+    assert [row.key for row in tab.rows(NOW)] == [past[-1]["id"]]
