@@ -32,6 +32,7 @@ from monitor.widgets.keys import TRIAGE
 from monitor.widgets.row_list import ListPane, RowList
 
 TABS: tuple[type[Tab], ...] = (OpenTab, HistoryTab, TurnsTab, LogTab)
+_ON_THE_LIST = ("mark", "mark_all", "sort", "fold")
 _BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 # A key that is held down moves the cursor only; the detail comes when it rests.
 _DETAIL_AFTER_S = 0.06
@@ -179,7 +180,7 @@ class TriageScreen(ReaderScreen):
         return self.tab.marked_entries() or self._entries_under_cursor()
 
     def target_note(self) -> str:
-        hidden = self.tab.count_hidden_marks(self.state.clock())
+        hidden = 0 if self._is_reading else self.tab.count_hidden_marks(self.state.clock())
         return f"{hidden} of them are marked but not shown by the filter" if hidden else ""
 
     @on(RowList.Moved)
@@ -230,6 +231,8 @@ class TriageScreen(ReaderScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "filter":  # in the input a slash is a letter
             return not isinstance(self.focused, Input)
+        if action in _ON_THE_LIST:  # which is not in sight
+            return self._is_wide or not self._is_reading
         return super().check_action(action, parameters)
 
     # Marks, order, pause

@@ -92,6 +92,9 @@ async def test_detail_as_a_screen_when_narrow(queue: InterventionQueue, monitor:
         await pilot.press("n")
         await until(pilot, lambda: "the second" in text(pilot))
         assert current(pilot) == second
+        await pilot.press("space")
+        assert triage(pilot).targets() == [triage(pilot).detail.entry]
+        assert not triage(pilot).model.marked
         await pilot.press("N")
         await until(pilot, lambda: "the first" in text(pilot))
         await pilot.press("escape")
