@@ -316,18 +316,24 @@ class TriageScreen(ReaderScreen):
     def action_filter(self) -> None:
         self.query_one(FilterBar).open()
 
-    @on(FilterBar.Edited)
-    def _filter_edited(self, message: FilterBar.Edited) -> None:
+    @on(Input.Changed, "#filter-text")
+    def _filter_edited(self, message: Input.Changed) -> None:
         problem = ""
         try:
-            self.model.filter(message.text)
+            self.model.filter(message.value)
         except QueryError as error:
             problem = f"{error}: {error.hint}"
         self.query_one(FilterBar).show_problem(problem)
         self.show()
 
-    @on(FilterBar.Closed)
-    def _filter_closed(self) -> None:
+    @on(Input.Submitted, "#filter-text")
+    def _filter_done(self, message: Input.Submitted) -> None:
+        self.query_one(FilterBar).display = bool(message.value.strip())
+        self._focus_list()
+
+    def action_clear_filter(self) -> None:
+        self.query_one("#filter-text", Input).value = ""
+        self.query_one(FilterBar).display = False
         self._focus_list()
 
     def action_back(self) -> None:
@@ -335,7 +341,7 @@ class TriageScreen(ReaderScreen):
         if not self.rows.has_focus:
             self._focus_list()
         elif self.query_one(FilterBar).display:
-            self.query_one(FilterBar).action_clear()
+            self.action_clear_filter()
         elif self.tab.clear_marks():
             self.show()
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 from rich.cells import cell_len
-from textual import events, on
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -142,15 +142,8 @@ class FilterBar(Horizontal):
     """The line in which a query is typed; it filters while one types."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape", "clear", "Clear", "No filter", id="filter.clear")
+        key("escape", "screen.clear_filter", "Clear", "No filter", id="filter.clear")
     ]
-
-    @dataclass
-    class Edited(Message):
-        text: str
-
-    class Closed(Message):
-        """Back to the list; the filter stays as it is."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -172,19 +165,3 @@ class FilterBar(Horizontal):
     def show_problem(self, problem: str) -> None:
         self.query_one("#filter-problem", Static).update(problem)
         self.set_class(bool(problem), "-bad")
-
-    def action_clear(self) -> None:
-        self.query_one(Input).value = ""
-        self.display = False
-        self.post_message(self.Closed())
-
-    @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
-        event.stop()
-        self.post_message(self.Edited(event.value))
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.display = bool(event.value.strip())
-        self.post_message(self.Closed())
