@@ -263,8 +263,9 @@ class ListPane(Vertical):
     ) -> None:
         """`notice` stands above rows that are not the whole truth."""
         self._notice.display = bool(notice)
-        if notice != self._notice.content:
-            self._notice.update(notice)
+        shown = str(self._notice.content)
+        if notice != shown:  # a number in it changes often, which needs no new layout
+            self._notice.update(notice, layout=len(notice) != len(shown))
         # The list keeps the keys even when it has no rows, so it is never taken away.
         self.set_class(not rows, "-empty")
         self._empty.display = not rows
