@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
 from collections.abc import Sequence
 
@@ -62,7 +61,7 @@ def test_a_page_comes_as_text_with_its_title() -> None:
         ("smörgås".encode(), "text/plain", "smörgås"),
         ("smörgås".encode("utf-16"), "text/plain", "smörgås"),
         ("smörgås".encode("utf-16-le"), "text/plain; charset=utf-16-le", "smörgås"),
-        (b'{"a": [1, 2]}', "application/json", '"a": ['),
+        (b'{"a": [1, 2]}', "application/json", '{"a": [1, 2]}'),
         (b'{"a": 1}\n{"a": 2}\n', "application/x-ndjson", '{"a": 2}'),
         (b"<?xml version='1.0'?><a>b</a>", "application/xml", "<a>b</a>"),
         (b"no type at all", "", "no type at all"),
@@ -358,29 +357,14 @@ def test_a_captcha_a_login_and_a_refusal_say_where_they_stand() -> None:
         assert error.hint is not None
 
 
-def test_json_is_laid_out_in_lines() -> None:
-    body = json.dumps({"a": [{"b": "ö"}]}).encode()
-    with WebServer({"/": site.reply(body, "application/json")}) as server:
-        text = get(server.url(), server.policy()).text
-    assert text == json.dumps({"a": [{"b": "ö"}]}, indent=1, ensure_ascii=False)
-
-
-def test_json_that_would_grow_without_measure_stays_as_it_came() -> None:
-    """Depth costs its server two characters, and would be indented for each of them."""
-    body = ("[" + ",".join(["[" * 300 + "]" * 300] * 2500) + "]").encode()
-    with WebServer({"/": site.reply(body, "application/json")}) as server:
-        text = get(server.url(), server.policy(timeout_s=10.0)).text
-    assert text == body.decode()
-
-
 @pytest.mark.parametrize("body", [b'{"a": 1}\n{"b": 2}\n', b"[" * 100_000, b"no JSON"])
-def test_what_only_calls_itself_json_stays_as_it_came(body: bytes) -> None:
+def test_json_stays_as_it_came(body: bytes) -> None:
     with WebServer({"/": site.reply(body, "application/json")}) as server:
         assert get(server.url(), server.policy()).text == body.decode()
 
 
-def test_the_deadline_holds_while_json_is_read() -> None:
-    body = ("[" + ",".join(["{}"] * 1_500_000) + "]").encode()
+def test_the_deadline_holds_while_html_is_read() -> None:
+    body = b"words " * 100_000 + b"<p>words " * 400_000
 
     async def ticks_while_fetched(url: str, policy: FetchPolicy) -> int:
         fetching = asyncio.ensure_future(fetch(url, policy))
@@ -391,7 +375,7 @@ def test_the_deadline_holds_while_json_is_read() -> None:
         assert isinstance(fetching.exception(), PageTimeoutError)
         return ticks
 
-    with WebServer({"/": site.reply(body, "application/json")}) as server:
+    with WebServer({"/": site.reply(body, "text/html")}) as server:
         ticks = asyncio.run(ticks_while_fetched(server.url(), server.policy(timeout_s=0.6)))
     assert ticks > 10, "other turns go on meanwhile"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 from unified_flow.lib.text.blocks import Block, blocks, code_lines
 from unified_flow.lib.text.lexicon import any_language
@@ -34,18 +33,12 @@ _END = re.compile(
 _MARK = re.compile(r"[ \t]*\(?\w?\w?[\w#][.)]")
 _OPENING = re.compile(r"[\s\"'“‘«(\[*_`]*")
 _LAST_WORD = re.compile(r"[^\s(\[“\"]*\Z")
-_OF_GERMAN = frozenset({"z.b", "d.h", "u.a", "bzw"})  # which has no file of its own
 
 
 def words(text: str) -> list[str]:
     """The words in order, unchanged; a run of Chinese, Japanese or Thai is one item."""
     # The narrow pattern is three times as fast and the same thing for plain ASCII.
     return (_ONE_OF_ASCII if text.isascii() else WORD).findall(text)
-
-
-@cache
-def _abbreviations() -> frozenset[str]:
-    return any_language().abbreviations | _OF_GERMAN
 
 
 def _ends(text: str, start: int, stop: int, end: int) -> bool:
@@ -63,7 +56,7 @@ def _ends(text: str, start: int, stop: int, end: int) -> bool:
     last = word.group().casefold() if word else ""
     if last in any_language().closing_abbreviations:
         return not following.isdigit()
-    if last in _abbreviations():
+    if last in any_language().abbreviations:
         return False
     # An initial: "J. K. Rowling". A single letter that ends a sentence is rarer.
     return not (len(last) == 1 and last.isalpha() and text[stop - 1].isupper())

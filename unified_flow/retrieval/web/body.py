@@ -33,9 +33,8 @@ _RAW_DEFLATE = -15
 _GZIP_MAGIC = b"\x1f\x8b"
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_JSON = frozenset({"application/json", "application/ld+json", "application/x-ndjson"})
 _TEXT = frozenset(
-    {"application/xml", "application/javascript", "application/yaml", "application/toml"}
+    f"application/{each}" for each in ("json", "x-ndjson", "xml", "javascript", "yaml", "toml")
 )
 _UNKNOWN = frozenset({"", "application/octet-stream", "binary/octet-stream", "*/*"})
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
@@ -127,13 +126,9 @@ class Media:
         return self.type in _HTML
 
     @property
-    def is_json(self) -> bool:
-        return self.type in _JSON or self.type.endswith("+json")
-
-    @property
     def is_text(self) -> bool:
-        text = self.type.startswith("text/") or self.type in _TEXT or self.type.endswith("+xml")
-        return (text or self.is_json) and not self.is_html
+        text = self.type.startswith("text/") or self.type in _TEXT
+        return (text or self.type.endswith(("+xml", "+json"))) and not self.is_html
 
 
 def media_of(content_type: str, body: bytes) -> Media:
@@ -182,9 +177,9 @@ async def page_text(
     if media.is_html:
         if find_spec("markdownify") is None:
             raise ConfigError("web pages need an extra", hint=INSTALL)
-        title, text = await _laid_out("html_parts", url, html, policy)
-    elif media.is_json:
-        _, text = await _laid_out("json_parts", url, decoded(url, body, media.charset), policy)
+        data = html.encode("utf-8", "replace")
+        [part] = await _converted(f"{markup.__name__}:html_parts", url, data, policy)
+        title, text = " ".join(part.trail)[:MAX_TITLE], "\n".join(part.lines)
     elif media.is_text:
         text = decoded(url, body, media.charset)
     else:
@@ -201,13 +196,6 @@ async def page_text(
             hint="It may need a browser that runs scripts: save the page from one.",
         )
     return title, text
-
-
-async def _laid_out(function: str, url: str, page: str, policy: FetchPolicy) -> tuple[str, str]:
-    """(title, text), by a function of `markup`."""
-    data = page.encode("utf-8", "replace")
-    [part] = await _converted(f"{markup.__name__}:{function}", url, data, policy)
-    return " ".join(part.trail)[:MAX_TITLE], "\n".join(part.lines)
 
 
 def _document_converter(url: str, media: Media) -> str:

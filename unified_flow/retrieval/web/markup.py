@@ -1,23 +1,19 @@
-"""HTML and JSON as text, in the sandbox: of a page what a reader sees of it, without what stands
-around it; of JSON a line for each value."""
+"""HTML as text, in the sandbox: what a reader sees of a page, without what stands around it."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from unified_flow.lib.sandbox import Part
 from unified_flow.retrieval.formats.html import is_visible
-from unified_flow.retrieval.web import MAX_CHARS
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
 
 _AROUND = ("header", "footer", "aside")
 _ENOUGH = 200  # characters: less in a <main> means that the page is elsewhere
-MOST_GROWTH = 10  # times what came: depth costs a server nothing, and is indented
 _BLANK = re.compile(r"\n{3,}")
 _PERMALINK = re.compile(r"[¶#🔗]")
 
@@ -26,25 +22,6 @@ def html_parts(data: bytes) -> Iterator[Part]:
     """One part, with the title as its trail."""
     title, text = html_to_markdown(data.decode())
     yield Part((title,), text.split("\n"))
-
-
-def json_parts(data: bytes) -> Iterator[Part]:
-    yield Part((), _laid_out(data.decode()).split("\n"))
-
-
-def _laid_out(page: str) -> str:
-    """As it came if it is no JSON, or would grow without measure."""
-    most = min(MAX_CHARS, MOST_GROWTH * len(page))
-    parts, length = [], 0
-    try:
-        for part in json.JSONEncoder(indent=1, ensure_ascii=False).iterencode(json.loads(page)):
-            parts.append(part)
-            length += len(part)
-            if length > most:
-                return page
-    except (ValueError, RecursionError):
-        return page  # lines of JSON, or what only calls itself so
-    return "".join(parts)
 
 
 def html_to_markdown(page: str) -> tuple[str, str]:
