@@ -364,7 +364,7 @@ def test_json_stays_as_it_came(body: bytes) -> None:
 
 
 def test_the_deadline_holds_while_html_is_read() -> None:
-    body = b"words " * 100_000 + b"<p>words " * 400_000
+    body = b"<p>words " * 400_000
 
     async def ticks_while_fetched(url: str, policy: FetchPolicy) -> int:
         fetching = asyncio.ensure_future(fetch(url, policy))
@@ -376,7 +376,7 @@ def test_the_deadline_holds_while_html_is_read() -> None:
         return ticks
 
     with WebServer({"/": site.reply(body, "text/html")}) as server:
-        ticks = asyncio.run(ticks_while_fetched(server.url(), server.policy(timeout_s=0.6)))
+        ticks = asyncio.run(ticks_while_fetched(server.url(), server.policy(timeout_s=2.0)))
     assert ticks > 10, "other turns go on meanwhile"
 
 
