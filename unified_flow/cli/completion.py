@@ -16,10 +16,10 @@ MOST = 100
 
 
 def session_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    from unified_flow.turns.sessions.book import SessionBook
+    from unified_flow.turns.sessions.store import SessionStore
 
     with suppress(UnifiedFlowError):
-        found = SessionBook.of(_home(ctx)).sessions(limit=MOST)
+        found = SessionStore.of(_home(ctx)).sessions(limit=MOST)
         every = [(each.session_id, beginning(each.opening, 60)) for each in found]
         return [(name, opening) for name, opening in every if name.startswith(incomplete)]
     return []

@@ -19,7 +19,7 @@ from unified_flow.cli.terminal import beginning, counted, say_object
 
 if TYPE_CHECKING:
     from unified_flow.turns.archive import TurnArchive
-    from unified_flow.turns.sessions.book import Exchange, SessionBook
+    from unified_flow.turns.sessions.store import Exchange, SessionStore
     from unified_flow.turns.turn import Turn
 
 HISTORY = "chat_history"  # in the state folder: what was typed, for the editor of every chat
@@ -64,7 +64,7 @@ def show_session(
     unified-flow sessions show ros
     unified-flow sessions show last --json
     """
-    from unified_flow.turns.sessions.book import markdown
+    from unified_flow.turns.sessions.transcript import markdown
 
     session, exchanges, unanswered = _known_session(session, home)
     if as_json:
@@ -82,7 +82,7 @@ def export_session(
     unified-flow sessions export ros > ros.md
     unified-flow sessions export last --json > last.json
     """
-    from unified_flow.turns.sessions.book import markdown
+    from unified_flow.turns.sessions.transcript import markdown
 
     found = _known_session(session, home)
     if as_json:
@@ -137,12 +137,12 @@ def delete_session(
         note(f"  what was typed in chats is also in {history}; remove it if need be")
 
 
-def _stores(home: Path | None) -> tuple[SessionBook, TurnArchive]:
+def _stores(home: Path | None) -> tuple[SessionStore, TurnArchive]:
     from unified_flow.turns.archive import TurnArchive
-    from unified_flow.turns.sessions.book import SessionBook
+    from unified_flow.turns.sessions.store import SessionStore
 
     place = find_home(home)
-    return SessionBook.of(place), TurnArchive.of(place)
+    return SessionStore.of(place), TurnArchive.of(place)
 
 
 def newest_session(home: Path | None) -> tuple[str | None, Turn | None]:

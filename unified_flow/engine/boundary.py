@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from interventions.secrets.redaction import redact_text
@@ -48,82 +48,76 @@ async def run_phase(
     Raises the phase's own error, with the original as cause, once the failure is recorded. After
     several attempts that is the failure of the first.
     """
-    await _Visit(step, ledger, services, run or TurnRun(), prefetch).run()
+    number = ledger.turn.visit_number(step.phase)
+    await _Visit(step, ledger, services, run or TurnRun(), prefetch, number).run()
 
 
+@dataclass
 class _Visit:
-    """One visit of a phase, in one attempt or more."""
+    """One visit of a phase, in one attempt or more; `model` is the one of the next."""
 
-    def __init__(
-        self,
-        step: Step,
-        ledger: Ledger,
-        services: Services,
-        run: TurnRun,
-        prefetch: Prefetch | None,
-    ) -> None:
-        self._step = step
-        self._ledger = ledger
-        self._services = services
-        self._run = run
-        self._prefetch = prefetch
-        self._number = ledger.turn.visit_number(step.phase)
-        self._attempt = 0
-        self._model: str | None = None
-        self._first: tuple[Failure, LivePhaseContext | None] | None = None
-        self._report: FailureReport | None = None
+    step: Step
+    ledger: Ledger
+    services: Services
+    turn_run: TurnRun
+    prefetch: Prefetch | None
+    number: int
+    attempt: int = 0
+    model: str | None = None
+    first: tuple[Failure, LivePhaseContext | None] | None = None
+    report: FailureReport | None = None
 
     async def run(self) -> None:
         while (retry := await self._try()) is not None:
-            self._model = retry.model
-            await self._services.pause(retry.after_s)
+            self.model = retry.model
+            await self.services.pause(retry.after_s)
 
     async def _try(self) -> Retry | None:
         """None once the phase has completed, else how to try again; raises as `run_phase` does."""
-        self._attempt += 1
-        phase, started = self._step.phase, perf_counter()
+        self.attempt += 1
+        phase, started = self.step.phase, perf_counter()
         context: LivePhaseContext | None = None
         try:
             context = self._enter()
-            if self._step.limit is not None:
-                raise self._step.limit
-            result = BY_NAME[phase].run(self._ledger.turn, context)
-            if self._prefetch is not None:
-                result = self._prefetch.run_beside(result, context.set_call_site)
-            output = await self._run.within_time(result)
+            if self.step.limit is not None:
+                raise self.step.limit
+            result = BY_NAME[phase].run(self.ledger.turn, context)
+            if self.prefetch is not None:
+                result = self.prefetch.run_beside(result, context.set_call_site)
+            output = await self.turn_run.within_time(result)
             took = elapsed_ms(started)
-            self._ledger.record(
-                PhaseCompleted(phase=phase, visit=self._number, output=output, duration_ms=took)
+            self.ledger.record(
+                PhaseCompleted(phase=phase, visit=self.number, output=output, duration_ms=took)
             )
-            self._services.guardrails.succeeded(self._attempt)
+            self.services.guardrails.succeeded(self.attempt)
             return None
         except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
             failure = self._failure(exc, context)
-            self._first = self._first or (failure, context)
-            action = self._decide(failure, self._first[0])
+            self.first = self.first or (failure, context)
+            action = self._decide(failure, self.first[0])
             took = elapsed_ms(started)
             if isinstance(action, Stop):
-                raise await self._stop(action, took) from self._first[0].error
+                raise await self._stop(action, took) from self.first[0].error
             # Without a report nobody would learn of a model that is replaced for days.
             replaced = action.model not in (None, failure.model)
-            report = await self._report_once(*self._first) if replaced else None
+            report = await self._report_once(*self.first) if replaced else None
             self._record(failure, report, action, took)
-            self._services.guardrails.tried(self._attempt, redact_text(str(exc)))
+            self.services.guardrails.tried(self.attempt, redact_text(str(exc)))
             return action
 
     def _enter(self) -> LivePhaseContext:
-        ledger, services, phase = self._ledger, self._services, self._step.phase
-        recipe = self._run.recipe(services, phase)
+        ledger, services, phase = self.ledger, self.services, self.step.phase
+        recipe = self.turn_run.recipe(services, phase)
         context = LivePhaseContext(
-            phase, recipe, ledger, services, model=self._model, prefetch=self._prefetch
+            phase, recipe, ledger, services, model=self.model, prefetch=self.prefetch
         )
         ledger.record(
             PhaseStarted(
                 phase=phase,
-                visit=self._number,
-                attempt=self._attempt,
+                visit=self.number,
+                attempt=self.attempt,
                 input_digest=digest([ledger.turn.question, context.sections]),
-                model=self._model or services.models.name_of(recipe.head),
+                model=self.model or services.models.name_of(recipe.head),
                 recipe_digest=recipe.digest,
             )
         )
@@ -134,29 +128,29 @@ class _Visit:
     def _failure(self, exc: Exception, context: LivePhaseContext | None) -> Failure:
         site = context.call_site if context else CallSite()
         meaning = classify(exc, site.stage)
-        left_s = self._run.left_s
-        return Failure(self._step.phase, site.tool, self._attempt, meaning, exc, site.model, left_s)
+        left_s = self.turn_run.left_s
+        return Failure(self.step.phase, site.tool, self.attempt, meaning, exc, site.model, left_s)
 
     def _decide(self, failure: Failure, first: Failure) -> Action:
         """A retry, else what the policy makes of the first failure. Only a person repeats a call
         that may have written."""
-        may_repeat = all(write.done for write in self._ledger.turn.writes)
-        retry = self._services.policy.again(failure) if may_repeat else None
-        return retry or self._services.policy.ends(first)
+        may_repeat = all(write.done for write in self.ledger.turn.writes)
+        retry = self.services.policy.again(failure) if may_repeat else None
+        return retry or self.services.policy.ends(first)
 
     async def _stop(self, action: Stop, took_ms: float) -> PhaseError:
         """Report and record the failure; the error to raise."""
-        assert self._first is not None
-        failure, context = replace(self._first[0], attempt=self._attempt), self._first[1]
+        assert self.first is not None
+        failure, context = replace(self.first[0], attempt=self.attempt), self.first[1]
         try:
             report = await self._report_once(failure, context)
         except asyncio.CancelledError:
-            self._record(failure, self._report, action, took_ms)
+            self._record(failure, self.report, action, took_ms)
             raise
         self._record(failure, report, action, took_ms)
-        turn = self._ledger.turn
+        turn = self.ledger.turn
         retrieved = (
-            await retrieved_passages(turn, self._prefetch) if action.answer == "degrade" else []
+            await retrieved_passages(turn, self.prefetch) if action.answer == "degrade" else []
         )
         limit = isinstance(failure.error, LimitReachedError)
         error = LoopLimitError if limit else BY_NAME[failure.phase].ERROR
@@ -169,7 +163,7 @@ class _Visit:
             user_safe_message=safe_message(
                 failure.meaning.code,
                 notified=turn.failure is not None and turn.failure.notified,
-                language=self._services.settings.language,
+                language=self.services.settings.language,
             ),
             retrieved=retrieved,
         )
@@ -179,9 +173,9 @@ class _Visit:
     ) -> FailureReport:
         """One report a visit. On cancellation, finish reporting, then re-raise: the intervention
         refers to journal lines that must exist."""
-        if self._report is not None:
-            return self._report
-        ledger, services = self._ledger, self._services
+        if self.report is not None:
+            return self.report
+        ledger, services = self.ledger, self.services
         self._flush()
         reporting = asyncio.create_task(
             asyncio.to_thread(report_failure, failure, context, ledger.turn, services)
@@ -195,18 +189,18 @@ class _Visit:
         except asyncio.CancelledError:
             with suppress(asyncio.CancelledError):
                 await ended(reporting)
-            self._report = reporting.result()
+            self.report = reporting.result()
             raise
-        self._report = reporting.result() if done else FailureReport()
-        return self._report
+        self.report = reporting.result() if done else FailureReport()
+        return self.report
 
     def _flush(self) -> None:
         """Put the phase's lines on disk before waiting for the queue's lock, in case the process
         dies meanwhile."""
         try:
-            self._ledger.flush()
+            self.ledger.flush()
         except OSError as exc:
-            logger.critical("the journal in %s cannot be written: %s", self._ledger.folder, exc)
+            logger.critical("the journal in %s cannot be written: %s", self.ledger.folder, exc)
 
     def _record(
         self, failure: Failure, report: FailureReport | None, action: Action, took_ms: float
@@ -215,10 +209,10 @@ class _Visit:
         limit = None
         if isinstance(error, LimitReachedError):
             limit = Limit(loop=error.loop, iterations=error.iterations, limit=error.limit)
-        self._ledger.record_always(
+        self.ledger.record_always(
             PhaseFailed(
                 phase=failure.phase,
-                visit=self._number,
+                visit=self.number,
                 attempt=failure.attempt,
                 error_type=wire_name(error),
                 error_message=redact_text(str(error)),

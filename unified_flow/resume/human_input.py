@@ -99,7 +99,7 @@ def _edit_input(
         raise NotResumableError(f"turn {turn.turn_id} has no phase left to edit the input of")
     before = input_of_phase(services, turn, phase, rewound=request.from_phase is not None)
     name = f"{phase}.json"
-    text = edit(name, as_text(before))
+    text = edit(name, json.dumps(before, ensure_ascii=False, indent=2) + "\n")
     try:
         edited = edits(before, text)
     except NotResumableError as exc:
@@ -110,12 +110,9 @@ def _edit_input(
 
 
 def input_of_phase(services: Services, turn: Turn, phase: str, *, rewound: bool) -> dict[str, Any]:
-    """What a person sees and edits. Raises RecipeError."""
-    return input_of(turn, phase, services.recipe(phase).head.reads, rewound=rewound)
-
-
-def input_of(turn: Turn, phase: str, reads: frozenset[str], *, rewound: bool) -> dict[str, Any]:
-    """The question and the sections that the phase reads, as they are when it begins."""
+    """What a person sees and edits: the question and the sections that the phase reads, as they are
+    when it begins. Raises RecipeError."""
+    reads = services.recipe(phase).head.reads
     nobody = Runner(user="", host="", pid=0)
     resumed = TurnResumed(
         phase=phase, rewound=rewound, runner=nobody, by="", via="", config_digest=""
@@ -125,10 +122,6 @@ def input_of(turn: Turn, phase: str, reads: frozenset[str], *, rewound: bool) ->
     return {QUESTION: turn.question} | {
         name: sections[name] for name in OUTPUT if name in reads and name in sections
     }
-
-
-def as_text(values: dict[str, Any]) -> str:
-    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
 
 
 def edits(before: dict[str, Any], text: str) -> dict[str, Any]:

@@ -145,13 +145,8 @@ class Turn:
     @property
     def guardrail_pre_result(self) -> dict[str, Any] | None:
         """{decision, reason, confidence}; None without a check."""
-        if self.pre is None:
-            return None
-        return {
-            "decision": self.pre.decision,
-            "reason": self.pre.reason,
-            "confidence": self.pre.confidence,
-        }
+        shown = {"decision", "reason", "confidence"}
+        return self.pre.model_dump(include=shown) if self.pre is not None else None
 
     @property
     def degraded(self) -> bool:

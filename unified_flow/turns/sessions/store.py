@@ -13,6 +13,7 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.errors.sqlite import failures
 from unified_flow.lib.text import terms
 from unified_flow.turns.events import stamp
-from unified_flow.turns.results import PriorTurn, Saved
+from unified_flow.turns.results import Citation, PriorTurn, Saved
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import Message, assistant_message, message_id, user_message
 
@@ -44,12 +45,34 @@ BUSY_TIMEOUT_S = 5.0
 BEGIN_ANEW = "Restore it from a copy, or move the file aside to begin anew."
 
 
-def file_of(home: Path) -> Path:
-    return state_folder(home) / "sessions.sqlite3"
+@dataclass(frozen=True)
+class SessionSummary:
+    """Times are ISO 8601 in UTC; `opening` is the first question that was answered."""
+
+    session_id: str
+    turns: int
+    first_at: str
+    last_at: str
+    opening: str
 
 
-class SessionDatabase:
-    """Safe among processes; one lock among the threads of one."""
+@dataclass(frozen=True)
+class Exchange:
+    """One answered turn of a session."""
+
+    turn_id: int
+    at: str
+    question: str
+    response: str
+    citations: list[Citation]
+    abstained: bool
+
+
+class SessionStore:
+    """The answered turns and their messages, in the database at `path`; the other turns are in
+    their journals alone (`archive.py`). Safe among processes; one lock among the threads of one.
+    Every method raises RetrievalError if the database cannot be used.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,18 +80,22 @@ class SessionDatabase:
         self._inode = 0
         self._lock = threading.Lock()
 
+    @classmethod
+    def of(cls, home: Path) -> Self:
+        return cls(state_folder(home) / "sessions.sqlite3")
+
     def close(self) -> None:
         with self._lock:
             self._disconnect()
 
-    def read(self, query: str, values: tuple[object, ...]) -> list[Any]:
+    def _read(self, query: str, values: tuple[object, ...]) -> list[Any]:
         if not self.path.exists():
             return []  # nothing was ever saved here: nothing known, not an error
-        with self.open() as connection:
+        with self._open() as connection:
             return connection.execute(query, values).fetchall()
 
     @contextmanager
-    def open(self) -> Iterator[sqlite3.Connection]:
+    def _open(self) -> Iterator[sqlite3.Connection]:
         with failures(self.path, "The session store", broken=BEGIN_ANEW), self._lock:
             yield self._connected()
 
@@ -86,49 +113,10 @@ class SessionDatabase:
             self._connection.close()
             self._connection = None
 
-
-def _inode(path: Path) -> int:
-    """0 if there is no file."""
-    try:
-        return path.stat().st_ino
-    except FileNotFoundError:
-        return 0
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    os.close(open_private(path, os.O_RDWR))
-    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(SCHEMA)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-class SessionStore:
-    """The turns and messages in the database at `path`."""
-
-    def __init__(self, path: Path) -> None:
-        self._database = SessionDatabase(path)
-
-    @classmethod
-    def of(cls, home: Path) -> Self:
-        return cls(file_of(home))
-
-    @property
-    def path(self) -> Path:
-        return self._database.path
-
-    def close(self) -> None:
-        self._database.close()
-
     def last_turn_id(self) -> int:
         """The greatest turn that was saved; 0 if none was, or if the store cannot tell."""
         with suppress(RetrievalError):
-            rows = self._database.read("SELECT max(turn_id) FROM turns", ())
+            rows = self._read("SELECT max(turn_id) FROM turns", ())
             return rows[0][0] or 0 if rows else 0
         return 0
 
@@ -138,7 +126,7 @@ class SessionStore:
         message = message_id(session_id, request_id, user_id, question, "user")
         query = "SELECT turn_id FROM messages WHERE id = ?"
         with suppress(RetrievalError):
-            return next((turn for (turn,) in self._database.read(query, (str(message),))), None)
+            return next((turn for (turn,) in self._read(query, (str(message),))), None)
         return None
 
     def save(self, turn: Turn) -> Saved:
@@ -161,7 +149,7 @@ class SessionStore:
         )
         index = " ".join(terms(f"{analysis.resolved_query} {draft.response}"))
         saved = Saved(message_ids=[str(message.id) for message in messages], store=self.path.name)
-        with self._database.open() as connection, connection:
+        with self._open() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
             others = "SELECT 1 FROM messages WHERE id = ? AND turn_id != ?"
             if connection.execute(others, (str(messages[0].id), turn.turn_id)).fetchone():
@@ -183,7 +171,7 @@ class SessionStore:
     def take_back(self, turn: Turn) -> int:
         """`remove` what this turn has left here, and nothing that another one has."""
         query = "SELECT id FROM messages WHERE session_id = ? AND turn_id = ?"
-        rows = self._database.read(query, (turn.session_id, turn.turn_id))
+        rows = self._read(query, (turn.session_id, turn.turn_id))
         return self.remove(uuid.UUID(message) for (message,) in rows)
 
     def remove(self, ids: Iterable[uuid.UUID]) -> int:
@@ -192,7 +180,7 @@ class SessionStore:
         if not self.path.exists():
             return 0
         removed = 0
-        with self._database.open() as connection, connection:
+        with self._open() as connection, connection:
             for message in map(str, ids):
                 for (turn_id,) in connection.execute(
                     "SELECT turn_id FROM messages WHERE id = ?", (message,)
@@ -209,7 +197,7 @@ class SessionStore:
             "SELECT turn_id, question, response FROM turns"
             " WHERE session_id = ? AND turn_id < ? ORDER BY turn_id DESC LIMIT ?"
         )
-        rows = self._database.read(query, (session_id, before, limit))
+        rows = self._read(query, (session_id, before, limit))
         return [PriorTurn(turn_id=t, question=q, answer=a) for t, q, a in reversed(rows)]
 
     def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
@@ -223,10 +211,78 @@ class SessionStore:
             " WHERE turn_terms MATCH ? AND turn_terms.session_id = ? AND t.turn_id < ?"
             " ORDER BY bm25(turn_terms) LIMIT ?"
         )
-        rows = self._database.read(query, (f"terms : ({wanted})", session_id, before, limit))
+        rows = self._read(query, (f"terms : ({wanted})", session_id, before, limit))
         return [
             PriorTurn(turn_id=t, question=q, answer=a, score=_unit(-rank)) for t, q, a, rank in rows
         ]
+
+    def sessions(self, limit: int) -> list[SessionSummary]:
+        """The latest sessions, newest first."""
+        rows = self._read(
+            "SELECT g.session_id, g.turns, g.first_at, g.last_at, opening.question FROM ("
+            " SELECT session_id, count(*) AS turns, min(started_at) AS first_at,"
+            " max(started_at) AS last_at, min(turn_id) AS first, max(turn_id) AS last"
+            " FROM turns GROUP BY session_id) AS g"
+            " JOIN turns AS opening ON opening.turn_id = g.first ORDER BY g.last DESC LIMIT ?",
+            (limit,),
+        )
+        return [SessionSummary(*row) for row in rows]
+
+    def exchanges(self, session_id: str) -> list[Exchange]:
+        """The exchanges, oldest first; [] for an unknown session."""
+        rows = self._read(
+            "SELECT turn_id, started_at, question, response, citations, abstained"
+            " FROM turns WHERE session_id = ? ORDER BY turn_id",
+            (session_id,),
+        )
+        return [
+            Exchange(
+                turn_id=turn_id,
+                at=at,
+                question=question,
+                response=response,
+                citations=[Citation.model_validate(each) for each in json.loads(citations)],
+                abstained=bool(abstained),
+            )
+            for turn_id, at, question, response, citations, abstained in rows
+        ]
+
+    def forget(self, session_id: str) -> int:
+        """Remove all that was said in it; how many turns that were."""
+        if not self.path.exists():
+            return 0
+        with self._open() as connection:
+            # Without this and the checkpoint, what was said would stay in free pages and in the
+            # log of writes.
+            connection.execute("PRAGMA secure_delete = ON")
+            with connection:
+                for table in ("turn_terms", "messages"):
+                    connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
+                connection.execute("INSERT INTO turn_terms (turn_terms) VALUES ('optimize')")
+                gone = connection.execute("DELETE FROM turns WHERE session_id = ?", (session_id,))
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return gone.rowcount
+
+
+def _inode(path: Path) -> int:
+    """0 if there is no file."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return 0
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    os.close(open_private(path, os.O_RDWR))
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.executescript(SCHEMA)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
 
 
 def _row(message: Message, turn: Turn) -> tuple[object, ...]:
