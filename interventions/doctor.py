@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from interventions.entry import Entry
 from interventions.errors import CorruptQueueError, NoResumerError, StorageError
 from interventions.home import (
     PRIVATE_FILE_MODE,
@@ -21,7 +20,7 @@ from interventions.home import (
     transitions_file,
 )
 from interventions.queue import InterventionQueue
-from interventions.recovery import pending, rebuild, recount, whole_log
+from interventions.recovery import pending, restore
 from interventions.retry.entry_points import (
     describe_lost_turns,
     find_resumer,
@@ -30,13 +29,8 @@ from interventions.retry.entry_points import (
 )
 from interventions.storage import jsonl
 from interventions.storage.disk import obstacle
-from interventions.storage.error_log import emergency_lines, error_lines
 from interventions.storage.file_store import CORRUPT_PREFIX, TEMPORARY_PREFIX, sweep
 from interventions.storage.lock import FairLock
-from interventions.storage.queue_file import reading, salvage
-from interventions.storage.store import make_room
-from interventions.times import to_text, utc_now
-from interventions.transitions import Actor
 
 _MEND_MODES = "mend its permissions; the queue's files belong to the user who runs the flow"
 
@@ -111,7 +105,7 @@ def _queue(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
     if not mend:
         yield Finding(f"damaged queue files: {names}", False, todo="interventions doctor")
         return
-    restored = _rebuild(queue, damaged)
+    restored = restore(queue, damaged)
     yield Finding(f"restored {restored} entries that were lost with {names}", False, mended=True)
 
 
@@ -119,45 +113,6 @@ def _not_rebuilt(queue: InterventionQueue) -> list[Path]:
     done = {name for line in queue.store.journal() for name in line.get("rebuilt_from") or ()}
     found = sorted(state_folder(queue.home).glob(f"{CORRUPT_PREFIX}*.json"))
     return [path for path in found if path.name not in done]
-
-
-def _rebuild(queue: InterventionQueue, damaged: list[Path]) -> int:
-    salvaged: list[Entry] = []
-    for path in damaged:
-        with reading(path):
-            salvaged += salvage(path.read_bytes())
-    actor = Actor.current(via="doctor")
-    with queue.store.transaction(queue.lock_timeout_s) as work:
-        before = work.state.entries
-        journal = list(queue.store.journal())
-        log = whole_log(error_lines(queue.home), emergency_lines(queue.home))
-        entries = rebuild(
-            log=log,
-            journal=journal,
-            archived=queue.store.archived(),
-            salvaged=salvaged,
-            current=before,
-        )
-        kept, work.to_archive = make_room(entries, queue.limits.max_size)
-        admitted, dropped = recount(log, journal)
-        work.state = replace(
-            work.state,
-            entries=kept,
-            admitted=_larger(work.state.admitted, admitted),
-            dropped=_larger(work.state.dropped, dropped),
-        )
-        work.to_journal_after.append(
-            {
-                "at": to_text(utc_now()),
-                "action": "rebuild",
-                "id": None,
-                "rebuilt_from": [path.name for path in damaged],
-                "by": actor.name,
-                "via": actor.via,
-                "host": actor.host,
-            }
-        )
-    return len(entries) - len(before)
 
 
 def _modes(home: Path, *, mend: bool) -> Iterator[Finding]:
@@ -178,10 +133,6 @@ def _modes(home: Path, *, mend: bool) -> Iterator[Finding]:
                 mended = True
         what, todo = f"{path} can be read by others", f"chmod {mode:o} {path}"
         yield Finding(what, False, mended=mended, todo="" if mended else todo)
-
-
-def _larger(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
 
 
 def _logs(queue: InterventionQueue) -> Iterator[Finding]:

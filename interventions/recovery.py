@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from interventions.admission.decision import count_onto
 from interventions.entry import Entry, Transition, complete, severity_rank
 from interventions.queue import InterventionQueue
-from interventions.storage.error_log import dropped_lines
-from interventions.times import from_text
-from interventions.transitions import happened
+from interventions.storage.error_log import dropped_lines, emergency_lines, error_lines
+from interventions.storage.queue_file import reading, salvage
+from interventions.storage.store import make_room
+from interventions.times import from_text, to_text, utc_now
+from interventions.transitions import Actor, happened
 
 # What the log adds to a failure, and the queue must not keep.
 _LOG_FIELDS = ("logged_at", "admission", "intervention_id", "reason", "detail")
@@ -76,6 +79,47 @@ def _oldest_critical_first(failure: Entry) -> tuple[int, float]:
     return severity_rank(failure["severity"]), from_text(failure["created_at"]).timestamp()
 
 
+def restore(queue: InterventionQueue, damaged: list[Path]) -> int:
+    """Put what was lost with the damaged files back as it was: how many entries. What came into the
+    queue since stays as it is. Raises StorageError."""
+    salvaged: list[Entry] = []
+    for path in damaged:
+        with reading(path):
+            salvaged += salvage(path.read_bytes())
+    actor = Actor.current(via="doctor")
+    with queue.store.transaction(queue.lock_timeout_s) as work:
+        before = work.state.entries
+        journal = list(queue.store.journal())
+        log = [*error_lines(queue.home), *emergency_lines(queue.home)]
+        entries = rebuild(
+            log=log,
+            journal=journal,
+            archived=queue.store.archived(),
+            salvaged=salvaged,
+            current=before,
+        )
+        kept, work.to_archive = make_room(entries, queue.limits.max_size)
+        # Dropped failures are counted in the emergency log.
+        admitted = Counter(
+            str(line.get("admission")) for line in log if line.get("intervention_id")
+        )
+        work.state = replace(
+            work.state, entries=kept, admitted=dict(admitted | Counter(work.state.admitted))
+        )
+        work.to_journal_after.append(
+            {
+                "at": to_text(utc_now()),
+                "action": "rebuild",
+                "id": None,
+                "rebuilt_from": [path.name for path in damaged],
+                "by": actor.name,
+                "via": actor.via,
+                "host": actor.host,
+            }
+        )
+    return len(entries) - len(before)
+
+
 def rebuild(
     *,
     log: Iterable[dict[str, Any]],
@@ -107,11 +151,15 @@ def _from_log(log: Iterable[dict[str, Any]], journal: list[Transition]) -> dict[
     drained = {line["failure_id"]: line["id"] for line in journal if line.get("action") == "drain"}
     found: dict[str, Entry] = {}
     more: list[tuple[str, Entry]] = []
+    seen: set[str] = set()
     for line in log:
         try:
             failure = failure_of(line)
         except ValueError:
             continue
+        if failure["id"] in seen:
+            continue  # the emergency log has those, too, that were dropped
+        seen.add(failure["id"])
         holder = line.get("intervention_id") or drained.get(failure["id"])
         if holder == failure["id"]:
             found.setdefault(holder, failure)
@@ -121,29 +169,3 @@ def _from_log(log: Iterable[dict[str, Any]], journal: list[Transition]) -> dict[
         if holder in found:
             found[holder] = count_onto(found[holder], failure)
     return found
-
-
-def whole_log(
-    error_lines: Iterable[dict[str, Any]], emergency_lines: Iterable[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Each failure once: the emergency log has those, too, that the error log could not take."""
-    lines = list(error_lines)
-    known = {line.get("id") for line in lines}
-    return [*lines, *(line for line in emergency_lines if line.get("id") not in known)]
-
-
-def recount(
-    log: Iterable[dict[str, Any]], journal: Iterable[Transition]
-) -> tuple[dict[str, int], dict[str, int]]:
-    """(admitted by kind, dropped by reason); what a drain did not put apart counts as merged."""
-    admitted: Counter[str] = Counter()
-    dropped: Counter[str] = Counter()
-    for line in log:
-        if line.get("admission") == "dropped":
-            dropped[str(line.get("reason") or "unknown")] += 1
-        elif line.get("admission"):
-            admitted[str(line["admission"])] += 1
-    for each in journal:
-        if each.get("action") == "drain":
-            admitted["accepted" if each.get("failure_id") == each["id"] else "merged"] += 1
-    return dict(admitted), dict(dropped)

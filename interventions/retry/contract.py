@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -84,7 +84,6 @@ class RetryResult:
     closed: str | None = None
     waiting: int | None = None
     trouble: str | None = None
-    more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -119,7 +118,7 @@ class RetryResult:
         return "nothing says that its phase has completed"
 
     def as_dict(self) -> dict[str, Any]:
-        """For `--json`; a plain resumer answers under the same names."""
+        """For `--json`."""
         return {
             "turn_id": self.turn_id,
             "status": self.status,
@@ -134,7 +133,6 @@ class RetryResult:
             "closed": self.closed,
             "waiting": self.waiting,
             "trouble": self.trouble,
-            **self.more,
         }
 
 

@@ -1,37 +1,22 @@
 """What can continue a turn, and what can read turns, each found through an entry point group.
 
-`interventions.resumers`: a Resumer (contract.py). Or, for a program that wants to import nothing of
-this package, an object with `resume(turn_id, home, **options)`: it is given the options that
-somebody used, under the names of RetryRequest's fields, and answers None or a mapping of what
-RetryResult holds, under the names of `RetryResult.as_dict`.
-
-`interventions.turns`: a TurnReader. The queue knows no journals; a program that keeps some
-registers an object, or a class without arguments, that only reads them. It may be called from any
-thread, and several times a second.
+`interventions.resumers`: a Resumer (contract.py). `interventions.turns`: a TurnReader. The queue
+knows no journals; a program that keeps some registers an object, or a class without arguments, that
+only reads them. It may be called from any thread, and several times a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 from interventions.entry import Entry, is_open, short_id, short_ids
 from interventions.errors import ConflictError, NoResumerError, QueueError
-from interventions.retry.contract import (
-    FAILED,
-    Resumer,
-    RetryFailedError,
-    RetryRequest,
-    RetryResult,
-)
+from interventions.retry.contract import Resumer, RetryFailedError, RetryRequest, RetryResult
 
 RESUMERS_GROUP = "interventions.resumers"
 TURNS_GROUP = "interventions.turns"
-_ALWAYS_PASSED = {"intervention_id", "note", "by", "via"}
-_TEXTS = ("status", "response", "phase", "intervention_id", "message", "closed", "trouble")
-_RESULT_FIELDS = {each.name for each in fields(RetryResult)} - {"more", "resumed_at"}
 
 
 def has_resumer() -> bool:
@@ -47,11 +32,9 @@ def find_resumer() -> Resumer:
     if callable(getattr(found, "retry", None)):
         resumer: Resumer = found
         return resumer
-    if callable(getattr(found, "resume", None)):
-        return PlainResumer(found.resume)
     if found is not None:
         raise NoResumerError(
-            f"the resumer {found!r} has neither retry(home, request) nor resume(turn_id, home)",
+            f"the resumer {found!r} has no retry(home, request)",
             hint="mend or uninstall the package that registers it",
         )
     raise NoResumerError(
@@ -91,47 +74,11 @@ def retry(home: Path, request: RetryRequest) -> RetryResult:
         raise
     except Exception as error:  # whatever the resumed turn raises is a retry that failed
         raise RetryFailedError(f"{type(error).__name__}: {error}") from error
+    if not isinstance(result, RetryResult):
+        raise RetryFailedError(f"the resumer answers a RetryResult, not {type(result).__name__}")
     if result.failed_again:
         raise RetryFailedError(result.message or "it failed again", result.difference)
     return result
-
-
-@dataclass(frozen=True)
-class PlainResumer:
-    resume: Callable[..., Any]
-
-    def retry(self, home: Path, request: RetryRequest) -> RetryResult:
-        """Raises TypeError for an answer that is of no use, and what the resumer raises."""
-        return result_of(self.resume(request.turn_id, home, **options(request)), request.turn_id)
-
-
-def options(request: RetryRequest) -> dict[str, Any]:
-    """What was not asked for is not passed on: not every resumer need know of it."""
-    values = {each.name: getattr(request, each.name) for each in fields(request)}
-    del values["turn_id"]
-    return {name: value for name, value in values.items() if value or name in _ALWAYS_PASSED}
-
-
-def result_of(answer: Any, turn_id: int) -> RetryResult:
-    """Raises TypeError for what is neither a mapping nor None."""
-    if answer is None:
-        return RetryResult(turn_id)
-    if isinstance(answer, RetryResult):
-        return answer
-    if not isinstance(answer, Mapping):
-        raise TypeError(f"a resumer answers a mapping, not {type(answer).__name__}")
-    known = {name: value for name, value in answer.items() if name in _RESULT_FIELDS}
-    known.setdefault("turn_id", turn_id)
-    known.setdefault("passed", answer.get("status") != FAILED)
-    for name in ("changed", "difference"):
-        known[name] = tuple(known.get(name) or ())
-    known["message"] = known.get("message") or answer.get("error")
-    for name in _TEXTS:
-        known[name] = None if known.get(name) is None else str(known[name])
-    more = {
-        str(name): v for name, v in answer.items() if name not in _RESULT_FIELDS and name != "from"
-    }
-    return RetryResult(**known, resumed_at=answer.get("from"), more=more)
 
 
 class LiveTurn(TypedDict, total=False):

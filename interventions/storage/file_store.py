@@ -117,10 +117,7 @@ class FileStore:
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         with reading(self._journal.path):
-            if intervention_id is None:
-                yield from self._journal.lines()
-            else:
-                yield from self._journal.lines_of(intervention_id)
+            yield from self._journal.lines(intervention_id)
 
     def _current(self) -> QueueState:
         """The state of the file, parsed only as far as it changed. The lock is held."""
@@ -135,7 +132,7 @@ class FileStore:
         except OSError as error:
             raise storage_error("read", self._path, error) from error
         try:
-            state, lines = decode(data, self._cache.in_order())
+            state, lines = decode(data, self._cache.lines)
         except (ValueError, RecursionError) as error:
             raise self._move_corrupt_file(error) from error
         self._cache = _FileCache(_mark(found), state, lines)
@@ -202,9 +199,6 @@ class _FileCache:
     def __del__(self) -> None:
         if self.fd is not None:
             os.close(self.fd)
-
-    def in_order(self) -> list[tuple[Entry, bytes]]:
-        return [self.lines[id(e)] for e in self.state.entries if id(e) in self.lines]
 
 
 def _mark(found: os.stat_result) -> tuple[int, int, int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,16 +13,40 @@ from interventions.storage import jsonl
 Place = tuple[int, int]  # offset and length of a line
 
 
-class Archive:
-    """Looks up fingerprints and ids without reading the file again: it only ever grows."""
+class Places:
+    """Where the lines of a file lie, by what `keys_of` finds in them. The file only ever grows, so
+    that no line is read twice."""
 
+    def __init__(self, path: Path, keys_of: Callable[[bytes], Iterable[str]]) -> None:
+        self._tail = jsonl.Tail(path)
+        self._keys_of = keys_of
+        self._found: dict[str, list[Place]] = {}
+
+    def of(self, key: str) -> Sequence[Place]:
+        """The latest last."""
+        another, lines = self._tail.read()
+        if another:
+            self._found = {}
+        for offset, line in lines:
+            for name in self._keys_of(line):
+                places = self._found.setdefault(name, [])
+                # Another thread may have been given the same lines.
+                if not places or places[-1][0] < offset:
+                    places.append((offset, len(line)))
+        return self._found.get(key, ())
+
+
+def _id_of(line: bytes) -> list[str]:
+    name = (jsonl.parse_line(line) or {}).get("id")
+    return [name] if isinstance(name, str) else []
+
+
+class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._for_fingerprints = jsonl.Tail(path)
-        self._for_ids = jsonl.Tail(path)
-        # fingerprint -> where entries with it lie that were resolved, the latest last
-        self._resolved: dict[str, list[Place]] = {}
-        self._ids: dict[str, Place] = {}
+        self._ids = Places(path, _id_of)
+        # By the fingerprints of entries that were resolved.
+        self._resolved = Places(path, _index_of)
 
     def append(self, entries: Sequence[Entry]) -> None:
         jsonl.append(self.path, *(jsonl.encode(_indexed(entry)) for entry in entries), durable=True)
@@ -32,40 +56,19 @@ class Archive:
 
     def find(self, intervention_id: str) -> Entry | None:
         """By its whole id."""
-        another, lines = self._for_ids.read()
-        if another:
-            self._ids = {}
-        for offset, line in lines:
-            record = jsonl.parse_line(line)
-            if record is not None and isinstance(record.get("id"), str):
-                self._ids[record["id"]] = (offset, len(line))
-        place = self._ids.get(intervention_id)
-        return next(latest(jsonl.at(self.path, [place])), None) if place else None
+        places = self._ids.of(intervention_id)
+        return next(latest(jsonl.at(self.path, places[-1:])), None)
 
     def resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
         """Those with one of these fingerprints that were resolved at some time."""
-        self._catch_up()
-        places = sorted({place for name in names for place in self._resolved.get(name, ())})
-        wanted = places[-limit:] if limit else places
-        return latest(jsonl.at(self.path, wanted)) if wanted else iter(())
+        places = sorted({place for name in names for place in self._resolved.of(name)})
+        return latest(jsonl.at(self.path, places[-limit:] if limit else places))
 
     def last_resolved(self, fingerprint: str, excluded: Collection[str] = ()) -> Entry | None:
-        self._catch_up()
-        places = self._resolved.get(fingerprint)
-        if places is None:
-            return None
-        for record in jsonl.at(self.path, reversed(places)):
+        for record in jsonl.at(self.path, self._resolved.of(fingerprint)[::-1]):
             if record.get("resolved_at") and record.get("id") not in excluded:
                 return _plain(record)
         return None
-
-    def _catch_up(self) -> None:
-        another, lines = self._for_fingerprints.read()
-        if another:
-            self._resolved = {}
-        for offset, line in lines:
-            for name in _index_of(line):
-                self._resolved.setdefault(name, []).append((offset, len(line)))
 
 
 def latest(records: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
@@ -110,27 +113,17 @@ def _index_of(line: bytes) -> list[str]:
 
 
 class Journal:
-    """Finds the lines of one entry without reading the file again: it only ever grows."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._tail = jsonl.Tail(path)
-        self._places: dict[str, dict[int, int]] = {}  # id -> offset -> length
+        self._ids = Places(path, _id_of)
 
     def append(self, lines: Sequence[Transition]) -> None:
         jsonl.append(self.path, *map(jsonl.encode, lines), durable=True)
 
-    def lines(self) -> Iterator[Transition]:
-        return cast(Iterator[Transition], jsonl.read(self.path))
-
-    def lines_of(self, intervention_id: str) -> Iterator[Transition]:
-        another, new = self._tail.read()
-        if another:
-            self._places = {}
-        for offset, line in new:
-            record = jsonl.parse_line(line)
-            if record is not None and isinstance(record.get("id"), str):
-                self._places.setdefault(record["id"], {})[offset] = len(line)
-        places = self._places.get(intervention_id)
-        found = jsonl.at(self.path, sorted(places.items())) if places else iter(())
+    def lines(self, intervention_id: str | None = None) -> Iterator[Transition]:
+        """All, or those of one entry."""
+        if intervention_id is None:
+            found = jsonl.read(self.path)
+        else:
+            found = jsonl.at(self.path, self._ids.of(intervention_id))
         return cast(Iterator[Transition], found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +116,10 @@ class Tail:
                     self._read_to = base
 
 
-def at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+def at(path: Path, places: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
     """The objects at (offset, length). Raises OSError."""
+    if not places:
+        return
     with path.open("rb") as file:
         for offset, length in places:
             file.seek(offset)

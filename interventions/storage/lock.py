@@ -35,9 +35,9 @@ class FairLock:
         try:
             descriptor = self._acquire(monotonic() + timeout_s, until)
         except TimeoutError as error:
-            who = ", ".join(holders(self._path)) or "somebody else"
+            who = ": ".join(["somebody else", *holders(self._path)])
             raise LockTimeoutError(
-                f"{self._path} was held for longer than {timeout_s:g} s by {who}",
+                f"{self._path} was held by {who} for longer than {timeout_s:g} s",
                 hint="end that process or wait, or raise lock_timeout_s",
             ) from error
         except OSError as error:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from interventions.entry import Entry, complete
 from interventions.errors import CorruptQueueError, StorageError
@@ -42,14 +41,13 @@ def encode(state: QueueState, known: Lines) -> tuple[bytes, Lines]:
     return b"".join((head, b"\n" if rows else b"", rows, b"\n], ", end[1:], b"\n")), lines
 
 
-def decode(data: bytes, known: Sequence[tuple[Entry, bytes]] = ()) -> tuple[QueueState, Lines]:
+def decode(data: bytes, known: Lines | None = None) -> tuple[QueueState, Lines]:
     """Raises ValueError when it is not a queue."""
     if data.startswith(_HEAD + b"\n"):
-        try:
-            return _decode_lines(data, known)
-        except (ValueError, IndexError):
-            pass  # an edited file; what it means is decided by reading it whole
-    return _decode_any(data)
+        # An edited file is decided by reading it whole.
+        with suppress(ValueError):
+            return _decode_lines(data, known or {})
+    return _decode_whole(data), {}
 
 
 def salvage(data: bytes) -> list[Entry]:
@@ -65,69 +63,30 @@ def salvage(data: bytes) -> list[Entry]:
     return entries
 
 
-def _decode_lines(data: bytes, known: Sequence[tuple[Entry, bytes]]) -> tuple[QueueState, Lines]:
-    lines: Lines = {}
-    entries = []
-    places: dict[bytes, int] | None = None
-    position, expected, parsed = len(_HEAD) + 1, 0, False
-    while not data.startswith(b"]", position):
-        # Nearly always the next line is the one that was there before, which costs no copy.
-        if expected < len(known) and data.startswith(known[expected][1], position):
-            line = known[expected]
-        else:
-            row = data[position : data.index(b"\n", position)].removesuffix(b",")
-            if places is None:
-                places = {pair[1]: number for number, pair in enumerate(known)}
-            expected = places.get(row, expected)
-            if row in places:
-                line = known[expected]
-            else:
-                line, parsed = (complete(_object(row)), row), True
-        entries.append(line[0])
-        lines[id(line[0])] = line
-        expected += 1
-        position += len(line[1])
-        if data.startswith(b",\n", position):
-            position += 2
-        elif data.startswith(b"\n]", position):
-            position += 1
-        else:
-            raise ValueError("a line that is not one entry")
-    tail = json.loads(b'{"interventions": [' + data[position:])
-    state = _state(tuple(entries), {"version": VERSION, **tail})
-    if parsed:
-        _refuse_duplicate_ids(entries)
-    return state, lines
+def _decode_lines(data: bytes, known: Lines) -> tuple[QueueState, Lines]:
+    before = {line: entry for entry, line in known.values()}
+    rows, _, end = data[len(_HEAD) + 1 :].rpartition(b"\n], ")
+    lines = [(before.get(row) or complete(json.loads(row)), row) for row in rows.split(b",\n")]
+    state = _state([entry for entry, _ in lines], {"version": VERSION, **json.loads(b"{" + end)})
+    return state, {id(line[0]): line for line in lines}
 
 
-def _object(row: bytes) -> dict[str, Any]:
-    entry = json.loads(row)
-    if not isinstance(entry, dict):
-        raise ValueError("an entry is not an object")
-    return entry
-
-
-def _decode_any(data: bytes) -> tuple[QueueState, Lines]:
+def _decode_whole(data: bytes) -> QueueState:
     document = json.loads(data.decode("utf-8-sig"))
     if not isinstance(document, dict) or not isinstance(document.get("interventions"), list):
         raise ValueError('it is not an object with a list "interventions"')
-    entries = tuple(complete(entry) for entry in document["interventions"])
-    _refuse_duplicate_ids(entries)
-    return _state(entries, document), {}
+    return _state([complete(entry) for entry in document["interventions"]], document)
 
 
-def _refuse_duplicate_ids(entries: Sequence[Entry]) -> None:
+def _state(entries: Sequence[Entry], document: dict[str, object]) -> QueueState:
     if len({entry["id"] for entry in entries}) != len(entries):
         raise ValueError("two entries have the same id")
-
-
-def _state(entries: tuple[Entry, ...], document: dict[str, object]) -> QueueState:
     extra = {name: value for name, value in document.items() if name not in _KNOWN}
     version = document.get("version", VERSION)
     if version != VERSION:
         extra["version"] = version
     return QueueState(
-        entries, _counts(document.get("dropped")), _counts(document.get("admitted")), extra
+        tuple(entries), _counts(document.get("dropped")), _counts(document.get("admitted")), extra
     )
 
 

@@ -17,6 +17,7 @@ from interventions import InterventionQueue
 from interventions.entry import is_snoozed, short_id
 from interventions.home import lock_file
 from interventions.retry import entry_points
+from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.times import from_text, utc_now
 from monitor.app import Monitor
 from monitor.core.app_state import InputError
@@ -257,10 +258,10 @@ class Resumer:
 
     asked: list[Any] = []  # noqa: RUF012
 
-    def resume(self, turn_id: int, home: Path, **options: Any) -> Any:
-        self.asked.append((turn_id, options["intervention_id"]))
-        if turn_id == 1:
-            return {"status": "answered"}
+    def retry(self, home: Path, request: RetryRequest) -> RetryResult:
+        self.asked.append((request.turn_id, request.intervention_id))
+        if request.turn_id == 1:
+            return RetryResult(1, "answered")
         raise RuntimeError("still broken")
 
 

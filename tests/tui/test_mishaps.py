@@ -15,6 +15,7 @@ from textual.worker import WorkerFailed
 
 from interventions import InterventionQueue
 from interventions.home import lock_file, queue_file
+from interventions.retry.contract import RetryRequest, RetryResult
 from monitor.app import Monitor
 from monitor.core.app_state import Change
 from monitor.forms.form import Form
@@ -267,12 +268,17 @@ class Slow:
 
     gate = threading.Event()
 
-    def resume(self, turn_id: int, home: Path, **options: Any) -> dict[str, Any]:
+    def retry(self, home: Path, request: RetryRequest) -> RetryResult:
         assert self.gate.wait(30)
         queue = InterventionQueue(home)
-        queue.close_retried([options["intervention_id"]], "passed", outcome="failed")
-        later = {"phase": "validation", "message": "boom later", "intervention_id": "int_1_bbbbbb"}
-        return {"status": "failed", "passed": True, **later}
+        queue.close_retried([str(request.intervention_id)], "passed", outcome="failed")
+        return RetryResult(
+            request.turn_id,
+            "failed",
+            phase="validation",
+            message="boom later",
+            intervention_id="int_1_bbbbbb",
+        )
 
 
 class Broken:

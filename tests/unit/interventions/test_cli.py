@@ -381,10 +381,11 @@ def resumer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake-flow\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[interventions.resumers]\nfake = fake_flow\n")
     (site / "fake_flow.py").write_text(
-        "def resume(turn_id, home, **options):\n"
-        "    (home / 'resumed').write_text(options['intervention_id'])\n"
-        "    if turn_id % 2: raise RuntimeError('still broken')\n"
-        "    return {'status': 'answered', 'turn_id': turn_id}\n"
+        "from interventions.retry.contract import RetryResult\n"
+        "def retry(home, request):\n"
+        "    (home / 'resumed').write_text(request.intervention_id)\n"
+        "    if request.turn_id % 2: raise RuntimeError('still broken')\n"
+        "    return RetryResult(request.turn_id, 'answered')\n"
     )
     monkeypatch.syspath_prepend(str(site))
     return site

@@ -1,4 +1,4 @@
-"""What can continue a turn: with the types of this package, or a plain function of any program."""
+"""What can continue a turn: whatever an installed program registers."""
 
 from __future__ import annotations
 
@@ -43,8 +43,11 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return installed
 
 
-def plain(body: str) -> str:
-    return f"class Mine:\n    def resume(self, turn_id, home, **options):\n        {body}\n"
+def answering(body: str) -> str:
+    return (
+        "from interventions.retry.contract import RetryResult\n"
+        f"class Mine:\n    def retry(self, home, request):\n        {body}\n"
+    )
 
 
 def test_a_typed_one_gets_the_request_and_says_how_it_went(home: Path, install: Install) -> None:
@@ -58,26 +61,17 @@ def test_a_typed_one_gets_the_request_and_says_how_it_went(home: Path, install: 
     assert again.value.difference == ("now: boom",)
 
 
-def test_a_plain_one_gets_only_the_options_that_were_used(home: Path, install: Install) -> None:
-    install(plain("return {'status': 'done', 'options': options, 'from': 'planner'}"))
-    result = retry(home, RetryRequest(2, "int_1", "mended", rerun_tools=True, answer=""))
-    given = {"intervention_id": "int_1", "note": "mended", "by": None, "via": "library"}
-    assert result.more["options"] == {**given, "rerun_tools": True}
-    assert (result.status, result.resumed_at, result.solved) == ("done", "planner", True)
-    assert result.as_dict()["options"] == result.more["options"]
-
-
 @pytest.mark.parametrize(
     ("body", "said"),
     [
         ("raise OSError('still down')", "OSError: still down"),
-        ("return {'status': 'failed'}", "it failed again"),
-        ("return {'status': 'failed', 'error': 'the same'}", "the same"),
-        ("return 'fine'", "answers a mapping, not str"),
+        ("return RetryResult(2, 'failed', passed=False)", "it failed again"),
+        ("return RetryResult(2, 'failed', passed=False, message='the same')", "the same"),
+        ("return 'fine'", "answers a RetryResult, not str"),
     ],
 )
-def test_a_plain_one_that_failed(home: Path, install: Install, body: str, said: str) -> None:
-    install(plain(body))
+def test_one_that_failed(home: Path, install: Install, body: str, said: str) -> None:
+    install(answering(body))
     with pytest.raises(RetryFailedError, match=said):
         retry(home, RetryRequest(2, None, "mended"))
 
@@ -85,17 +79,17 @@ def test_a_plain_one_that_failed(home: Path, install: Install, body: str, said: 
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("return None", ""),
-        ("return {'status': 'answered'}", ""),
-        ("return {'waiting': 7}", "turn 7 waits for the same fix"),
-        ("return {'passed': False}", "its phase has not completed"),
-        ("return {'status': 'failed', 'passed': True, 'phase': 'save'}", "failed in save"),
+        ("return RetryResult(3)", ""),
+        ("return RetryResult(3, 'answered')", ""),
+        ("return RetryResult(3, waiting=7)", "turn 7 waits for the same fix"),
+        ("return RetryResult(3, passed=False)", "its phase has not completed"),
+        ("return RetryResult(3, 'failed', phase='save')", "failed in save"),
     ],
 )
-def test_what_a_plain_one_says_decides_whether_the_entry_is_resolved(
+def test_what_it_says_decides_whether_the_entry_is_resolved(
     queue: InterventionQueue, make: Any, install: Install, body: str, why: str
 ) -> None:
-    install(plain(body))
+    install(answering(body))
     name = queue.put(make(turn_id=3)).intervention_id or ""
     request = RetryRequest(3, name, "mended", by="ada")
     if why:
@@ -108,7 +102,7 @@ def test_what_a_plain_one_says_decides_whether_the_entry_is_resolved(
 
 def test_what_is_no_resumer_is_named(home: Path, install: Install) -> None:
     install("Mine = object()\n")
-    with pytest.raises(NoResumerError, match=r"neither retry\(home, request\) nor resume"):
+    with pytest.raises(NoResumerError, match=r"has no retry\(home, request\)"):
         retry(home, RetryRequest(1, None, "mended"))
 
 
