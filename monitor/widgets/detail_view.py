@@ -13,6 +13,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
+from textual.widget import Widget
 
 from interventions.entry import Entry
 from interventions.times import from_text
@@ -77,7 +78,9 @@ class DetailView(ScrollView, can_focus=True):
             width = max((line.cell_length for line in self._lines), default=width)
         elif width > 0:
             self._lines = wrapped(self.text, width)
-        self.virtual_size = Size(width, len(self._lines))
+        # Not by its property, which lays out the whole screen: that takes five times as long.
+        self.set_reactive(Widget.virtual_size, Size(width, len(self._lines)))
+        self._scroll_update(self.virtual_size)
         self.refresh()
 
     def on_resize(self) -> None:

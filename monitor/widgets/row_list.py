@@ -23,6 +23,7 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Static
 
 from monitor.core.rows import GAP, Column, Row, cut, layout
@@ -98,7 +99,9 @@ class RowList(ScrollView, can_focus=True):
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
         self._layout, self._layout_width = layout(self.columns, self.rows, width), width
-        self.virtual_size = Size(width, len(self.rows) + _HEAD)
+        # Not by its property, which lays out the whole screen: that takes five times as long.
+        self.set_reactive(Widget.virtual_size, Size(width, len(self.rows) + _HEAD))
+        self._scroll_update(self.virtual_size)
 
     def on_resize(self) -> None:
         self._lay_out()
