@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from unified_flow.guardrails.store import ActiveRules, GuardrailStore
 
 DATABASE_FILE = "guardrails.sqlite3"
-NEEDED = ("sqlalchemy", "ahocorasick", "confusable_homoglyphs")
+NEEDED = ("sqlalchemy", "alembic", "ahocorasick", "confusable_homoglyphs")
 
 
 class Inspector:

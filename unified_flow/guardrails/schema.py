@@ -14,7 +14,6 @@ from unified_flow.guardrails.decisions import Choice, Outcome
 
 metadata = sa.MetaData()
 MESSAGE_CHARS = 500
-VERSION = "0002"
 DECISIONS = get_args(Choice)
 OUTCOMES = get_args(Outcome)
 
@@ -35,11 +34,6 @@ class UtcTime(sa.TypeDecorator[datetime]):
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
-
-# Holds VERSION in one row, under the name that version 0.1 gave it.
-tables_version = sa.Table(
-    "alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True)
-)
 
 ai_rules = sa.Table(
     "ai_rules",

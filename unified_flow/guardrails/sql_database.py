@@ -31,7 +31,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from interventions.home import make_private_folder, open_private
 from unified_flow.errors import ConfigError, RetrievalError
-from unified_flow.guardrails.schema import VERSION, metadata, tables_version
 from unified_flow.models.circuit_breaker import (
     Circuit,
     CircuitRules,
@@ -46,7 +45,9 @@ PATIENT_S = 10.0
 CONNECT_S = 3
 STATEMENT_S = 5
 ANSWER_S = 6.0
-_TABLES_LOCK = 7166451
+REVISION = "0002"
+MIGRATIONS = Path(__file__).parent / "migrations"
+_UPGRADE_LOCK = 7166451
 _SERVER_AWAY = CircuitRules(failures=1, open_s=5.0)
 _FILE_LOCKED = CircuitRules(failures=1, open_s=1.0)
 _UNAVAILABLE = (OperationalError, PoolTimeoutError)
@@ -166,38 +167,47 @@ class SqlDatabase:
             self._make_tables()
 
     def _make_tables(self) -> None:
-        """Those that are not there, one process at a time. Raises RetrievalError for others."""
-        if self._version() is None:
-            with self._errors_explained(), self._exclusive() as connection:
-                metadata.create_all(connection)
-                if connection.scalar(sa.select(tables_version)) is None:
-                    connection.execute(tables_version.insert().values(version_num=VERSION))
-        if (found := self._version()) != VERSION:
-            raise RetrievalError(
-                f"{self.named} was made by another version: its tables are {found}, not {VERSION}",
-                hint="install that one",
-            )
+        if self._revision() != REVISION:
+            self._upgrade()
         self._ready = True
 
     def _lost(self, what: str) -> RetrievalError:
         hint = "restore it from a copy; or move it aside and restart to begin anew"
         return RetrievalError(f"{self.named} {what}, and with it the rules", hint=hint)
 
-    def _version(self) -> str | None:
+    def _revision(self) -> str | None:
         with self._engine.connect() as connection:
-            if not sa.inspect(connection).has_table(tables_version.name):
+            if not sa.inspect(connection).has_table("alembic_version"):
                 return None
-            return connection.scalar(sa.select(tables_version))
+            found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+            return None if found is None else str(found)
+
+    def _upgrade(self) -> None:
+        """To the newest tables, one process at a time."""
+        from alembic import command
+        from alembic.config import Config
+        from alembic.util import CommandError
+
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+        with self._errors_explained(), self._exclusive() as connection:
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, "head")
+            except CommandError as exc:
+                raise RetrievalError(
+                    f"{self.named} was made by a newer version: {exc}", hint="install that one"
+                ) from exc
 
     @contextmanager
     def _exclusive(self) -> Iterator[sa.Connection]:
-        """A transaction that makes the tables; other processes wait."""
+        """A transaction that changes the tables; other processes wait."""
         if self._making is not None:
             with self._making, self._engine.begin() as connection:
                 yield connection
             return
         with self._engine.begin() as connection:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_TABLES_LOCK)))
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
             yield connection
 
     @contextmanager

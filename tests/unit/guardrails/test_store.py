@@ -25,6 +25,7 @@ from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.guardrails.decisions import BlocksOfDay, RecordedDecision, stats_of
 from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.schema import metadata
 from unified_flow.guardrails.sql_database import SqlDatabase
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.guardrails.user_rules import UserRules, merged, read_rules
@@ -80,6 +81,14 @@ def test_a_database_of_version_0_1_goes_on(tmp_path: Path) -> None:
     assert len(store.decisions(limit=99)) == before + 1
     assert store.change("anna", _flag("scam")).flagged_keywords == ("spam", "scam")
     store.close()
+
+
+def test_the_steps_make_the_tables_that_the_code_uses(database: SqlDatabase) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
 def test_rules_are_kept_and_counted(store: GuardrailStore) -> None:
@@ -184,13 +193,13 @@ def test_a_message_has_one_row_for_each_outcome(store: GuardrailStore) -> None:
     assert (last.reason, last.retry_count, last.created_at) == ("down again", 3, at)
 
 
-def test_a_database_of_another_version_is_left_alone(
+def test_a_database_of_a_newer_version_is_left_alone(
     database: SqlDatabase, store: GuardrailStore
 ) -> None:
     with database.write() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     database.close()
-    with pytest.raises(RetrievalError, match="another version"):
+    with pytest.raises(RetrievalError, match="newer version"):
         store.change("ada", _flag("spam"))
 
 
