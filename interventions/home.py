@@ -85,11 +85,15 @@ def replace_private(path: Path, text: str) -> None:
     with suppress(FileNotFoundError):
         new.unlink()  # left over by a process that died
     descriptor = open_private(new, os.O_WRONLY | os.O_EXCL)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(descriptor)
-    new.replace(path)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def sync_folder(folder: Path) -> None:

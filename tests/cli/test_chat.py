@@ -258,6 +258,21 @@ def test_ctrl_c_ends_a_chat_whose_pipe_stays_open(home: Path) -> None:
         chat.communicate()
 
 
+def test_a_file_to_export_to_that_cannot_be_is_said_and_the_chat_goes_on(
+    home: Path, folder: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there.md"
+    there.write_text("mine")
+    new = tmp_path / "new.md"
+    say = f"What is a topic?\n/export ~nosuch/x.md\n/export {there}\n/export {new}\n/session\n"
+    done = piped(home, "--docs", str(folder), "--session", "ros", say=say)
+    assert "'~nosuch/x.md' cannot be a file" in done.stderr
+    assert "is there already" in done.stderr
+    assert there.read_text() == "mine"
+    assert "## What is a topic?" in new.read_text()
+    assert done.stderr.rstrip().endswith("session ros")
+
+
 @every_phase_by_model
 def test_a_refused_tool_is_allowed_in_the_chat(home: Path) -> None:
     request = ToolRequest(tool="memory.create", args={"text": "Likes tea"}, goal_id="g1")

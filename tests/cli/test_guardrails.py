@@ -189,7 +189,7 @@ def test_what_is_silenced_is_in_the_log_of_whatever_runs_a_turn(home: Path, tmp_
     asked.write_text("Is this spam?\nWhat is a topic?\n")
 
     def program(*args: str, code: int) -> None:
-        command = [sys.executable, "-m", *args, "--home", str(home)]
+        command = [sys.executable, "-m", "unified_flow", *args, "--home", str(home)]
         env = {**os.environ, "OPENAI_API_KEY": key}
         done = forked.run(command, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stderr
@@ -197,7 +197,7 @@ def test_what_is_silenced_is_in_the_log_of_whatever_runs_a_turn(home: Path, tmp_
 
     with ModelServer(api_key="another") as model:
         named = ["--model", "test-model", "--base-url", model.url]
-        program("unified_flow", "ask", "--batch", str(asked), *named, code=0)
+        program("ask", "--batch", str(asked), *named, code=0)
         program("interventions", "retry", open_entries(home)[0]["id"], code=1)
     file = home / "logs" / "flow.log"
     said = [line.split(" ", 2)[2] for line in file.read_text().splitlines()]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
+import typer
 from typer.core import TyperCommand
 
 from interventions.cli.command_group import CommandGroup
+from interventions.cli.main import app as interventions
 from unified_flow.cli.exits import exits
 
 
@@ -22,6 +25,24 @@ class Commands(CommandGroup):
     program = "unified-flow"
     leaf_class = FlowCommand
 
+
+def _monitor(home: Path | None, arguments: list[str]) -> None:
+    from monitor.__main__ import main
+
+    main([*(["--home", str(home)] if home else []), *arguments])
+
+
+MONITOR = click.Command(
+    "monitor",
+    callback=_monitor,
+    help="Triage in the terminal: what waits for a person, live.",
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True},
+    params=[
+        click.Option(["--home"], type=click.Path(path_type=Path)),
+        click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED),
+    ],
+)
 
 Commands.table = {
     "ask": "ask:ask",
@@ -126,6 +147,8 @@ Commands.table = {
         default="run",
     ),
     "doctor": "doctor:doctor",
+    "interventions": typer.main.get_group(interventions),
+    "monitor": MONITOR,
 }
 
 app = Commands.app(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,12 @@ import typer
 
 from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
-from interventions.home import find_home, state_folder
+from interventions.home import find_home, replace_private, state_folder
 from interventions.secrets.redaction import WHOLE, redact, redact_for_asker, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.completion import session_ids
 from unified_flow.cli.terminal import beginning, counted, say_object
+from unified_flow.errors import InputError
 
 if TYPE_CHECKING:
     from unified_flow.turns.archive import TurnArchive
@@ -74,21 +76,32 @@ def show_session(
 
 
 def export_session(
-    session: Session, as_json: options.AsJson = False, home: options.Home = None
+    session: Session,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; else standard output.")
+    ] = None,
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
 ) -> None:
     """A session as Markdown, or as JSON, with its sources; secrets are redacted.
 
     \b
-    unified-flow sessions export ros > ros.md
-    unified-flow sessions export last --json > last.json
+    unified-flow sessions export ros -o ros.md
+    unified-flow sessions export last --json --output last.json
     """
     from unified_flow.turns.sessions.transcript import markdown
 
     found = _known_session(session, home)
     if as_json:
-        say_object(redact(_object(*found), WHOLE))
+        text = json.dumps(redact(_object(*found), WHOLE), ensure_ascii=False) + "\n"
     else:
-        say(markdown(*found, partial(redact, bounds=WHOLE)).rstrip())
+        text = markdown(*found, partial(redact, bounds=WHOLE))
+    if output is None:
+        say(text.rstrip())
+        return
+    save_text(output, text, force=force, hint="name another, or --force replaces it")
+    note(f"wrote {output}")
 
 
 def delete_session(
@@ -205,3 +218,22 @@ def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> 
             for turn in sorted(unanswered, key=lambda turn: turn.turn_id)
         ],
     }
+
+
+def save_text(named: str | Path, text: str, *, force: bool = False, hint: str) -> None:
+    """Write a private file, whole or not at all.
+
+    Raises InputError for a file that is there, unless `force` replaces it, and for what can be no
+    file; `hint` says what to do about one that is there. OSError for a full disk.
+    """
+    try:
+        path = Path(named).expanduser().resolve()
+        if path.is_dir():
+            raise InputError(f"{named} is a folder", hint="name a file in it")
+        if not path.parent.is_dir():
+            raise InputError(f"{named} cannot be written: {path.parent} is no folder")
+        if path.exists() and not force:
+            raise InputError(f"{named} is there already", hint=hint)
+    except (RuntimeError, ValueError) as exc:  # no such user's home, or no name of a file
+        raise InputError(f"{str(named)!r} cannot be a file: {exc}") from exc
+    replace_private(path, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 from interventions.cli.terminal import note, say
 from interventions.plaintext import one_line
@@ -108,7 +109,7 @@ async def _new(chat: Conversation, words: str) -> None:
 async def _export(chat: Conversation, words: str) -> None:
     from unified_flow.cli.sessions import export_session
 
-    export_session(chat.session, home=chat.flow.services.home)
+    export_session(chat.session, Path(words) if words else None, home=chat.flow.services.home)
 
 
 async def _quit(chat: Conversation, words: str) -> None:
@@ -128,7 +129,7 @@ COMMANDS = {
         SlashCommand("sources", "", "what the last answer rests on", _sources),
         SlashCommand("session", "[name]", "which session this is, or another one", _session),
         SlashCommand("new", "", "begin a new session", _new),
-        SlashCommand("export", "", "this session as Markdown", _export),
+        SlashCommand("export", "[file]", "this session as Markdown", _export),
         SlashCommand("quit", "", "leave; Ctrl-D does too", _quit),
     )
 }
