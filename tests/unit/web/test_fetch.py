@@ -378,7 +378,7 @@ def test_the_deadline_holds_while_html_is_read() -> None:
 
     with WebServer({"/": site.reply(body, "text/html")}) as server:
         ticks = asyncio.run(ticks_while_fetched(server.url(), server.policy(timeout_s=2.0)))
-    assert ticks > 10, "other turns go on meanwhile"
+    assert ticks > 3, "other turns go on meanwhile"
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "text/markdown", "application/json"])
