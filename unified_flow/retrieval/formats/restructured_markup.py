@@ -97,9 +97,9 @@ class _Page:
             elif stripped.startswith(">>> "):
                 number = self._doctest(number, end, moved)
             elif _GRID.match(line):
-                number = self._grid_table(number, end, moved)
+                number = self._grid_table(number, end)
             elif _SIMPLE.match(line):
-                number = self._simple_table(number, end, moved)
+                number = self._simple_table(number, end)
             else:
                 number = self._paragraph(number, end, moved)
 
@@ -235,7 +235,7 @@ class _Page:
         self._code(start, over, _indent(self.lines[start]) - moved)
         return over
 
-    def _grid_table(self, start: int, end: int, moved: int) -> int:
+    def _grid_table(self, start: int, end: int) -> int:
         number = start
         while number < end and self.lines[number].lstrip()[:1] in ("+", "|"):
             line = self.lines[number]
@@ -247,7 +247,7 @@ class _Page:
             number += 1
         return number
 
-    def _simple_table(self, start: int, end: int, moved: int) -> int:
+    def _simple_table(self, start: int, end: int) -> int:
         """Up to its last rule: the one that a blank line follows, after the first row."""
         starts = [match.start() for match in re.finditer(r"=+", self.lines[start])]
         number = start + 1
