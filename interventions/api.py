@@ -11,7 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from interventions.admission.preparation import FOREIGN, prepare_unreadable
+from interventions.admission.capture import FOREIGN
+from interventions.admission.preparation import prepare_unreadable
 from interventions.errors import SettingsError
 from interventions.health import Health
 from interventions.queue import InterventionQueue, queue_at

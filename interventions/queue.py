@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from interventions import transitions
+from interventions.admission.capture import FOREIGN
 from interventions.admission.decision import limit_in_the_way
 from interventions.admission.notifications import notify
-from interventions.admission.preparation import FOREIGN, MAX_MESSAGE, prepare, prepare_unreadable
+from interventions.admission.preparation import MAX_MESSAGE, prepare, prepare_unreadable
 from interventions.admission.put import admit, admit_again, log_admission
 from interventions.entry import Entry, EntryFields, Transition, is_about, is_open
 from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError

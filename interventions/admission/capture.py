@@ -14,6 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
+# What a foreign object's own code may raise and the caller's error must win over; not an interrupt.
+FOREIGN = (Exception, SystemExit, GeneratorExit)
 SOURCE_LINES_EITHER_SIDE = 5
 MAX_SOURCE_FRAMES = 8
 MAX_OTHER_FRAMES = 20
@@ -47,7 +49,7 @@ def capture(error: BaseException) -> CapturedTraceback:
     blame = _innermost(frames)
     return CapturedTraceback(
         exception_type=qualified_name(type(error)),
-        message=message_of(error),
+        message=text_of(error),
         traceback="\n".join(_describe(error, frames)),
         culprit=f"{blame.module}:{blame.function}" if blame else "",
         location=f"{blame.file}:{blame.line}" if blame else "",
@@ -62,11 +64,11 @@ def qualified_name(kind: type[BaseException]) -> str:
     )
 
 
-def message_of(error: BaseException) -> str:
+def text_of(value: object) -> str:
     try:
-        return str(error)
-    except Exception as broken:  # noqa: BLE001 - an exception's own __str__ may raise anything
-        return f"<{type(error).__name__}: str raised {type(broken).__name__}>"
+        return str(value)
+    except FOREIGN as error:
+        return f"<{type(value).__name__}: str raised {type(error).__name__}>"
 
 
 def _describe(error: BaseException, frames: list[_Frame]) -> list[str]:
@@ -85,7 +87,7 @@ def _describe(error: BaseException, frames: list[_Frame]) -> list[str]:
 
 
 def _one_exception(error: BaseException, frames: list[_Frame], *, with_source: bool) -> list[str]:
-    lines = [f"{qualified_name(type(error))}: {message_of(error)}"]
+    lines = [f"{qualified_name(type(error))}: {text_of(error)}"]
     lines += [f"  note: {note}" for note in getattr(error, "__notes__", ())]
     own = [frame for frame in reversed(frames) if frame.in_app] or frames[-1:]
     for number, frame in enumerate(own):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from interventions.admission.capture import text_of
 from interventions.admission.environment import environment
 from interventions.admission.fingerprint import FP_VERSION, fingerprint
 from interventions.entry import TIMES, Entry, complete, new_id
@@ -13,9 +14,6 @@ from interventions.times import to_text, utc_now
 
 if TYPE_CHECKING:
     from interventions.admission.request import InterventionRequest
-
-# What a foreign object's own code may raise and the caller's error must win over; not an interrupt.
-FOREIGN = (Exception, SystemExit, GeneratorExit)
 
 MAX_MESSAGE = 4_000
 MAX_TRACEBACK = 16_000
@@ -82,7 +80,7 @@ def prepare_unreadable(request: object, trouble: BaseException) -> Entry:
     now = utc_now()
     known = {}
     for name in ("type", "severity", "phase", "error_type", "error_message", "session_id"):
-        known[name] = redact_text(_text(getattr(request, name, "unknown")), MAX_MESSAGE)
+        known[name] = redact_text(text_of(getattr(request, name, "unknown")), MAX_MESSAGE)
     turn_id = getattr(request, "turn_id", 0)
     note = f"the rest could not be prepared: {type(trouble).__name__}: {trouble}"
     bare = {
@@ -101,10 +99,3 @@ def prepare_unreadable(request: object, trouble: BaseException) -> Entry:
         "fp_version": FP_VERSION,
     }
     return complete(bare)
-
-
-def _text(value: object) -> str:
-    try:
-        return str(value)
-    except FOREIGN as error:
-        return f"<{type(value).__name__}: str raised {type(error).__name__}>"

@@ -173,7 +173,7 @@ def _retry_all(
         queue.home,
         request,
         jobs=jobs,
-        progress=_silent if as_json else _show,
+        progress=(lambda *_: None) if as_json else _show,
         interrupted=_say_interrupted,
     )
     counts = Counter(outcome.status for outcome in outcomes)
@@ -220,10 +220,6 @@ def _say_interrupted(running: int) -> None:
 def _show(outcome: RetriedTurn, done: int, total: int) -> None:
     what = one_line(redact_text(outcome.what))
     note(f"{done}/{total} turn {outcome.turn_id}: {outcome.status}: {what}")
-
-
-def _silent(outcome: RetriedTurn, done: int, total: int) -> None:
-    return
 
 
 def say_result(entry: Entry, result: RetryResult) -> None:

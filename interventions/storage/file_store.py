@@ -178,13 +178,11 @@ class FileStore:
         )
 
 
-def sweep(folder: Path) -> list[Path]:
+def sweep(folder: Path) -> None:
     """Remove what writers that were killed have left. The lock must be held."""
-    left = list(folder.glob(f"{TEMPORARY_PREFIX}*.tmp"))
-    for path in left:
+    for path in folder.glob(f"{TEMPORARY_PREFIX}*.tmp"):
         with suppress(OSError):
             path.unlink()
-    return left
 
 
 @dataclass
