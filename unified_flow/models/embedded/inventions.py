@@ -9,19 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Set
 
-from unified_flow.lib.text import language_of
 from unified_flow.models.embedded.excerpts import matching_terms
 from unified_flow.models.embedded.quotes import one_line
 from unified_flow.models.embedded.statements import (
     CODE_BLOCK,
     code_of,
     is_verbatim,
-    language_of_draft,
     own_words,
 )
 from unified_flow.turns.results import Draft
 
-_READ = 4_000  # characters of the sources, to tell their language
 _TOKEN = re.compile(r"[^\W_]\w*(?:[-.,]\w+)*")
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -49,13 +46,14 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 _LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s", re.MULTILINE)
 
 
-def misquoted(draft: Draft, texts: Sequence[str]) -> list[str]:
-    """Citations and quotations of the response that are not in a source word for word."""
+def misquoted(draft: Draft, texts: Sequence[str], *, same: bool) -> list[str]:
+    """Citations and quotations of the response that are not in a source word for word. `same` says
+    that both are in one language."""
     found = [c.quote for c in draft.citations if not is_verbatim(one_line(c.quote), texts)]
     response = _INLINE_CODE.sub(" ", CODE_BLOCK.sub(" ", own_words(draft)))
     quotations = [next(filter(None, groups)) for groups in _QUOTATION.findall(response)]
     own = [each for each in quotations if not is_verbatim(one_line(each), texts)]
-    if not own or _language(texts) != language_of_draft(draft.response, ""):
+    if not own or not same:
         return found
     plain = [f" {plain_words(text)} " for text in texts]
     for quotation in own:
@@ -68,16 +66,21 @@ def misquoted(draft: Draft, texts: Sequence[str]) -> list[str]:
 
 
 def invented(
-    draft: Draft, statements: Sequence[str], texts: Sequence[str], query: str
+    draft: Draft,
+    statements: Sequence[str],
+    texts: Sequence[str],
+    query: str,
+    language: str,
+    *,
+    same: bool,
 ) -> list[str]:
     """Names and numbers of the statements, and names of the code, that are no words of a source or
-    of the question."""
+    of the question. `language` is that of the sources, `same` says that it is the draft's."""
     code = code_of(draft)
     if not statements and not code:
         return []
     sources = " ".join([*texts, query])
     folded = sources.casefold()
-    language = _language(texts)
     stems = frozenset(matching_terms(folded, language))  # "nine" as 9
     known = frozenset(_WORD.findall(folded)) | stems
     numbers = {form for found in _NUMBER.findall(folded) for form in _forms(found)}
@@ -85,7 +88,6 @@ def invented(
     quantities = {value for value in values if value > 1 and value.is_integer()}
     counted = {"00", str(len(_LIST_ITEM.findall(draft.response)))}
     numbers |= counted | {term for term in stems if term.isdigit()}
-    same = language == language_of_draft(draft.response, query)
     mid = _MID_SENTENCE.findall(sources)
     capitals = sum(word[0].isupper() for word in mid)
     capitals_tell = capitals <= _NOUNS_LIKE_NAMES * max(1, len(mid))
@@ -107,10 +109,6 @@ def invented(
                 if not _is_known(name, known, language) and not _is_capitals(name)
             ]
     return list(dict.fromkeys(found))
-
-
-def _language(texts: Sequence[str]) -> str:
-    return language_of(" ".join(texts)[:_READ])
 
 
 def plain_words(text: str) -> str:

@@ -126,8 +126,8 @@ def findings(draft: Draft, query: str, sections: Sections) -> Findings:
     code = code_of(draft)
     claims = bool(code) or any(not statement.rstrip().endswith("?") for statement in said)
     return Findings(
-        misquoted=misquoted(draft, texts),
-        invented=invented(draft, said, texts, query),
+        misquoted=misquoted(draft, texts, same=same),
+        invented=invented(draft, said, texts, query, language, same=same),
         sourceless=searched and claims and not draft.citations,
         supported=not code
         and (
