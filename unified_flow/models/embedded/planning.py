@@ -15,7 +15,6 @@ from unified_flow.config.tool_names import (
 )
 from unified_flow.lib.text import language_of, terms, words
 from unified_flow.lib.text.lexicon import any_language, lexicon_of, phrases_of
-from unified_flow.models.embedded.ambiguity import things_meant
 from unified_flow.models.embedded.arithmetic import arithmetic
 from unified_flow.models.embedded.excerpts import found_passages
 from unified_flow.models.embedded.intents import (
@@ -27,6 +26,7 @@ from unified_flow.models.embedded.intents import (
     tool_call,
     without_addresses,
 )
+from unified_flow.models.embedded.references import things_meant
 from unified_flow.tools.builtin.memory_tools import ALL, text_to_remember
 from unified_flow.turns.results import Goal, Plan, ToolRequest, ToolResult
 from unified_flow.turns.sections import Sections

@@ -1,9 +1,9 @@
-"""Words that refer back ("it", "why?", "this burger") and what they refer to."""
+"""Words that refer back ("it", "why?", "this burger", "the hurricane") and what they refer to."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -12,6 +12,7 @@ from unified_flow.lib.text import language_of, terms
 from unified_flow.lib.text.language import stop_words
 from unified_flow.lib.text.lexicon import Lexicon, any_language, lexicon_of
 from unified_flow.lib.text.segmentation import UNSPACED
+from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import PriorTurn
 
 _TOKEN = re.compile(r"\w+")
@@ -23,6 +24,9 @@ _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent is amon
 _MARKED = re.compile(r"`([^`]+)`|\"([^\"]{2,60})\"|“([^”]{2,60})”|«\s*([^»]{2,60}?)\s*»")
 _LONGEST_NOUN = 3  # words
 _EARLIER_CLAUSE = re.compile(r"[,;:.?!]\s")
+_FEWEST_NAMED = 3  # things, of as many documents
+_CANDIDATES_SHOWN = 4
+_OWN_NAME = re.compile(r"[`\"“”«»\d/_]|\w[.:]\w")
 
 
 @dataclass(frozen=True)
@@ -207,3 +211,45 @@ def names_of(text: str) -> list[str]:
 
 def _names_something(word: str, lexicon: Lexicon) -> bool:
     return _is_content(word, lexicon) and word.casefold() not in lexicon.shell
+
+
+def things_meant(
+    question: str, passages: Sequence[Passage], earlier: Iterable[str]
+) -> tuple[str, list[str]] | None:
+    """(the noun, names of what it may mean), best first; None if it is clear enough: "the
+    hurricane" where documents tell of four. `earlier` are words of the conversation.
+
+    Asking back costs a turn, so it takes plain signs: the question names nothing else, the
+    conversation has not spoken of it, at least three documents name one each, and fewer speak of
+    "the hurricane" themselves ("the admin" is one thing, whatever it is called with).
+    """
+    lexicon = lexicon_of(language_of(question))
+    if _OWN_NAME.search(question) or names_of(question):
+        return None
+    narrowed = re.compile(rf"\W*(?:{lexicon.narrows})\b", re.IGNORECASE)
+    known = set(terms(" ".join(earlier), lexicon.language))
+    for match in lexicon.the_noun.finditer(question):
+        noun = " ".join(noun_phrase(match["noun"], lexicon))
+        own = known.intersection(terms(noun, lexicon.language))
+        if not noun or own or narrowed.match(match["noun"], len(noun)):
+            continue
+        if len(named := _names_of_kind(noun, passages, lexicon)) >= _FEWEST_NAMED:
+            return noun, named[:_CANDIDATES_SHOWN]
+    return None
+
+
+def _names_of_kind(noun: str, passages: Sequence[Passage], lexicon: Lexicon) -> list[str]:
+    """ "Hurricane Isaac", "VA home loan": one of each document, none twice."""
+    kind = rf"(?i:{re.escape(noun)})"
+    name = re.compile(rf"\b(?:(?:[A-Z][\w'-]*[ ]){{1,3}}{kind}|{kind}[ ][A-Z][\w'-]*)\b")
+    alone = re.compile(rf"\b{lexicon.definite}\s+{kind}\b", re.IGNORECASE)
+    found: dict[str, str] = {}
+    as_one = {p.path for p in passages if alone.search(p.text)}
+    for passage in passages:
+        for match in name.finditer(f"{passage.heading}\n{passage.text}"):
+            first = match.group().partition(" ")[0].casefold()
+            if first not in stop_words(lexicon.language) | lexicon.shell | lexicon.operators:
+                found.setdefault(passage.path, match.group())
+                break
+    distinct = {each.casefold().replace("'s", ""): each for each in found.values()}
+    return list(distinct.values()) if len(as_one) < len(found) else []
