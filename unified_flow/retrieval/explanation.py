@@ -11,7 +11,6 @@ from unified_flow.retrieval.index_reader import (
     BM25,
     IndexReader,
     Search,
-    fts_query,
 )
 from unified_flow.turns.passage import Passage
 
@@ -138,10 +137,10 @@ def _hit(reader: IndexReader, found: tuple[Passage, int], search: Search) -> Hit
     (chunk,) = reader.chunks([id])
     proposed = {each.id: (place, each.rank) for place, each in enumerate(search.proposed, 1)}
     place, rank = proposed.get(id, (None, None))
-    if rank is None and search.selecting:
+    if rank is None and search.match:
         row = reader.connection.execute(
             f"SELECT {BM25} FROM term WHERE term MATCH ? AND rowid = ?",
-            (fts_query(search.selecting), id),
+            (search.match, id),
         ).fetchone()
         rank = row[0] if row else None
     meaning = None if search.meaning is None else search.meaning.get(id, 0.0)
@@ -152,7 +151,7 @@ def _reason(hit: Hit, rank: int | None, search: Search, hits: list[Hit]) -> str:
     if any(hit.passage.chunk_id == each.passage.chunk_id for each in hits):
         return "it is among the passages shown"
     if rank is None and hit.bm25 is None:
-        return "it holds none of the rarest words of the question, which choose the candidates"
+        return "it holds too little of the question's rarest words, which choose the candidates"
     if rank is None:
         count = len(search.proposed)
         return f"it is not among the {count} candidates that FTS5 proposes by its own bm25"

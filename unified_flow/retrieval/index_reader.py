@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import shlex
 import sqlite3
 import zlib
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -18,19 +17,22 @@ from unified_flow.errors import RetrievalError
 from unified_flow.lib.text import language_of, query_terms, share_in_question
 from unified_flow.lib.text.conversation import LOOKED_AT, heed, with_conversation
 from unified_flow.lib.text.printable import printable
-from unified_flow.retrieval.bm25 import HEADING_WEIGHT, TRAIL_WEIGHT, Corpus, Fields, Score, score
+from unified_flow.retrieval.bm25 import TRAIL_WEIGHT, Corpus, Fields, Score, score
+from unified_flow.retrieval.candidates import (
+    DEMANDS,
+    Weights,
+    holding,
+    most,
+    quoted,
+    selecting,
+    shares,
+)
 from unified_flow.turns.passage import Passage
 
-_CANDIDATES = 48  # chunks that FTS5 proposes for each question
-_QUERY_TERMS = 32  # of a long question only the rarest select candidates
-# Chunks that FTS5 is made to weigh for a question, about a microsecond each: as a rule, and where
-# a chunk with none of the terms that this leaves could still be among the best.
-_POSTINGS = (2000, 30_000)
-BM25 = f"bm25(term, {HEADING_WEIGHT}, {TRAIL_WEIGHT}, 1.0)"  # FTS5's
+_CANDIDATES = 48  # chunks that FTS5 proposes each time that it is asked
+# FTS5's. A term in the heading weighs more here than in a score: the heading may say what is asked.
+BM25 = f"bm25(term, 5.0, {TRAIL_WEIGHT}, 1.0)"
 _REMEMBERED = 50_000  # document frequencies, about 5 MB
-
-Weights = dict[str, dict[str, float]]
-"""Language to the terms of a question in it, each with its inverse document frequency."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,13 @@ class CandidateChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """The steps of a search: what the question's terms weigh, which of them chose candidates, the
-    candidates in FTS5's order, and (score, id), best first. `wholes` is by language: bm25.score,
-    `whole`. With [vectors] `meaning` says how near each candidate's meaning is, 0 to 1."""
+    """The steps of a search: what the question's terms weigh, the last question to FTS5 (which also
+    finds what those before it found), the candidates in FTS5's order, and (score, id), best first.
+    `wholes` is by language: bm25.score, `whole`. With [vectors] `meaning` says how near each
+    candidate's meaning is, 0 to 1."""
 
     weights: Weights
-    selecting: list[str]
+    match: str
     proposed: list[CandidateChunk]
     ordered: list[tuple[float, int]]
     wholes: Mapping[str, float] | None = None
@@ -110,17 +113,17 @@ class IndexReader:
         """Enough to choose `limit` passages from. `conversation` weighs words of earlier turns."""
         if len(self.frequencies) > _REMEMBERED:
             self.frequencies.clear()
-        plain = self._plain(self._weights_of({query: 1.0}), limit)
+        asked = self._weights_of({query: 1.0})
+        plain = self._candidates(asked, self._selecting(asked), limit)
         if not conversation or limit < 1:
             return plain
         spoken = self._weights_of(conversation)
         best = {rowid for _, rowid in plain.ordered[:LOOKED_AT]}
         looked_at = [chunk for chunk in plain.proposed if chunk.id in best]
-        shares = [share for share, _ in self.ordered(looked_at, spoken)]
-        heeded = heed([value for value, _ in plain.ordered], shares)
+        held = [share for share, _ in self.ordered(looked_at, spoken)]
+        heeded = heed([value for value, _ in plain.ordered], held)
         if not heeded:
             return plain
-        asked = plain.weights
         both = {
             language: with_conversation(weights, spoken[language], heeded)
             for language, weights in asked.items()
@@ -128,26 +131,37 @@ class IndexReader:
         weights = {language: each for language, (each, _) in both.items()}
         wholes = {language: whole for language, (_, whole) in both.items()}
         # Each chooses candidates by its own terms: the conversation's would crowd out the others.
-        selecting = list(dict.fromkeys([*plain.selecting, *self._selective(spoken)]))
-        proposed = self._proposed(selecting, limit) if selecting else []
-        ordered = self.ordered(proposed, weights, wholes)
-        return Search(weights, selecting, proposed, ordered, wholes)
+        terms = {*self._selecting(asked), *self._selecting(spoken)}
+        return self._candidates(weights, terms, limit, wholes)
 
-    def _plain(self, weights: Weights, limit: int) -> Search:
-        selecting: list[str] = []
-        found = Search(weights, [], [], [])
-        for most in _POSTINGS:
-            before, selecting = selecting, self._selective(weights, most)
-            if limit < 1 or selecting == before:
-                break
-            proposed = self._proposed(selecting, limit)
-            found = Search(weights, selecting, proposed, self.ordered(proposed, weights))
-            if len(found.ordered) >= limit and not any(
-                found.ordered[limit - 1][0] <= self._most_without(selecting, each)
-                for each in weights.values()
-            ):
+    def _candidates(
+        self,
+        weights: Weights,
+        terms: Iterable[str],
+        limit: int,
+        wholes: Mapping[str, float] | None = None,
+    ) -> Search:
+        """Chosen by these terms, until none that is left out could be among the `limit` best."""
+        found = Search(weights, "", [], [], wholes)
+        of_all = shares(weights, wholes)
+        own = {term: of_all[term] for term in sorted(terms, key=lambda each: -of_all[each])}
+        chosen = min(1.0, sum(own.values()))
+        for demand in DEMANDS:
+            match = holding(own, demand * chosen)
+            if limit < 1 or match == found.match:
+                continue
+            known = {chunk.id for chunk in found.proposed}
+            more = [each for each in self._proposed(match, limit) if each.id not in known]
+            ordered = sorted(found.ordered + self.ordered(more, weights, wholes), key=_best_first)
+            found = Search(weights, match, found.proposed + more, ordered, wholes)
+            left_out = demand * chosen + 1 - chosen
+            if len(ordered) >= limit and ordered[limit - 1][0] >= most(left_out):
                 break
         return found
+
+    def _selecting(self, weights: Weights) -> list[str]:
+        terms = {term for each in weights.values() for term in each}
+        return selecting(terms, {term: self.frequency(term) for term in terms})
 
     def _weights_of(self, texts: Mapping[str, float]) -> Weights:
         """Of the terms of `texts`, each text with what it weighs."""
@@ -161,7 +175,7 @@ class IndexReader:
             for language in self.languages
         }
 
-    def _proposed(self, selecting: list[str], limit: int) -> list[CandidateChunk]:
+    def _proposed(self, match: str, limit: int) -> list[CandidateChunk]:
         """The chunks that FTS5 thinks best, best first."""
         rows = self.connection.execute(
             f"SELECT {_CHUNK}, best.rank FROM (SELECT term.rowid AS id, {BM25} AS rank "
@@ -169,7 +183,7 @@ class IndexReader:
             "ORDER BY rank LIMIT ?) AS best "
             "CROSS JOIN term ON term.rowid = best.id CROSS JOIN chunk ON chunk.id = best.id "
             "CROSS JOIN file ON file.id = chunk.file_id",
-            (fts_query(selecting), max(_CANDIDATES, 3 * limit)),
+            (match, max(_CANDIDATES, 3 * limit)),
         )
         return list(map(_candidate, rows))
 
@@ -190,7 +204,7 @@ class IndexReader:
     ) -> list[tuple[float, int]]:
         """(score, id of the chunk), best first."""
         scored = [(self.score(chunk, weights, wholes).value, chunk.id) for chunk in found]
-        return sorted(scored, key=lambda each: (-each[0], each[1]))
+        return sorted(scored, key=_best_first)
 
     def score(
         self, chunk: CandidateChunk, weights: Weights, wholes: Mapping[str, float] | None = None
@@ -259,25 +273,9 @@ class IndexReader:
         row = self.connection.execute(
             f"SELECT count(*) FROM term {self.scope.joins} "
             f"WHERE term MATCH ? {self.scope.restriction}",
-            (_quoted(term),),
+            (quoted(term),),
         )
         return int(row.fetchone()[0])
-
-    def _most_without(self, selecting: Container[str], weights: Mapping[str, float]) -> float:
-        """What a chunk reaches at most that has none of these terms (Turtle and Flood 1995)."""
-        left = [t for t in weights if t not in selecting and self.frequencies[t]]
-        return sum(weights[term] for term in left) / max(sum(weights.values()), 1e-9)
-
-    def _selective(self, weights: Weights, most: int = _POSTINGS[-1]) -> list[str]:
-        """The terms that are to select candidates: the rarest, up to a bound on the work.
-
-        The commoner ones still count when the candidates are put in order.
-        """
-        wanted = {term for each in weights.values() for term in each}
-        known = sorted((self.frequencies[term], term) for term in wanted if self.frequencies[term])
-        work = itertools.accumulate(frequency for frequency, _ in known)
-        enough = sum(each <= most for each in work)
-        return [term for _, term in known[: max(2, min(enough, _QUERY_TERMS))]]
 
 
 _CHUNK = "term.rowid, term.heading, term.trail, term.body, chunk.version, file.language"
@@ -288,14 +286,8 @@ def _candidate(row: tuple[int, str, str, str, str, str, float]) -> CandidateChun
     return CandidateChunk(id, Fields(heading, trail, body, version), language, rank)
 
 
-def fts_query(selecting: list[str]) -> str:
-    """A question to FTS5 for any of the terms."""
-    return " OR ".join(map(_quoted, selecting))
-
-
-def _quoted(term: str) -> str:
-    """A term as FTS5 takes it, whatever it holds."""
-    return '"' + term.replace('"', '""') + '"'
+def _best_first(scored: tuple[float, int]) -> tuple[float, int]:
+    return -scored[0], scored[1]
 
 
 def verified(text: str, checksum: int) -> str:
