@@ -12,9 +12,10 @@ from typing import Protocol
 from unified_flow.errors import RetrievalError
 from unified_flow.retrieval.bm25 import Corpus
 from unified_flow.retrieval.embedding import Embedder, Vector
+from unified_flow.retrieval.file_reading import embedded_text
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_reader import IndexReader, Search
-from unified_flow.retrieval.index_writer import Progress, embedded_text
+from unified_flow.retrieval.index_writer import Progress
 
 CANDIDATES = 48  # by meaning; those by words are about as many
 MEANING_WEIGHT = 2.0  # that of the words is 1 (benchmarks/README.md)

@@ -12,7 +12,6 @@ from pathlib import Path
 from unified_flow.config.document_roots import Root
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.lib.sandbox import SandboxLimits
-from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.discovery import Discovery, discover
@@ -101,13 +100,13 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     found = [(root, _find(connection, root, request)) for root in everything]
     counts = None if is_rebuilt else counts_if_current(connection, found)
     if counts is None:
-        with Converter(request.bounds) as converter, writing(connection):
+        with writing(connection):
             if request.rebuild or _is_outdated(connection):
                 store.create_tables(connection)
             for root, each in found:
                 for page in each.files if not isinstance(root, Path) else ():
                     store_page(connection, page)
-            writer = IndexWriter(connection, converter)
+            writer = IndexWriter(connection, request.bounds)
             counts = writer.update(found, request.progress)
     elif request.progress is not None:
         files = sum(len(each.files) for _, each in found)

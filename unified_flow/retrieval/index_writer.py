@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
-import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import PurePath
 
 from unified_flow.config.document_roots import Root
-from unified_flow.lib.sandbox import UnusableError
-from unified_flow.lib.sandbox.parent import Converter
-from unified_flow.lib.text import terms
+from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
-from unified_flow.retrieval.formats.chunk import version_in
-from unified_flow.retrieval.formats.document import (
-    MAX_BYTES,
-    Document,
-    UnreadableError,
-    can_be_read_now,
-    convertible,
-    extension_of,
-    file_bytes,
-    parse,
-    refuse_unreadable,
-)
+from unified_flow.retrieval.file_reading import ReadFile
+from unified_flow.retrieval.formats.document import can_be_read_now
 from unified_flow.retrieval.index_reader import scope_of
+from unified_flow.retrieval.reading_processes import read_files
 
 Progress = Callable[..., None]
 """Called with (files done, files in all), or with numbers of passages and "embedding"."""
@@ -128,10 +113,10 @@ def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
 class IndexWriter:
     """Used inside `writing`. Only files under the roots that it is given are touched."""
 
-    def __init__(self, connection: sqlite3.Connection, converter: Converter) -> None:
+    def __init__(self, connection: sqlite3.Connection, bounds: SandboxLimits) -> None:
         self.counts = Counts()
         self._connection = connection
-        self._converter = converter
+        self._bounds = bounds
         self._known = _stored_files(connection)
         rows = "SELECT language, count(*) FROM file WHERE chunks > 0 GROUP BY language"
         self._languages = Counter(dict(connection.execute(rows)))
@@ -140,19 +125,38 @@ class IndexWriter:
         done: set[str] = set()
         total = sum(len(discovery.files) for _, discovery in found)
         for root, discovery in found:
-            members: dict[int, str] = {}
+            self._update_root(root, discovery, done, total, progress)
+        self.counts.removed += _remove_orphans(self._connection)
+        return self.counts
+
+    def _update_root(
+        self,
+        root: Root,
+        discovery: Discovery,
+        done: set[str],
+        total: int,
+        progress: Progress | None,
+    ) -> None:
+        members: dict[int, str] = {}
+        changed: dict[str, tuple[FoundFile, bytes | None]] = {}
+        for file in discovery.files:
+            stored = self._known.get(os.fsencode(file.path))
+            if file.path not in done and not (stored and stored.is_current(file)):
+                changed[file.path] = file, stored.digest if stored else None
+        with closing(read_files(list(changed.values()), self._bounds, self._majority)) as reading:
             for number, file in enumerate(discovery.files, len(done) + 1):
-                if file.path not in done:
-                    self._update_file(file)
-                    done.add(file.path)
-                if (stored := self._known.get(os.fsencode(file.path))) is not None:
+                key = os.fsencode(file.path)
+                if file.path in changed:
+                    self._update_file(file, key, next(reading))
+                elif file.path not in done:
+                    self.counts.count_unchanged(file, self._known[key])
+                done.add(file.path)
+                if (stored := self._known.get(key)) is not None:
                     members[stored.id] = file.shown
                 if progress is not None:
                     progress(number, total)
-            self.counts.skipped += discovery.skipped
-            self._update_members(root, members)
-        self.counts.removed += _remove_orphans(self._connection)
-        return self.counts
+        self.counts.skipped += discovery.skipped
+        self._update_members(root, members)
 
     def _update_members(self, root: Root, members: dict[int, str]) -> None:
         self._connection.execute(
@@ -169,106 +173,51 @@ class IndexWriter:
             [(root_id, file_id, shown) for file_id, shown in members.items() - before.items()],
         )
 
-    def _update_file(self, file: FoundFile) -> None:
-        key = os.fsencode(file.path)
+    def _update_file(self, file: FoundFile, key: bytes, read: ReadFile) -> None:
         stored = self._known.get(key)
-        if stored is not None and stored.is_current(file):
+        if stored is not None and read.is_known:
+            self._connection.execute(
+                "UPDATE file SET mtime_ns = ?, ctime_ns = ?, size = ?, read_at = ? WHERE id = ?",
+                (*_settled(file, read), _read_at(file, read), stored.id),
+            )
             self.counts.count_unchanged(file, stored)
             return
-        digest = b""
-        document: Document | None = None
-        reason: str | None = None
-        try:
-            extension = file.extension or extension_of(file.path)
-            refuse_unreadable(extension)
-            data = self._content(file, extension)
-            digest = hashlib.blake2b(data, digest_size=16).digest()
-            if stored is not None and stored.digest == digest:
-                self._connection.execute(
-                    "UPDATE file SET mtime_ns = ?, ctime_ns = ?, size = ?, read_at = ? "
-                    "WHERE id = ?",
-                    (*_settled(file), _read_at(file), stored.id),
-                )
-                self.counts.count_unchanged(file, stored)
-                return
-            document = parse(extension, data, self._converter, self._majority())
-        except UnusableError as exc:
-            reason = str(exc)
-            self.counts.skipped.append((file.shown, reason))
-            if isinstance(exc, UnreadableError):
+        if read.skipped is not None:
+            self.counts.skipped.append((file.shown, read.skipped))
+            if not read.is_readable:
                 self._known.pop(key, None)  # no member any more: removed as if it were gone
                 return
-        if document is not None:
+        else:
             was_searched = stored is not None and stored.skipped is None
             self.counts.changed += was_searched
             self.counts.added += not was_searched
-            if document.guessed:
-                self.counts.guessed.append((file.shown, document.guessed))
+            if read.guessed:
+                self.counts.guessed.append((file.shown, read.guessed))
         if stored is not None:
             _delete_chunks(self._connection, stored.id)
-        guessed = document.guessed if document else None
+        versions = " ".join(sorted({chunk.version for chunk in read.chunks} - {""}))
         file_id: int = self._connection.execute(
             "INSERT OR REPLACE INTO file "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '', ?) RETURNING id",
-            (stored.id if stored else None, key, *_settled(file), digest,
-             document.language if document else "", guessed, reason, _read_at(file)),
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (stored.id if stored else None, key, *_settled(file, read), read.digest,
+             read.language, read.guessed, read.skipped, len(read.chunks), read.terms, versions,
+             _read_at(file, read)),
         ).fetchone()[0]  # fmt: skip
-        if document is not None and document.chunks:
-            self._languages[document.language] += 1
-            self._insert_chunks(file_id, file, document)
-        self._known[key] = StoredFile(file_id, file.stamp, digest, guessed, reason)
+        if read.chunks:
+            self._languages[read.language] += 1
+        for chunk in read.chunks:
+            row = self._connection.execute(
+                "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (file_id, *chunk[:8])
+            )
+            self._connection.execute(
+                "INSERT INTO term (rowid, heading, trail, body) VALUES (?, ?, ?, ?)",
+                (row.lastrowid, *chunk[8:]),
+            )
+        self._known[key] = StoredFile(file_id, file.stamp, read.digest, read.guessed, read.skipped)
 
     def _majority(self) -> str:
         """The language of most files so far."""
         return max(self._languages, key=lambda each: self._languages[each], default="en")
-
-    def _content(self, file: FoundFile, extension: str) -> bytes:
-        if file.data is not None:
-            return file.data
-        converted = convertible(extension)
-        return file_bytes(file.path, self._converter.bounds.file_bytes if converted else MAX_BYTES)
-
-    def _insert_chunks(self, file_id: int, file: FoundFile, document: Document) -> None:
-        language = document.language
-        # A file is also found by its name: often nothing else names its subject.
-        stem = PurePath(file.shown).stem
-        name = [term for term in terms(stem, language) if not term.isdigit()]
-        length = 0
-        versions: set[str] = set()
-        before = ""
-        for chunk in document.chunks:
-            above, _, title = chunk.heading.rpartition(" > ")
-            if chunk.heading == before:  # a section is opened by its first part
-                above, title = chunk.heading, ""
-            before = chunk.heading
-            heading = terms(title, language)
-            trail = dict.fromkeys([*terms(above, language), *name])
-            version = version_in(chunk.heading, stem)
-            versions.add(version)
-            body = terms(chunk.text, language)
-            length += len(body)
-            row = self._connection.execute(
-                "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (file_id, chunk.line, chunk.end_line, chunk.page, chunk.heading, chunk.text,
-                 zlib.crc32(chunk.text.encode()), digest_of(chunk.heading, chunk.text), version),
-            )  # fmt: skip
-            self._connection.execute(
-                "INSERT INTO term (rowid, heading, trail, body) VALUES (?, ?, ?, ?)",
-                (row.lastrowid, " ".join(heading), " ".join(trail), " ".join(body)),
-            )
-        self._connection.execute(
-            "UPDATE file SET chunks = ?, terms = ?, versions = ? WHERE id = ?",
-            (len(document.chunks), length, " ".join(sorted(versions)).strip(), file_id),
-        )
-
-
-def embedded_text(heading: str, text: str) -> str:
-    """What a vector is made of."""
-    return f"{heading}\n{text}" if heading else text
-
-
-def digest_of(heading: str, text: str) -> bytes:
-    return hashlib.sha256(embedded_text(heading, text).encode()).digest()[:16]
 
 
 def _stored_files(connection: sqlite3.Connection) -> dict[bytes, StoredFile]:
@@ -293,18 +242,17 @@ def _members(connection: sqlite3.Connection, root_id: int | None) -> dict[int, s
     )
 
 
-def _settled(file: FoundFile) -> tuple[int, int, int]:
+def _settled(file: FoundFile, read: ReadFile) -> tuple[int, int, int]:
     """The stamp to remember; one that cannot be relied on is remembered as none."""
     stamp = file.stamp
-    if file.data is None and time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) < _UNSETTLED_NS:
+    if file.data is None and read.at_ns - max(stamp.mtime_ns, stamp.ctime_ns) < _UNSETTLED_NS:
         return 0, 0, stamp.size
     return stamp.mtime_ns, stamp.ctime_ns, stamp.size
 
 
-def _read_at(file: FoundFile) -> int:
+def _read_at(file: FoundFile, read: ReadFile) -> int:
     """Seconds since 1970."""
-    at_ns = time.time_ns() if file.data is None else file.stamp.mtime_ns
-    return at_ns // 1_000_000_000
+    return (read.at_ns if file.data is None else file.stamp.mtime_ns) // 1_000_000_000
 
 
 def _delete_chunks(connection: sqlite3.Connection, file_id: int) -> None:

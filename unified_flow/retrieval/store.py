@@ -83,7 +83,7 @@ def version() -> str:
 def deciding_files() -> list[Path]:
     """Our own code and data that decide what the index holds."""
     retrieval = Path(__file__).parent
-    files = [retrieval / "store.py", retrieval / "index_writer.py"]
+    files = [retrieval / name for name in ("store.py", "index_writer.py", "file_reading.py")]
     for folder in (retrieval / "formats", Path(text.__path__[0])):
         files += (file for file in folder.rglob("*") if file.suffix in {".py", ".toml"})
     return files
