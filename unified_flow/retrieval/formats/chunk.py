@@ -167,18 +167,19 @@ def _paragraphs(section: Section) -> Iterator[tuple[int, list[str]]]:
     """(line, lines with the blank lines that follow), fenced code in one; what is too large, line
     by line."""
     found: list[str] = []
-    fence = ""
+    size, fence = 0, ""
     for offset, text in enumerate([*section.lines, ""]):
         begins = found and not fence and text.strip() and not found[-1].strip()
         at_end = offset == len(section.lines)
-        if begins or at_end or (found and _size(found) > LARGEST):
+        if begins or at_end or size > LARGEST:
             start = section.line + offset - len(found)
-            if _size(found) > LARGEST:
+            if size > LARGEST:
                 yield from ((start + i, [single]) for i, single in enumerate(found))
             elif found:
                 yield start, found
-            found = []
+            found, size = [], 0
         found.append(text)
+        size += len(text) + 1
         fence = fence_after(text, fence)
 
 
