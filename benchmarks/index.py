@@ -2,6 +2,7 @@
 
     python benchmarks/index.py PATH [--questions SQUAD_JSON] [--repeat N]
     python benchmarks/index.py --tree FILES      a generated tree of Markdown, and its memory
+    python benchmarks/index.py PATH --copies N   PATH N times over, beside other engines
 
 Prints the time to index PATH from nothing, to update it when nothing changed, and the time of
 a search in a warm process for questions drawn from the headings. Beside each stands the same done
@@ -10,7 +11,9 @@ With --questions (SQuAD v1.1 format), every paragraph of that file is one docume
 how often the right one is among the first k.
 With --tree the files hold sections, lists and code of words drawn by Zipf's law, 4.5 KB each, and
 the peak of memory stands beside that of a tenth of them: flat means that it does not follow. "of
-CPU" is files a second of its own CPU time, which says the same where other work runs beside it.
+CPU" is files for each second of CPU time of all its processes: what one core does. With --copies
+the same chunks are searched by FTS5's own bm25 for any term, tantivy and bm25s (engines.py) in the
+same run; "CPU" is the median of a search's CPU time.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.engines import each_engine, multiply
 from unified_flow.retrieval.discovery import discover
 from unified_flow.retrieval.index import Index
 
@@ -188,19 +192,57 @@ def print_tree(files: int) -> None:
             subprocess.run(command, check=True)
 
 
+def cpu_ms() -> float:
+    """Of this process and of those that it has ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used) * 1000
+
+
+def print_copies(path: Path, copies: int) -> None:
+    with tempfile.TemporaryDirectory() as place, Index.open(Path(place, "index")) as index:
+        docs = Path(place, "docs")
+        multiply(path, docs, copies)
+        before = cpu_ms()
+        first = index.update([docs])
+        used = cpu_ms() - before
+        speed = each_second(first.files, first.duration_ms)
+        print(f"{first.files:,} files, {first.chunks:,} chunks: {speed:.0f} files/s", end="")
+        print(f", {each_second(first.files, used):.0f} for each second of CPU")
+        questions = questions_from(index)
+        questions = random.Random(1).sample(questions, min(300, len(questions)))
+        print(f"{'':14}{'index s':>9}{'p50 ms':>9}{'p90':>8}{'p99':>8}{'CPU':>8}")
+        print_search("unified-flow", first.duration_ms / 1000, index.search, questions)
+        for name, seconds, search in each_engine(index, Path(place)):
+            print_search(name, seconds, search, questions)
+
+
+def print_search(
+    name: str, seconds: float, search: Callable[[str], object], questions: list[str]
+) -> None:
+    times = search_times(search, questions, 1)
+    cpu = []
+    for question in questions:
+        started = time.process_time()
+        search(question)
+        cpu.append((time.process_time() - started) * 1000)
+    shown = "".join(f"{percentile(times, share):>8.2f}" for share in (0.5, 0.9, 0.99))
+    print(f"{name:14}{seconds:>9.1f} {shown}{statistics.median(cpu):>8.2f}", flush=True)
+
+
 def print_measured(place: Path) -> None:
     docs = place / "docs"
     with Index.open(place / "index") as index:
-        before = time.process_time()
+        before = cpu_ms()
         first = index.update([docs])
-        cpu_ms = (time.process_time() - before) * 1000
+        used = cpu_ms() - before
         again = statistics.median(index.update([docs]).duration_ms for _ in range(3))
         changed = next(docs.glob("*/*.md"))
         changed.write_text("# Changed\n\nAll of it.\n", encoding="utf-8")
         one = index.update([docs]).duration_ms
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peaks = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    peak = max(each.ru_maxrss for each in peaks) / 1024  # of one process
     speed = each_second(first.files, first.duration_ms)
-    of_cpu = each_second(first.files, cpu_ms)
+    of_cpu = each_second(first.files, used)
     print(f"{first.files:>15,}{speed:>9.0f}{of_cpu:>8.0f}{again:>14.0f}{one:>16.0f}{peak:>9.0f}")
 
 
@@ -209,6 +251,9 @@ def main() -> None:
     parser.add_argument("path", type=Path, nargs="?")
     parser.add_argument("--tree", type=int, metavar="FILES", help="measure a generated tree")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--copies", type=int, metavar="N", help="PATH N times, beside other engines"
+    )
     parser.add_argument("--questions", type=Path)
     parser.add_argument("--repeat", type=int, default=5, help="how often each question is asked")
     arguments = parser.parse_args()
@@ -221,6 +266,9 @@ def main() -> None:
         return
     if not arguments.path.exists():
         print(f"skipped: there is no {arguments.path}")
+        return
+    if arguments.copies is not None:
+        print_copies(arguments.path, arguments.copies)
         return
     print_folder(arguments.path, arguments.repeat)
     if arguments.questions is not None:
