@@ -1,15 +1,23 @@
-"""A file as the index stores it: read, converted, cut into chunks, each with its terms."""
+"""Files as the index stores them: cut into chunks, each with its terms. Many are read in processes,
+since reading takes ten times as long as storing."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import pickle
+import subprocess
+import sys
 import time
 import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import IO
 
-from unified_flow.lib.sandbox import UnusableError
+from unified_flow.errors import RetrievalError
+from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import terms
 from unified_flow.retrieval.discovery import FoundFile
@@ -25,43 +33,85 @@ from unified_flow.retrieval.formats.document import (
     refuse_unreadable,
 )
 
+_BATCH = 8  # files
+_WORTHWHILE = 200  # files; fewer are read while processes start
+_MOST = 4  # processes: storing what they read keeps another core busy
 
-class ChunkRow(NamedTuple):
-    """The columns of `chunk` after its file, then those of `term`."""
-
-    line: int
-    end_line: int
-    page: int | None
-    heading: str
-    text: str
-    checksum: int
-    digest: bytes
-    version: str
-    title_terms: str
-    trail_terms: str
-    body_terms: str
+Changed = tuple[FoundFile, bytes | None]
+"""A file, and the digest of what the index holds of it."""
 
 
 @dataclass
 class ReadFile:
-    """`skipped` says why it has no chunks, `is_readable` is False if the next update may read it;
-    of a file whose digest is known as well there is nothing more. `at_ns`: since 1970."""
+    """`skipped` says why it has no chunks, `is_readable` is False if the next update may read it.
+    A chunk is what stands in `chunk` after its file and in `term`; a file whose content the index
+    holds (`is_known`) has none."""
 
-    at_ns: int
+    at_ns: int  # since 1970
     digest: bytes = b""
     is_known: bool = False
     skipped: str | None = None
     is_readable: bool = True
     language: str = ""
     guessed: str | None = None
-    terms: int = 0
-    chunks: list[ChunkRow] = field(default_factory=list)
+    length: int = 0  # terms
+    versions: set[str] = field(default_factory=set)
+    chunks: list[tuple[tuple[object, ...], tuple[str, str, str]]] = field(default_factory=list)
 
 
-def read_file(
-    file: FoundFile, known: bytes | None, language: str, converter: Converter
-) -> ReadFile:
-    """`known` is the digest of what the index holds of it, `language` that of most files."""
+def read_files(
+    files: Sequence[Changed], bounds: SandboxLimits, language: Callable[[], str]
+) -> Generator[ReadFile]:
+    """In order. `language`, that of most files, is asked for as reading goes on. Close it."""
+    count = min(os.cpu_count() or 1, _MOST)
+    if len(files) < _WORTHWHILE or count == 1:
+        with Converter(bounds) as converter:
+            for file in files:
+                yield _read(file, language(), converter)
+        return
+    batches = [files[start : start + _BATCH] for start in range(0, len(files), _BATCH)]
+    with ExitStack() as stack:
+        processes = [stack.enter_context(_process(bounds)) for _ in range(count)]
+        try:  # each goes on with a second batch while its first one is stored
+            for number, batch in enumerate([*batches, *[[]] * 2 * count]):
+                questions, answers = processes[number % count]
+                if number >= 2 * count:
+                    yield from pickle.load(answers)
+                pickle.dump((batch, language()), questions)
+                questions.flush()
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError) as exc:
+            hint = "Is there memory enough? Nothing of the index has changed."
+            raise RetrievalError("a process that read documents has ended", hint=hint) from exc
+
+
+@contextmanager
+def _process(bounds: SandboxLimits) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Not of multiprocessing, which would run the caller's main module in it."""
+    command = [sys.executable, "-P", "-c", f"import {__name__} as own; own.main()"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            pickle.dump(bounds, process.stdin)
+            yield process.stdin, process.stdout
+        finally:
+            process.kill()
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print must not stand among them
+    bounds = pickle.load(sys.stdin.buffer)
+    with suppress(EOFError, BrokenPipeError), Converter(bounds) as converter:
+        while True:
+            files, language = pickle.load(sys.stdin.buffer)
+            pickle.dump([_read(file, language, converter) for file in files], answers)
+            answers.flush()
+
+
+def _read(changed: Changed, language: str, converter: Converter) -> ReadFile:
+    file, known = changed
     read = ReadFile(time.time_ns())
     try:
         extension = file.extension or extension_of(file.path)
@@ -78,8 +128,7 @@ def read_file(
 
 
 def _analyse(read: ReadFile, file: FoundFile, document: Document) -> None:
-    read.language = language = document.language
-    read.guessed = document.guessed
+    read.guessed, read.language = document.guessed, (language := document.language)
     # A file is also found by its name: often nothing else names its subject.
     stem = PurePath(file.shown).stem
     name = [term for term in terms(stem, language) if not term.isdigit()]
@@ -89,15 +138,16 @@ def _analyse(read: ReadFile, file: FoundFile, document: Document) -> None:
         if chunk.heading == before:  # a section is opened by its first part
             above, title = chunk.heading, ""
         before = chunk.heading
+        trail = dict.fromkeys([*terms(above, language), *name])
         body = terms(chunk.text, language)
-        read.terms += len(body)
-        row = ChunkRow(
-            chunk.line, chunk.end_line, chunk.page, chunk.heading, chunk.text,
-            zlib.crc32(chunk.text.encode()), digest_of(chunk.heading, chunk.text),
-            version_in(chunk.heading, stem), " ".join(terms(title, language)),
-            " ".join(dict.fromkeys([*terms(above, language), *name])), " ".join(body),
-        )  # fmt: skip
-        read.chunks.append(row)
+        version = version_in(chunk.heading, stem)
+        checksum, digest = zlib.crc32(chunk.text.encode()), digest_of(chunk.heading, chunk.text)
+        row = (chunk.line, chunk.end_line, chunk.page, chunk.heading, chunk.text, checksum, digest,
+               version)  # fmt: skip
+        fields = " ".join(terms(title, language)), " ".join(trail), " ".join(body)
+        read.chunks.append((row, fields))
+        read.length += len(body)
+        read.versions |= {version} - {""}
 
 
 def embedded_text(heading: str, text: str) -> str:

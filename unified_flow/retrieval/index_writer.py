@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from unified_flow.config.document_roots import Root
 from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
-from unified_flow.retrieval.file_reading import ReadFile
+from unified_flow.retrieval.file_reading import Changed, ReadFile, read_files
 from unified_flow.retrieval.formats.document import can_be_read_now
 from unified_flow.retrieval.index_reader import scope_of
-from unified_flow.retrieval.reading_processes import read_files
 
 Progress = Callable[..., None]
 """Called with (files done, files in all), or with numbers of passages and "embedding"."""
@@ -125,38 +124,30 @@ class IndexWriter:
         done: set[str] = set()
         total = sum(len(discovery.files) for _, discovery in found)
         for root, discovery in found:
-            self._update_root(root, discovery, done, total, progress)
+            members: dict[int, str] = {}
+            stored = (self._known.get(os.fsencode(file.path)) for file in discovery.files)
+            changed: dict[str, Changed] = {
+                file.path: (file, known.digest if known else None)
+                for file, known in zip(discovery.files, stored, strict=True)
+                if file.path not in done and not (known and known.is_current(file))
+            }
+            files = list(changed.values())
+            with closing(read_files(files, self._bounds, self._majority)) as reading:
+                for number, file in enumerate(discovery.files, len(done) + 1):
+                    key = os.fsencode(file.path)
+                    if file.path in changed:
+                        self._update_file(file, key, next(reading))
+                    elif file.path not in done:
+                        self.counts.count_unchanged(file, self._known[key])
+                    done.add(file.path)
+                    if key in self._known:
+                        members[self._known[key].id] = file.shown
+                    if progress is not None:
+                        progress(number, total)
+            self.counts.skipped += discovery.skipped
+            self._update_members(root, members)
         self.counts.removed += _remove_orphans(self._connection)
         return self.counts
-
-    def _update_root(
-        self,
-        root: Root,
-        discovery: Discovery,
-        done: set[str],
-        total: int,
-        progress: Progress | None,
-    ) -> None:
-        members: dict[int, str] = {}
-        changed: dict[str, tuple[FoundFile, bytes | None]] = {}
-        for file in discovery.files:
-            stored = self._known.get(os.fsencode(file.path))
-            if file.path not in done and not (stored and stored.is_current(file)):
-                changed[file.path] = file, stored.digest if stored else None
-        with closing(read_files(list(changed.values()), self._bounds, self._majority)) as reading:
-            for number, file in enumerate(discovery.files, len(done) + 1):
-                key = os.fsencode(file.path)
-                if file.path in changed:
-                    self._update_file(file, key, next(reading))
-                elif file.path not in done:
-                    self.counts.count_unchanged(file, self._known[key])
-                done.add(file.path)
-                if (stored := self._known.get(key)) is not None:
-                    members[stored.id] = file.shown
-                if progress is not None:
-                    progress(number, total)
-        self.counts.skipped += discovery.skipped
-        self._update_members(root, members)
 
     def _update_members(self, root: Root, members: dict[int, str]) -> None:
         self._connection.execute(
@@ -195,23 +186,21 @@ class IndexWriter:
                 self.counts.guessed.append((file.shown, read.guessed))
         if stored is not None:
             _delete_chunks(self._connection, stored.id)
-        versions = " ".join(sorted({chunk.version for chunk in read.chunks} - {""}))
         file_id: int = self._connection.execute(
             "INSERT OR REPLACE INTO file "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (stored.id if stored else None, key, *_settled(file, read), read.digest,
-             read.language, read.guessed, read.skipped, len(read.chunks), read.terms, versions,
-             _read_at(file, read)),
+             read.language, read.guessed, read.skipped, len(read.chunks), read.length,
+             " ".join(sorted(read.versions)), _read_at(file, read)),
         ).fetchone()[0]  # fmt: skip
         if read.chunks:
             self._languages[read.language] += 1
-        for chunk in read.chunks:
-            row = self._connection.execute(
-                "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (file_id, *chunk[:8])
-            )
+        for row, fields in read.chunks:
+            id = self._connection.execute(
+                "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (file_id, *row)
+            ).lastrowid
             self._connection.execute(
-                "INSERT INTO term (rowid, heading, trail, body) VALUES (?, ?, ?, ?)",
-                (row.lastrowid, *chunk[8:]),
+                "INSERT INTO term (rowid, heading, trail, body) VALUES (?, ?, ?, ?)", (id, *fields)
             )
         self._known[key] = StoredFile(file_id, file.stamp, read.digest, read.guessed, read.skipped)
 

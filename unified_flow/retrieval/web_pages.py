@@ -11,7 +11,6 @@ from unified_flow.config.allowed_addresses import parse_allowed
 from unified_flow.config.tables import ResearchSettings
 from unified_flow.errors import PageUnusableError, UnifiedFlowError
 from unified_flow.lib.sandbox import SandboxLimits
-from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text.printable import printable
 from unified_flow.lib.threads import wait_for
 from unified_flow.retrieval import store
@@ -112,7 +111,7 @@ def best_passages(pages: Sequence[Page], question: str | None, limit: int) -> li
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         store.create_tables(connection)
         found = [(page.final_url, Discovery([_fetched(page, page.final_url)])) for page in pages]
-        IndexWriter(connection, Converter(SandboxLimits())).update(found, None)
+        IndexWriter(connection, SandboxLimits()).update(found, None)
         reader = IndexReader(connection, state=())
         reader.learn(None)
         ranked = reader.found(question, limit).ordered if question else []
