@@ -18,15 +18,7 @@ from unified_flow.lib.text import language_of, query_terms, share_in_question
 from unified_flow.lib.text.conversation import LOOKED_AT, heed, with_conversation
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval.bm25 import TRAIL_WEIGHT, Corpus, Fields, Score, score
-from unified_flow.retrieval.candidates import (
-    DEMANDS,
-    Weights,
-    holding,
-    most,
-    quoted,
-    selecting,
-    shares,
-)
+from unified_flow.retrieval.candidates import DEMANDS, REACHED, Weights, holding, quoted, shares
 from unified_flow.turns.passage import Passage
 
 _CANDIDATES = 48  # chunks that FTS5 proposes each time that it is asked
@@ -114,7 +106,7 @@ class IndexReader:
         if len(self.frequencies) > _REMEMBERED:
             self.frequencies.clear()
         asked = self._weights_of({query: 1.0})
-        plain = self._candidates(asked, self._selecting(asked), limit)
+        plain = self._candidates(asked, limit)
         if not conversation or limit < 1:
             return plain
         spoken = self._weights_of(conversation)
@@ -130,38 +122,27 @@ class IndexReader:
         }
         weights = {language: each for language, (each, _) in both.items()}
         wholes = {language: whole for language, (_, whole) in both.items()}
-        # Each chooses candidates by its own terms: the conversation's would crowd out the others.
-        terms = {*self._selecting(asked), *self._selecting(spoken)}
-        return self._candidates(weights, terms, limit, wholes)
+        return self._candidates(weights, limit, wholes)
 
     def _candidates(
-        self,
-        weights: Weights,
-        terms: Iterable[str],
-        limit: int,
-        wholes: Mapping[str, float] | None = None,
+        self, weights: Weights, limit: int, wholes: Mapping[str, float] | None = None
     ) -> Search:
-        """Chosen by these terms, until none that is left out could be among the `limit` best."""
+        """Until none that is left out could be among the `limit` best."""
         found = Search(weights, "", [], [], wholes)
-        of_all = shares(weights, wholes)
-        own = {term: of_all[term] for term in sorted(terms, key=lambda each: -of_all[each])}
+        own = shares(weights, wholes, self.frequency)
         chosen = min(1.0, sum(own.values()))
-        for demand in DEMANDS:
+        for demand in DEMANDS if limit > 0 else ():
             match = holding(own, demand * chosen)
-            if limit < 1 or match == found.match:
+            if match == found.match:
                 continue
             known = {chunk.id for chunk in found.proposed}
             more = [each for each in self._proposed(match, limit) if each.id not in known]
             ordered = sorted(found.ordered + self.ordered(more, weights, wholes), key=_best_first)
             found = Search(weights, match, found.proposed + more, ordered, wholes)
             left_out = demand * chosen + 1 - chosen
-            if len(ordered) >= limit and ordered[limit - 1][0] >= most(left_out):
+            if len(ordered) >= limit and ordered[limit - 1][0] >= REACHED * left_out:
                 break
         return found
-
-    def _selecting(self, weights: Weights) -> list[str]:
-        terms = {term for each in weights.values() for term in each}
-        return selecting(terms, {term: self.frequency(term) for term in terms})
 
     def _weights_of(self, texts: Mapping[str, float]) -> Weights:
         """Of the terms of `texts`, each text with what it weighs."""
