@@ -70,18 +70,19 @@ def read_files(
                 yield _read(file, language(), converter)
         return
     batches = [files[start : start + _BATCH] for start in range(0, len(files), _BATCH)]
-    with ExitStack() as stack:
-        processes = [stack.enter_context(_process(bounds)) for _ in range(count)]
-        try:  # each goes on with a second batch while its first one is stored
+    try:
+        with ExitStack() as stack:
+            processes = [stack.enter_context(_process(bounds)) for _ in range(count)]
+            # Each goes on with a second batch while its first one is stored.
             for number, batch in enumerate([*batches, *[[]] * 2 * count]):
                 questions, answers = processes[number % count]
                 if number >= 2 * count:
                     yield from pickle.load(answers)
                 pickle.dump((batch, language()), questions)
                 questions.flush()
-        except (EOFError, BrokenPipeError, pickle.UnpicklingError) as exc:
-            hint = "Is there memory enough? Nothing of the index has changed."
-            raise RetrievalError("a process that read documents has ended", hint=hint) from exc
+    except (EOFError, BrokenPipeError, pickle.UnpicklingError) as exc:
+        hint = "Is there memory enough? Nothing of the index has changed."
+        raise RetrievalError("a process that read documents has ended", hint=hint) from exc
 
 
 @contextmanager

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import forked
+from unified_flow.errors import RetrievalError
 from unified_flow.retrieval.index import Index
 
 UPDATE = """
@@ -120,3 +123,42 @@ def test_who_has_it_open_sees_what_another_process_did(tmp_path: Path) -> None:
         index.path.write_bytes(b"broken")
         index.update([docs], rebuild=True)  # another file of the same name
         assert len(other.search("tea", 20)) == 9
+
+
+def test_what_processes_read_is_what_one_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = tmp_path / "docs"
+    write(docs, 60, "Let the dough rest in the cool cellar for 3.5 hours.")
+    (docs / "table.csv").write_text("a;b\n1;2\n")
+    (docs / "image.svg").write_text("<svg/>")
+    found = []
+    for worthwhile in (1, 1000):
+        monkeypatch.setattr("unified_flow.retrieval.file_reading._WORTHWHILE", worthwhile)
+        monkeypatch.setattr("os.cpu_count", lambda: 3)
+        with Index.open(tmp_path / str(worthwhile)) as index:
+            report = index.update([docs])
+            passages = index.search("page 7 dough", 100)
+            found.append((report.added, report.skipped, passages, index.languages()))
+
+    assert found[0] == found[1]
+    assert found[0][0] == 61
+
+
+def test_a_reading_process_that_ends_leaves_the_old_index_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = tmp_path / "docs"
+    write(docs, 3, "Let the dough rest.")
+    with Index.open(tmp_path / "index") as index:
+        index.update([docs])
+        before = index.search("dough")
+        write(docs, 60, "All is about tea now.")
+        monkeypatch.setattr("unified_flow.retrieval.file_reading._WORTHWHILE", 1)
+        monkeypatch.setattr("os.cpu_count", lambda: 2)
+        monkeypatch.setattr("sys.executable", "/bin/true")
+        with pytest.raises(RetrievalError, match="a process that read documents has ended"):
+            index.update([docs])
+
+        assert index.search("dough") == before
+        assert index.search("tea") == []
