@@ -105,7 +105,6 @@ def _of_hit(hit: Hit) -> dict[str, Any]:
         "heading_adds": round(hit.words.heading, 6),
         "version_takes": round(hit.words.version, 6),
         "proposed": hit.proposed,
-        "bm25": None if hit.bm25 is None else round(hit.bm25, 4),
         "meaning": None if hit.meaning is None else round(hit.meaning, 6),
     }
 
@@ -154,12 +153,11 @@ def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
     if hit.words.version:
         parts += f", about one version -{hit.words.version:.3f}"
     proposed = f"no. {hit.proposed} of FTS5" if hit.proposed else "not proposed by FTS5"
-    bm25 = "" if hit.bm25 is None else f", bm25 {hit.bm25:.2f}"
     if hit.meaning is not None:
         say_painted(
             paint(f"    by words {hit.words.value:.3f}, by meaning {hit.meaning:.3f}", "dim")
         )
-    say_painted(paint(f"    {parts}  ({proposed}{bm25})", "dim"))
+    say_painted(paint(f"    {parts}  ({proposed})", "dim"))
     for line in _excerpt(text, _spans(text, terms, languages)):
         say_painted(f"    {line}")
 

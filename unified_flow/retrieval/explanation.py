@@ -7,11 +7,7 @@ from dataclasses import dataclass
 
 from unified_flow.lib.text import language_of, query_terms, words
 from unified_flow.retrieval.bm25 import Score
-from unified_flow.retrieval.index_reader import (
-    BM25,
-    IndexReader,
-    Search,
-)
+from unified_flow.retrieval.index_reader import IndexReader, Search
 from unified_flow.turns.passage import Passage
 
 _FILES = 5  # that the end of a path may match
@@ -31,14 +27,13 @@ class QueryWord:
 @dataclass(frozen=True)
 class Hit:
     """`words` says what each term, the heading and the version add to the score; `proposed` is
-    the place among the candidates that FTS5 chose by its own `bm25` (the lower the better), None
-    for a chunk that it did not choose. `meaning` is the score by meaning, None without [vectors]:
+    the place among the candidates, in the order in which FTS5 proposed them, None for another
+    chunk. `meaning` is the score by meaning, None without [vectors]:
     the passage's score is then the weighted mean of both."""
 
     passage: Passage
     words: Score
     proposed: int | None
-    bm25: float | None
     meaning: float | None = None
 
 
@@ -135,26 +130,20 @@ def _literal(text: str) -> str:
 def _hit(reader: IndexReader, found: tuple[Passage, int], search: Search) -> Hit:
     passage, id = found
     (chunk,) = reader.chunks([id])
-    proposed = {each.id: (place, each.rank) for place, each in enumerate(search.proposed, 1)}
-    place, rank = proposed.get(id, (None, None))
-    if rank is None and search.match:
-        row = reader.connection.execute(
-            f"SELECT {BM25} FROM term WHERE term MATCH ? AND rowid = ?",
-            (search.match, id),
-        ).fetchone()
-        rank = row[0] if row else None
+    proposed = [each.id for each in search.proposed]
+    place = proposed.index(id) + 1 if id in proposed else None
     meaning = None if search.meaning is None else search.meaning.get(id, 0.0)
-    return Hit(passage, reader.score(chunk, search.weights), place, rank, meaning)
+    return Hit(passage, reader.score(chunk, search.weights), place, meaning)
 
 
 def _reason(hit: Hit, rank: int | None, search: Search, hits: list[Hit]) -> str:
     if any(hit.passage.chunk_id == each.passage.chunk_id for each in hits):
         return "it is among the passages shown"
-    if rank is None and hit.bm25 is None:
-        return "it holds too little of the question's rarest words, which choose the candidates"
     if rank is None:
-        count = len(search.proposed)
-        return f"it is not among the {count} candidates that FTS5 proposes by its own bm25"
+        return (
+            f"it is not among the {len(search.proposed)} candidates that FTS5 proposes: it holds"
+            " less of the question than these, or has it less often"
+        )
     if hits and hit.passage.score >= hits[-1].passage.score:
         return "its text is the same as that of a passage shown"
     last = hits[-1].passage.score if hits else 0.0

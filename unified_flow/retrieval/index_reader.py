@@ -7,7 +7,7 @@ import os
 import shlex
 import sqlite3
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from unified_flow.turns.passage import Passage
 
 _CANDIDATES = 48  # chunks that FTS5 proposes each time that it is asked
 # FTS5's. A term in the heading weighs more here than in a score: the heading may say what is asked.
-BM25 = f"bm25(term, 5.0, {TRAIL_WEIGHT}, 1.0)"
+_BM25 = f"bm25(term, 5.0, {TRAIL_WEIGHT}, 1.0)"
 _REMEMBERED = 50_000  # document frequencies, about 5 MB
 
 
@@ -48,23 +48,18 @@ class Scope:
 
 
 class CandidateChunk(NamedTuple):
-    """A chunk that FTS5 proposes; `rank` is its bm25(), the lower the better."""
-
     id: int
     fields: Fields
     language: str
-    rank: float
 
 
 @dataclass(frozen=True)
 class Search:
-    """The steps of a search: what the question's terms weigh, the last question to FTS5 (which also
-    finds what those before it found), the candidates in FTS5's order, and (score, id), best first.
-    `wholes` is by language: bm25.score, `whole`. With [vectors] `meaning` says how near each
-    candidate's meaning is, 0 to 1."""
+    """The steps of a search: what the question's terms weigh, the candidates in the order in which
+    FTS5 proposed them, and (score, id), best first. `wholes` is by language: bm25.score, `whole`.
+    With [vectors] `meaning` says how near each candidate's meaning is, 0 to 1."""
 
     weights: Weights
-    match: str
     proposed: list[CandidateChunk]
     ordered: list[tuple[float, int]]
     wholes: Mapping[str, float] | None = None
@@ -128,21 +123,20 @@ class IndexReader:
         self, weights: Weights, limit: int, wholes: Mapping[str, float] | None = None
     ) -> Search:
         """Until none that is left out could be among the `limit` best."""
-        found = Search(weights, "", [], [], wholes)
-        own = shares(weights, wholes, self.frequency)
+        proposed: list[CandidateChunk] = []
+        ordered: list[tuple[float, int]] = []
+        own, match = shares(weights, wholes, self.frequency), ""
         chosen = min(1.0, sum(own.values()))
         for demand in DEMANDS if limit > 0 else ():
-            match = holding(own, demand * chosen)
-            if match == found.match:
-                continue
-            known = {chunk.id for chunk in found.proposed}
-            more = [each for each in self._proposed(match, limit) if each.id not in known]
-            ordered = sorted(found.ordered + self.ordered(more, weights, wholes), key=_best_first)
-            found = Search(weights, match, found.proposed + more, ordered, wholes)
+            before, match = match, holding(own, demand * chosen)
+            if match != before:
+                more = self._proposed(match, limit, {chunk.id for chunk in proposed})
+                proposed += more
+                ordered = sorted(ordered + self.ordered(more, weights, wholes), key=_best_first)
             left_out = demand * chosen + 1 - chosen
             if len(ordered) >= limit and ordered[limit - 1][0] >= REACHED * left_out:
                 break
-        return found
+        return Search(weights, proposed, ordered, wholes)
 
     def _weights_of(self, texts: Mapping[str, float]) -> Weights:
         """Of the terms of `texts`, each text with what it weighs."""
@@ -156,26 +150,24 @@ class IndexReader:
             for language in self.languages
         }
 
-    def _proposed(self, match: str, limit: int) -> list[CandidateChunk]:
-        """The chunks that FTS5 thinks best, best first."""
+    def _proposed(self, match: str, limit: int, known: Container[int]) -> list[CandidateChunk]:
+        """The chunks that FTS5 thinks best, best first, without the known ones among them."""
         rows = self.connection.execute(
-            f"SELECT {_CHUNK}, best.rank FROM (SELECT term.rowid AS id, {BM25} AS rank "
-            f"FROM term {self.scope.joins} WHERE term MATCH ? {self.scope.restriction} "
-            "ORDER BY rank LIMIT ?) AS best "
-            "CROSS JOIN term ON term.rowid = best.id CROSS JOIN chunk ON chunk.id = best.id "
-            "CROSS JOIN file ON file.id = chunk.file_id",
+            f"SELECT term.rowid FROM term {self.scope.joins} "
+            f"WHERE term MATCH ? {self.scope.restriction} ORDER BY {_BM25} LIMIT ?",
             (match, max(_CANDIDATES, 3 * limit)),
         )
-        return list(map(_candidate, rows))
+        places = {id: place for place, (id,) in enumerate(rows) if id not in known}
+        return sorted(self.chunks(places), key=lambda chunk: places[chunk.id])
 
     def chunks(self, ids: Iterable[int]) -> list[CandidateChunk]:
         """Of these ids, whether or not FTS5 proposes them."""
         rows = self.connection.execute(
-            f"SELECT {_CHUNK}, 0.0 FROM chunk "
+            "SELECT term.rowid, language, term.heading, trail, body, version FROM chunk "
             "CROSS JOIN term ON term.rowid = chunk.id CROSS JOIN file ON file.id = chunk.file_id "
             f"WHERE chunk.id IN ({', '.join(map(str, ids))})"
         )
-        return list(map(_candidate, rows))
+        return [CandidateChunk(id, Fields(*fields), language) for id, language, *fields in rows]
 
     def ordered(
         self,
@@ -257,14 +249,6 @@ class IndexReader:
             (quoted(term),),
         )
         return int(row.fetchone()[0])
-
-
-_CHUNK = "term.rowid, term.heading, term.trail, term.body, chunk.version, file.language"
-
-
-def _candidate(row: tuple[int, str, str, str, str, str, float]) -> CandidateChunk:
-    id, heading, trail, body, version, language, rank = row
-    return CandidateChunk(id, Fields(heading, trail, body, version), language, rank)
 
 
 def _best_first(scored: tuple[float, int]) -> tuple[float, int]:
