@@ -140,10 +140,7 @@ def _reason(hit: Hit, rank: int | None, search: Search, hits: list[Hit]) -> str:
     if any(hit.passage.chunk_id == each.passage.chunk_id for each in hits):
         return "it is among the passages shown"
     if rank is None:
-        return (
-            f"it is not among the {len(search.proposed)} candidates that FTS5 proposes: it holds"
-            " less of the question than these, or has it less often"
-        )
+        return f"it holds less of the question than the {len(search.proposed)} candidates do"
     if hits and hit.passage.score >= hits[-1].passage.score:
         return "its text is the same as that of a passage shown"
     last = hits[-1].passage.score if hits else 0.0
