@@ -219,7 +219,7 @@ def test_the_person_at_the_terminal_is_asked(
     terminal = Terminal(*command, "--session", "s1")
     terminal.expect(QUESTION)
     assert "the tool append writes: Append a line to a file." in terminal.seen
-    assert '"text": "x"' in terminal.seen
+    assert "    text: x\r\n" in terminal.seen
     assert not target.exists(), "it waits"
     terminal.type("what\n")
     terminal.expect(QUESTION)
@@ -239,8 +239,7 @@ def test_the_person_at_the_terminal_is_asked(
     terminal = Terminal(*command, "--session", "s1")
     terminal.expect(QUESTION)
     terminal.type("n\n")
-    assert terminal.end() == 1
-    assert "said no" in terminal.seen.replace("\r\n", " ")
+    assert terminal.end() == 0, "what is refused is planned around"
     assert target.read_text() == "xx"
 
 
@@ -291,8 +290,7 @@ def test_what_is_no_exact_answer_allows_nothing(
         terminal.expect(QUESTION)
     assert not target.exists()
     terminal.type("No\n")
-    assert terminal.end() == 1, terminal.seen
-    assert "said no" in terminal.seen.replace("\r\n", " ")
+    assert terminal.end() == 0, terminal.seen
     assert not target.exists()
     assert json.loads(run("grants", "list", "--json", home=own).stdout)["grants"] == []
 

@@ -62,7 +62,8 @@ def ask(
             raise typer.BadParameter("a batch prints one object a line: use --jsonl")
         import asyncio
 
-        from unified_flow.cli.live import note_undeclared, terminal_asker
+        from unified_flow.cli.live import note_undeclared
+        from unified_flow.cli.permission_question import terminal_asker
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.flow import UnifiedFlow
 

@@ -1,17 +1,12 @@
-"""A turn at a terminal: its phases as they happen, and the question whether a tool may run."""
+"""A turn at a terminal: its phases as they happen."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 import secrets
-import sys
-import termios
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -20,13 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from interventions.cli.terminal import note
-from interventions.plaintext import clean, one_line
-from interventions.secrets.redaction import redact, redact_for_asker
+from interventions.plaintext import clean
+from interventions.secrets.redaction import redact_for_asker
 from unified_flow.cli.documents import refresh_documents
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import PhaseError
-from unified_flow.tools import Tool
-from unified_flow.tools.permission_gate import Asker, PermissionReply, describe_access
 from unified_flow.turns.events import (
     Observed,
     PhaseCompleted,
@@ -51,12 +44,6 @@ MARK = {
 }
 
 TEXT_LINES = 8  # of what the model is writing
-ARGS_SHOWN = 600
-LINE_BYTES = 4096
-REPLIES: dict[str, PermissionReply] = {
-    **{"o": "once", "once": "once", "s": "session", "session": "session"},
-    **{"a": "always", "always": "always", "n": "no", "no": "no", "not": "no"},
-}
 
 _shown: list[LivePhases] = []
 
@@ -199,52 +186,6 @@ async def run_turn(
         except PhaseError as exc:
             return exc.turn, exc
     return turn, None
-
-
-def terminal_asker() -> Asker | None:
-    """None without a terminal: what was not allowed before is then refused."""
-    return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
-
-
-async def ask(tool: Tool, args: Mapping[str, Any]) -> PermissionReply:
-    """Ask until one of the four is answered: "absolutely not" is not "always". The end of input
-    is a no; Ctrl-C goes through."""
-    text = json.dumps(redact(dict(args)), ensure_ascii=False)
-    shown = text if len(text) <= ARGS_SHOWN else text[: ARGS_SHOWN - 1] + "…"
-    with paused():
-        touches = describe_access(tool.access)
-        note(f"the tool {one_line(tool.name)} {touches}: {one_line(tool.description)}")
-        note(f"  it would be called with {one_line(shown)}")
-        while True:
-            # What was typed before was typed for something else.
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-            sys.stderr.write("allow it [o]nce, for this [s]ession, [a]lways, or [n]ot? ")
-            sys.stderr.flush()
-            line = await _line()
-            if not line:
-                note("")
-                return "no"
-            if (reply := REPLIES.get(line.strip().lower())) is not None:
-                return reply
-            note("  say once, session, always or no, or its first letter")
-
-
-async def _line() -> str:
-    """A line of the terminal, or "" at its end. Read by the loop itself, so that it can be
-    interrupted and nothing goes on reading afterwards."""
-    loop = asyncio.get_running_loop()
-    read: asyncio.Future[bytes] = loop.create_future()
-    descriptor = sys.stdin.fileno()
-
-    def ready() -> None:
-        if not read.done():
-            read.set_result(os.read(descriptor, LINE_BYTES))
-
-    loop.add_reader(descriptor, ready)
-    try:
-        return (await read).decode(errors="replace")
-    finally:
-        loop.remove_reader(descriptor)
 
 
 def note_undeclared(services: Services) -> None:

@@ -60,7 +60,7 @@ def resume(
 
         from interventions.cli.retry import asker
         from interventions.cli.retry import edit_text as in_editor
-        from unified_flow.cli.live import terminal_asker
+        from unified_flow.cli.permission_question import terminal_asker
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.resume.human_input import ResumeRequest
         from unified_flow.resume.prepared_turn import flow_for, prepare, turn_named

@@ -85,7 +85,7 @@ def call_tool(
     """
     import asyncio
 
-    from unified_flow.cli.live import terminal_asker
+    from unified_flow.cli.permission_question import terminal_asker
     from unified_flow.wiring import wire
 
     asker = None if as_json else terminal_asker()
@@ -122,7 +122,8 @@ def list_grants(as_json: options.AsJson = False, home: options.Home = None) -> N
         note("nothing was allowed on a terminal or by a resolution")
     for row in rows if not as_json else []:
         scope = f"session {row['session_id']}" if row["session_id"] else "always"
-        say(f"{row['tool']}  {scope}  by {row['by']}, {row['at'][:10]}")
+        hosts = f"  for {', '.join(row['hosts'])}" if row["hosts"] else ""
+        say(f"{row['tool']}  {scope}{hosts}  by {row['by']}, {row['at'][:10]}")
 
 
 def delete_grants(
@@ -193,8 +194,8 @@ def _show(row: dict[str, Any]) -> None:
 def _sessionless(asker: Asker) -> Asker:
     """A call by hand is in no session, whose end would end what was allowed for it."""
 
-    async def ask(tool: Tool, args: Mapping[str, Any]) -> PermissionReply:
-        reply = await asker(tool, args)
+    async def ask(tool: Tool, args: Mapping[str, Any], why: str) -> PermissionReply:
+        reply = await asker(tool, args, why)
         if reply != "session":
             return reply
         note("  this call is in no session, so it is allowed once; --session NAME names one")
@@ -206,7 +207,8 @@ def _sessionless(asker: Asker) -> Asker:
 async def _called(
     services: Services, name: str, pairs: list[str], args_json: str | None, session: str
 ) -> ToolOutput:
-    from unified_flow.errors import InputError, ToolError, UnifiedFlowError
+    from unified_flow.errors import InputError, ToolDeniedError, ToolError, UnifiedFlowError
+    from unified_flow.lib.text.urls import urls_of, without_fragment
     from unified_flow.tools import Caller
     from unified_flow.tools.toolbox import arguments_from_json, arguments_from_pairs
     from unified_flow.turns.results import ToolRequest
@@ -224,9 +226,13 @@ async def _called(
         except ValueError as exc:
             raise InputError(f"the arguments of {name}: {exc}", field="args") from exc
         tool, checked = services.toolbox.check(ToolRequest(tool=name, args=args))
-        await services.gate.admit(tool, args, session_id=session)
+        urls = frozenset(map(without_fragment, urls_of(args)))  # which a person has typed
+        permission = await services.gate.admit(tool, args, session_id=session, urls=urls)
+        if permission.verdict == "denied":
+            raise ToolDeniedError(f"{name} did not run: {permission.why}")
         try:
-            return await services.toolbox.call(tool, checked, Caller(session_id=session or BY_HAND))
+            caller = Caller(session_id=session or BY_HAND, urls=urls)
+            return await services.toolbox.call(tool, checked, caller)
         except (UnifiedFlowError, OSError):
             raise
         except Exception as exc:  # somebody's own function may raise anything

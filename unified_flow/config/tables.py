@@ -130,6 +130,11 @@ class McpSettings(Table):
 class ResearchSettings(Table):
     """Fetching web pages: for internet.research, and as documents (architecture/web.md)."""
 
+    hosts: list[str] = Field(
+        default=[],
+        description="hosts of which a model may name any address; of others, only those that the"
+        " question or a page of the turn names",
+    )
     allow_private: list[str] = Field(
         default=[],
         description="`10.0.0.5`, `10.0.0.0/8`, `host:8080`: what may be fetched though not public",

@@ -13,15 +13,18 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from unified_flow.config.settings import EMBEDDED
+from unified_flow.config.tool_names import INTERNET_RESEARCH
 from unified_flow.engine.prefetch import Prefetch
 from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import CallSite
 from unified_flow.errors import LimitReachedError
 from unified_flow.lib.clock import elapsed_ms
+from unified_flow.lib.text.urls import urls_of, without_fragment
 from unified_flow.models import ModelCall, Stream
 from unified_flow.models.reply import parse_reply
 from unified_flow.phases.recipe import Recipe
 from unified_flow.tools import Caller
+from unified_flow.tools.permission_gate import NOT_ALLOWED
 from unified_flow.turns.events import (
     HistoryRead,
     ModelCalled,
@@ -75,6 +78,7 @@ class LivePhaseContext:
         toolbox, gate, turn = self._services.toolbox, self._services.gate, self._ledger.turn
         await toolbox.open()
         withheld = {each.name for each in toolbox if gate.withholds(each, turn.session_id)}
+        withheld |= _refused(turn)
         known = toolbox.describe(personal=turn.persist)
         return tuple(t for t in known if t.name not in withheld and not gate.denies(t.name))
 
@@ -199,14 +203,20 @@ class LivePhaseContext:
         given = turn.given
         if given is not None and (given.tool, given.args) != (request.tool, request.args):
             given = None
-        allowed_by = await self._services.gate.admit(
+        urls = _urls_named(turn)
+        if tool.name in _refused(turn):
+            return self._done(place, _as_refused(request))
+        permission = await self._services.gate.admit(
             tool,
             request.args,
             session_id=turn.session_id,
-            granted=given is not None and given.grant is not None,
+            granted=given.grant if given is not None else None,
             question=turn.question,
             persist=turn.persist,
+            urls=urls,
         )
+        if permission.verdict == "denied":
+            return self._done(place, _as_refused(request))
         self._ledger.record(
             ToolStarted(
                 phase=self.phase,
@@ -215,7 +225,7 @@ class LivePhaseContext:
                 goal_id=request.goal_id,
                 args=request.args,
                 access=sorted(tool.access),
-                allowed_by=allowed_by,
+                allowed_by=permission.why,
             )
         )
         self._ledger.checkpoint()
@@ -223,7 +233,7 @@ class LivePhaseContext:
         answer = given.answer if given is not None else None
         analysis = turn.sections.query_analyzer
         earlier = analysis.conversation if analysis is not None else {}
-        caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer, earlier)
+        caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer, earlier, urls)
         # The search beside the first phase did not know the conversation yet.
         found = self._prefetch.answers(tool, args) if self._prefetch and not earlier else None
         if found is not None:
@@ -240,6 +250,9 @@ class LivePhaseContext:
             claims=output.claims,
             duration_ms=took,
         )
+        return self._done(place, result)
+
+    def _done(self, place: int, result: ToolResult) -> ToolResult:
         self._ledger.record(
             ToolCompleted(
                 phase=self.phase, call=place, output=result, duration_ms=result.duration_ms
@@ -247,6 +260,22 @@ class LivePhaseContext:
         )
         self.call_site = CallSite()
         return result
+
+
+def _refused(turn: Turn) -> set[str]:
+    """The tools that a person has said no to in this turn: nobody is asked twice."""
+    results = (*turn.sections.coordinator, *turn.tools_done.values())
+    return {result.tool for result in results if not result.success}
+
+
+def _as_refused(request: ToolRequest) -> ToolResult:
+    return ToolResult(tool=request.tool, goal_id=request.goal_id, success=False, result=NOT_ALLOWED)
+
+
+def _urls_named(turn: Turn) -> frozenset[str]:
+    """The addresses of the question and of what this turn has fetched: no model made them up."""
+    fetched = (r.result for r in turn.sections.coordinator if r.tool == INTERNET_RESEARCH)
+    return frozenset(map(without_fragment, urls_of([turn.question, *fetched])))
 
 
 def _request_digest(call: ModelCall) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, replace
-from typing import cast
 
 from interventions import InterventionQueue
 from interventions.errors import QueueError
@@ -30,7 +29,6 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.entry_phase import entry_phase
 from unified_flow.resume.human_input import ResumeRequest, human_input, input_of_phase
-from unified_flow.tools.grants import Scope
 from unified_flow.turns.archive import TurnArchive, TurnFolders
 from unified_flow.turns.events import PhaseFailed, TurnAbandoned, TurnResumed, this_process
 from unified_flow.turns.journal import digest
@@ -76,10 +74,6 @@ async def resume_turn(
             refused = exc
         else:
             begin_run(ledger, event)
-            given = event.given
-            if given is not None and given.grant is not None:
-                scope = cast(Scope, given.grant)
-                services.gate.remember(given.tool, scope, session_id=before.session_id)
             try:
                 await flow.resume(ledger, log)
             except PhaseError as exc:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
-from unified_flow.config.allowed_addresses import parse_allowed
+from unified_flow.config.allowed_addresses import named, parse_allowed
 from unified_flow.config.tables import ResearchSettings
 from unified_flow.errors import PageUnusableError, UnifiedFlowError
 from unified_flow.lib.sandbox import SandboxLimits
@@ -32,6 +32,7 @@ def fetch_policy_of(settings: ResearchSettings) -> FetchPolicy:
         max_bytes=settings.max_bytes,
         max_redirects=settings.max_redirects,
         ports=frozenset(settings.ports),
+        hosts=frozenset(map(named, settings.hosts)),
         allow_private=tuple(map(parse_allowed, settings.allow_private)),
     )
 

@@ -5,10 +5,12 @@ Inside `run`, `current_caller()` says for whom it runs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -53,8 +55,10 @@ class Tool:
 
     `arguments` forbids what it does not know (`Arguments`); `run` gets a checked instance of it.
     A tool with `WRITES` or `NETWORK` in its access runs only if allowed (permission_gate.py). A
-    `personal` one reads or changes stored facts about the user. `source` says where it comes from;
-    `declared` is False for a function that does not say what it touches and is taken to write.
+    `personal` one reads or changes stored facts about the user. `source` says where it comes from,
+    `server` which command or address answers it; `declared` is False for a function that does not
+    say what it touches and is taken to write. One that fetches pages names them in the argument
+    `urls`, and may fetch any address of the hosts in `fetches`.
     """
 
     name: str
@@ -65,20 +69,30 @@ class Tool:
     stage: Stage = "answer_pipeline"
     timeout_s: float = 30.0
     source: str = BUILT_IN
+    server: str = ""
     personal: bool = False
     declared: bool = True
+    fetches: frozenset[str] | None = None
+
+    @property
+    def definition(self) -> str:
+        """A digest of what a person saw who allowed it; 16 hex digits."""
+        seen = [self.name, self.description, self.arguments.model_json_schema(), self.server]
+        return sha256(json.dumps(seen, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Caller:
     """`answer` is what a person said to this very call when the turn was resumed; `conversation`
-    is what phase 0 says of the earlier turns (QueryAnalysis)."""
+    is what phase 0 says of the earlier turns (QueryAnalysis); `urls` are the addresses that the
+    question and the pages of this turn name."""
 
     user_id: str = "default"
     session_id: str = ""
     turn_id: int = 0
     answer: str | None = None
     conversation: Mapping[str, float] = field(default_factory=dict)
+    urls: frozenset[str] = frozenset()
 
 
 CALLER: ContextVar[Caller] = ContextVar("unified_flow.caller", default=Caller())  # noqa: B039

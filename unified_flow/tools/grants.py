@@ -21,7 +21,8 @@ LOCK_TIMEOUT_S = 10.0
 
 
 class Grant(BaseModel):
-    """`session_id` None means: for always, in every session."""
+    """`session_id` None means: for always, in every session. It holds for the tool as it was
+    defined then (`definition`, a digest), and for calls that name no other host than `hosts`."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -29,9 +30,16 @@ class Grant(BaseModel):
     session_id: str | None
     by: str
     at: datetime
+    definition: str = ""
+    hosts: tuple[str, ...] = ()
 
     def holds(self, session_id: str) -> bool:
         return self.session_id in (None, session_id)
+
+    def __str__(self) -> str:
+        scope = "always" if self.session_id is None else "for this session"
+        at_hosts = f" for {', '.join(self.hosts)}" if self.hosts else ""
+        return f"allowed {scope}{at_hosts} by {self.by}, {self.at:%Y-%m-%d}"
 
 
 class _File(BaseModel):
@@ -55,20 +63,35 @@ class GrantStore:
         """Raises ConfigError for a file that cannot be read: nothing counts as allowed then."""
         return self._read().grants
 
-    def of_session(self, session_id: str) -> dict[str, str]:
-        """By tool, in words: who allowed it, when and for how long."""
-        found = {}
-        for grant in self.all():
-            if grant.holds(session_id):
-                scope = "always" if grant.session_id is None else "for this session"
-                found[grant.tool] = f"allowed {scope} by {grant.by}, {grant.at:%Y-%m-%d}"
-        return found
+    def of(self, tool: str, session_id: str) -> tuple[Grant, ...]:
+        return tuple(g for g in self.all() if g.tool == tool and g.holds(session_id))
 
-    def add(self, tool: str, *, session_id: str | None, by: str) -> None:
-        """Raises ConfigError if the file cannot be written."""
-        grant = Grant(tool=tool, session_id=session_id, by=by, at=datetime.now(UTC))
+    def add(
+        self,
+        tool: str,
+        *,
+        session_id: str | None,
+        by: str,
+        definition: str = "",
+        hosts: tuple[str, ...] = (),
+    ) -> None:
+        """In place of what was granted for another definition. Raises ConfigError if the file
+        cannot be written."""
+        grant = Grant(
+            tool=tool,
+            session_id=session_id,
+            by=by,
+            at=datetime.now(UTC),
+            definition=definition,
+            hosts=hosts,
+        )
         with self._changing() as grants:
-            others = [g for g in grants if (g.tool, g.session_id) != (tool, session_id)]
+            others = [
+                g
+                for g in grants
+                if (g.tool, g.session_id) != (tool, session_id)
+                or (g.definition == definition and g.hosts != hosts)
+            ]
             grants[:] = [*others, grant]
 
     def revoke(self, tool: str, *, session_id: str | None = None) -> int:

@@ -90,6 +90,7 @@ class McpServer:
         return self._connecting[1]
 
     def _as_tool(self, tool: McpTool) -> Tool:
+        own = self._settings
         name = f"{self.name}.{tool.name}"
 
         async def run(args: BaseModel) -> ToolOutput:
@@ -99,10 +100,12 @@ class McpServer:
             name=name,
             description=tool.description or tool.title or tool.name,
             arguments=arguments_of(name, tool.input_schema),
-            access=access_of(tool, trusted=self._settings.trust_hints),
+            access=access_of(tool, trusted=own.trust_hints),
             run=run,
-            timeout_s=self._settings.timeout_s,
+            timeout_s=own.timeout_s,
             source=f"MCP server {self.name}",
+            server=self._settings.url
+            or " ".join([str(self._settings.command), *self._settings.args]),
         )
 
     async def _call(self, tool: str, args: dict[str, Any]) -> ToolOutput:

@@ -6,17 +6,19 @@ for every tool.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from unified_flow.errors import ToolDeniedError
+from unified_flow.lib.text.urls import host_of, urls_of, without_fragment
 from unified_flow.tools import Access, Tool
 from unified_flow.tools.builtin.memory_tools import is_requested_by
 from unified_flow.tools.grants import GrantStore, Scope
 
 GATED = frozenset({Access.WRITES, Access.NETWORK})
+NOT_ALLOWED = "not allowed by the person"
 Verdict = Literal["allowed", "denied", "ask"]
 
 
@@ -29,14 +31,14 @@ class PermissionDecision:
 
 
 PermissionReply = Scope | Literal["no"]
-Asker = Callable[[Tool, Mapping[str, Any]], Awaitable[PermissionReply]]
-"""Asks whoever sits at the terminal whether the tool may run with these arguments; raises EOFError
-or KeyboardInterrupt as prompts do."""
+Asker = Callable[[Tool, Mapping[str, Any], str], Awaitable[PermissionReply]]
+"""Asks whoever sits at the terminal whether the tool may run with these arguments, and says why it
+asks; raises EOFError or KeyboardInterrupt as prompts do."""
 
 
 class PermissionGate:
-    """`asker` is None where nobody can be asked, which is a refusal; in a batch that is not
-    `attended` nobody is waited for either, and what would be asked about is not offered."""
+    """`asker` is None where nobody can be asked, which is a refusal; where it is not `attended` (a
+    batch, a service) nobody is waited for either, and what would be asked about is not offered."""
 
     attended = True
 
@@ -55,13 +57,32 @@ class PermissionGate:
         self._deny = deny
         self._by = by
 
-    def decide(self, tool: Tool, session_id: str = "") -> PermissionDecision:
-        """Raises ConfigError if what was granted cannot be read."""
-        free = decide(tool.name, tool.access, allow=self._allow, deny=self._deny, granted={})
-        if free.verdict != "ask":
+    def decide(
+        self,
+        tool: Tool,
+        session_id: str = "",
+        args: Mapping[str, Any] | None = None,
+        urls: Collection[str] = (),
+    ) -> PermissionDecision:
+        """Without `args`: whether a call of it may run at all. `urls` as in `Caller`.
+
+        Raises ConfigError if what was granted cannot be read.
+        """
+        free = decide(tool.name, tool.access, allow=self._allow, deny=self._deny)
+        strange = _strange_url(tool, args or {}, urls)
+        if free.verdict == "denied" or (free.verdict == "allowed" and strange is None):
             return free
-        granted = self.grants.of_session(session_id)
-        return decide(tool.name, tool.access, allow=self._allow, deny=self._deny, granted=granted)
+        given = self.grants.of(tool.name, session_id)
+        valid = [grant for grant in given if grant.definition == tool.definition]
+        hosts = hosts_named(tool, args or {})
+        if valid and hosts <= {host for grant in valid for host in grant.hosts}:
+            return PermissionDecision("allowed", str(valid[-1]))
+        if strange is not None:
+            why = f"{strange} stands neither in the question nor on a page that this turn has read"
+            return PermissionDecision("ask", why)
+        if given and not valid:
+            return PermissionDecision("ask", f"it was {given[-1]}, and is another tool now")
+        return free
 
     def denies(self, name: str) -> bool:
         """Whether nobody can allow it here."""
@@ -79,41 +100,68 @@ class PermissionGate:
         args: Mapping[str, Any],
         *,
         session_id: str = "",
-        granted: bool = False,
+        granted: Scope | None = None,
         question: str = "",
         persist: bool = True,
-    ) -> str:
-        """Why the call may run, in words for the journal. Nothing has run when this raises.
+        urls: Collection[str] = (),
+    ) -> PermissionDecision:
+        """`allowed` and by what, or `denied` by the person at the terminal. `granted` is how this
+        very call was allowed when the turn was resumed; `question` may itself ask for the call;
+        `persist` False: nothing of the turn is kept, so neither are facts about the user.
 
-        `granted`: a person has allowed this very call; `question`: as it was typed; without
-        `persist` nothing may be remembered or recalled, whoever allows it. Raises ToolDeniedError,
-        and ConfigError if what was granted cannot be read.
+        Raises ToolDeniedError if nobody can be asked, whatever the asker raises, and ConfigError
+        if what was granted cannot be read.
         """
         if tool.personal and not persist:
             raise ToolDeniedError(
                 f"{tool.name} may not run: nothing is kept of this turn",
                 hint="ask within a session, of which things are kept",
             )
-        decision = self.decide(tool, session_id)
+        decision = self.decide(tool, session_id, args, urls)
         if decision.verdict == "allowed":
-            return decision.why
+            return decision
         if decision.verdict == "ask" and is_requested_by(tool.name, args, question):
-            return "the question asks for it in so many words"
-        if decision.verdict == "ask" and granted:
-            return "allowed once when the turn was resumed"
-        if decision.verdict == "ask" and self.asker is not None:
-            reply = await self.asker(tool, args)
-            if reply != "no":
-                self.remember(tool.name, reply, session_id=session_id)
-                return f"allowed on the terminal: {reply}"
-            raise _denied(tool, PermissionDecision("ask", "the person at the terminal said no"))
-        raise _denied(tool, decision)
+            return PermissionDecision("allowed", "the question asks for it in so many words")
+        if decision.verdict == "ask" and granted is not None:
+            self._remember(tool, args, granted, session_id)
+            return PermissionDecision("allowed", f"allowed when the turn was resumed: {granted}")
+        if decision.verdict == "denied" or self.asker is None:
+            raise _denied(tool, decision)
+        reply = await self.asker(tool, args, decision.why)
+        if reply == "no":
+            return PermissionDecision("denied", NOT_ALLOWED)
+        self._remember(tool, args, reply, session_id)
+        return PermissionDecision("allowed", f"allowed on the terminal: {reply}")
 
-    def remember(self, tool: str, scope: Scope, *, session_id: str) -> None:
+    def _remember(self, tool: Tool, args: Mapping[str, Any], scope: Scope, session_id: str) -> None:
         """Raises ConfigError if it cannot be written. `once` leaves nothing behind."""
         if scope != "once":
-            session = session_id if scope == "session" else None
-            self.grants.add(tool, session_id=session, by=self._by)
+            self.grants.add(
+                tool.name,
+                session_id=session_id if scope == "session" else None,
+                by=self._by,
+                definition=tool.definition,
+                hosts=tuple(sorted(hosts_named(tool, args))),
+            )
+
+
+def hosts_named(tool: Tool, args: Mapping[str, Any]) -> frozenset[str]:
+    """The hosts of the addresses in the arguments of a tool that uses the network."""
+    if Access.NETWORK not in tool.access:
+        return frozenset()
+    return frozenset(map(host_of, [*urls_of(args), *_fetched(tool, args)]))
+
+
+def _strange_url(tool: Tool, args: Mapping[str, Any], urls: Collection[str]) -> str | None:
+    """An address to fetch that the model may have made up, with what it has read in it."""
+    for url in _fetched(tool, args):
+        if without_fragment(url) not in urls and host_of(url) not in (tool.fetches or ()):
+            return url
+    return None
+
+
+def _fetched(tool: Tool, args: Mapping[str, Any]) -> list[str]:
+    return [str(url) for url in args.get("urls", ())] if tool.fetches is not None else []
 
 
 def _denied(tool: Tool, decision: PermissionDecision) -> ToolDeniedError:
@@ -122,34 +170,28 @@ def _denied(tool: Tool, decision: PermissionDecision) -> ToolDeniedError:
             f"{tool.name} may not run: {decision.why}",
             hint="the setting tools.deny in unified_flow.toml decides; nobody can allow it here",
         )
+    always = f'--allow-tool {tool.name}, or allow = ["{tool.name}"] under [tools]'
+    if tool.fetches is not None:
+        always += ', and hosts = ["its host"] under [research]'
     return ToolDeniedError(
         f"{tool.name} may not run: {decision.why}",
         hint=(
-            f'for every turn: --allow-tool {tool.name}, or allow = ["{tool.name}"] under [tools] in'
-            " unified_flow.toml; for the turn that waits: resolve its intervention with --retry"
-            " --grant once"
+            f"for every turn: {always} in unified_flow.toml; for the turn that waits: resolve its"
+            " intervention with --retry --grant once"
         ),
     )
 
 
 def decide(
-    name: str,
-    access: frozenset[Access],
-    *,
-    allow: Iterable[str],
-    deny: Iterable[str],
-    granted: Mapping[str, str],
+    name: str, access: frozenset[Access], *, allow: Iterable[str], deny: Iterable[str]
 ) -> PermissionDecision:
-    """`allow` and `deny` are patterns such as `memory.*`; `granted` says how, by name."""
+    """By the settings alone; `allow` and `deny` are patterns such as `memory.*`."""
     if (pattern := _matching(name, deny)) is not None:
         return PermissionDecision("denied", f"tools.deny holds {pattern!r}")
-    touched = access & GATED
-    if not touched:
+    if not access & GATED:
         return PermissionDecision("allowed", "only reads")
     if (pattern := _matching(name, allow)) is not None:
         return PermissionDecision("allowed", f"tools.allow holds {pattern!r}")
-    if name in granted:
-        return PermissionDecision("allowed", granted[name])
     return PermissionDecision("ask", f"it {describe_access(access)}, and nobody has allowed it")
 
 

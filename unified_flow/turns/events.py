@@ -78,7 +78,7 @@ class HumanInput(BaseModel):
 
     tool: str
     args: dict[str, Any]
-    grant: str | None = None
+    grant: Literal["once", "session", "always"] | None = None
     answer: str | None = None
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from unified_flow.errors import ConfigError, ToolDeniedError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.tools.grants import GrantStore
+from unified_flow.tools.grants import GrantStore, Scope
 from unified_flow.tools.permission_gate import (
     PermissionGate,
     PermissionReply,
@@ -25,19 +25,18 @@ READS, WRITES, NETWORK = Access.READS, Access.WRITES, Access.NETWORK
 
 
 @pytest.mark.parametrize(
-    ("name", "access", "allow", "deny", "granted", "verdict"),
+    ("name", "access", "allow", "deny", "verdict"),
     [
-        ("doc.search", {READS}, [], [], [], "allowed"),
-        ("calculate", set(), [], [], [], "allowed"),
-        ("doc.search", {READS}, ["*"], ["doc.*"], [], "denied"),
-        ("file.write", {WRITES}, [], [], [], "ask"),
-        ("web.get", {NETWORK}, [], [], [], "ask"),
-        ("web.get", {READS, NETWORK}, [], [], [], "ask"),
-        ("file.write", {WRITES}, ["file.*"], [], [], "allowed"),
-        ("file.write", {WRITES}, ["file"], [], [], "ask"),
-        ("file.write", {WRITES}, ["FILE.*"], [], [], "ask"),
-        ("file.write", {WRITES}, [], [], ["file.write"], "allowed"),
-        ("file.write", {WRITES}, ["file.*"], ["*"], ["file.write"], "denied"),
+        ("doc.search", {READS}, [], [], "allowed"),
+        ("calculate", set(), [], [], "allowed"),
+        ("doc.search", {READS}, ["*"], ["doc.*"], "denied"),
+        ("file.write", {WRITES}, [], [], "ask"),
+        ("web.get", {NETWORK}, [], [], "ask"),
+        ("web.get", {READS, NETWORK}, [], [], "ask"),
+        ("file.write", {WRITES}, ["file.*"], [], "allowed"),
+        ("file.write", {WRITES}, ["file"], [], "ask"),
+        ("file.write", {WRITES}, ["FILE.*"], [], "ask"),
+        ("file.write", {WRITES}, ["file.*"], ["*"], "denied"),
     ],
 )
 def test_the_decision(
@@ -45,11 +44,9 @@ def test_the_decision(
     access: set[Access],
     allow: list[str],
     deny: list[str],
-    granted: list[str],
     verdict: str,
 ) -> None:
-    words = dict.fromkeys(granted, "a person said so")
-    decision = decide(name, frozenset(access), allow=allow, deny=deny, granted=words)
+    decision = decide(name, frozenset(access), allow=allow, deny=deny)
     assert decision.verdict == verdict
     assert decision.why
 
@@ -69,13 +66,16 @@ class Person:
         self.replies = list(replies)
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
 
-    async def __call__(self, tool: Tool, args: Mapping[str, Any]) -> PermissionReply:
+    async def __call__(self, tool: Tool, args: Mapping[str, Any], why: str) -> PermissionReply:
+        self.why = why
         self.asked.append((tool.name, args))
         return self.replies.pop(0)
 
 
-def admit(gate: PermissionGate, session: str = "s", **granted: bool) -> str:
-    return asyncio.run(gate.admit(tool(), {"path": "a"}, session_id=session, **granted))
+def admit(gate: PermissionGate, session: str = "s", granted: Scope | None = None) -> str:
+    args = {"path": "a"}
+    decision = asyncio.run(gate.admit(tool(), args, session_id=session, granted=granted))
+    return f"{decision.verdict}: {decision.why}"
 
 
 @pytest.fixture
@@ -96,8 +96,7 @@ def test_without_anybody_to_ask_it_is_refused_with_the_commands_that_allow_it(
 def test_the_person_at_the_terminal_decides_and_for_how_long(store: GrantStore) -> None:
     person = Person("no", "once", "once", "session", "always")
     gate = PermissionGate(store, asker=person)
-    with pytest.raises(ToolDeniedError, match="said no"):
-        admit(gate)
+    assert admit(gate) == "denied: not allowed by the person"
     admit(gate)
     admit(gate)
     assert store.all() == (), "once leaves nothing behind"
@@ -115,12 +114,12 @@ def test_deny_is_nobody_s_to_overrule(store: GrantStore) -> None:
     person = Person("always")
     gate = PermissionGate(store, deny=("file.*",), asker=person)
     with pytest.raises(ToolDeniedError, match=r"tools\.deny"):
-        admit(gate, granted=True)
+        admit(gate, granted="always")
     assert person.asked == []
 
 
 def test_a_call_that_was_granted_when_the_turn_was_resumed_runs_once(store: GrantStore) -> None:
-    assert "once" in admit(PermissionGate(store), granted=True)
+    assert "once" in admit(PermissionGate(store), granted="once")
     with pytest.raises(ToolDeniedError):
         admit(PermissionGate(store))
 
@@ -139,8 +138,8 @@ def test_grants_are_private_and_can_be_revoked(store: GrantStore) -> None:
     assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
     assert store.revoke("a", session_id="s") == 1
     assert store.revoke("a") == 1
-    assert set(store.of_session("s")) == {"b"}
-    assert store.of_session("t") == {}
+    assert [grant.tool for grant in store.all()] == ["b"]
+    assert store.of("b", "t") == ()
 
 
 def test_no_grant_is_lost_among_several_writers(store: GrantStore) -> None:
@@ -167,3 +166,39 @@ def test_a_newer_version_s_fields_are_kept(store: GrantStore) -> None:
     store.path.write_text(json.dumps(written))
     store.add("b", session_id=None, by="ada")
     assert json.loads(store.path.read_text())["later"] == 1
+
+
+def web(description: str = "Fetch.", command: str = "serve") -> Tool:
+    return Tool("web.get", description, Arguments, frozenset({NETWORK}), _run, server=command)
+
+
+def test_a_grant_holds_for_the_tool_as_it_was_when_a_person_saw_it(store: GrantStore) -> None:
+    person = Person("always", "no", "no")
+    gate = PermissionGate(store, asker=person)
+
+    def verdict(asked: Tool) -> str:
+        return asyncio.run(gate.admit(asked, {})).verdict
+
+    assert verdict(web()) == "allowed"
+    assert verdict(web()) == "allowed"
+    assert len(person.asked) == 1
+    assert verdict(web("Fetch, and delete.")) == "denied"
+    assert "is another tool now" in person.why
+    assert verdict(web(command="serve --as root")) == "denied"
+
+
+def test_a_grant_of_the_network_holds_for_the_host_that_a_person_saw(store: GrantStore) -> None:
+    person = Person("session", "no", "always")
+    gate = PermissionGate(store, asker=person)
+
+    def verdict(url: str) -> str:
+        args = {"query": {"of": [url]}}
+        return asyncio.run(gate.admit(web(), args, session_id="s")).verdict
+
+    assert verdict("https://docs.example/a") == "allowed"
+    assert verdict("https://docs.example/b?c=d") == "allowed"
+    assert verdict("https://evil.example/a") == "denied"
+    assert verdict("https://more.example/a") == "allowed"
+    assert verdict("https://docs.example/a") == "allowed"
+    assert len(person.asked) == 3
+    assert {grant.hosts for grant in store.all()} == {("docs.example",), ("more.example",)}

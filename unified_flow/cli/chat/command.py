@@ -51,7 +51,8 @@ def chat(
     import asyncio
 
     from unified_flow.cli.chat.conversation import Conversation
-    from unified_flow.cli.live import new_session_id, note_undeclared, terminal_asker
+    from unified_flow.cli.live import new_session_id, note_undeclared
+    from unified_flow.cli.permission_question import terminal_asker
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.flow import UnifiedFlow
 

@@ -69,6 +69,7 @@ class Phrases(_Table):
     nothing_remembered: str
     cannot_remember: str
     cannot_read: str
+    not_allowed: str
     no_secrets: str
     no_documents: str
     greeting: str

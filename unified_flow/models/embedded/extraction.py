@@ -147,7 +147,9 @@ def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
     found = result.result if isinstance(result.result, dict) else {}
     # Pages that are read without a question answer with their beginnings.
     searched = result.tool in SEARCHES and isinstance(found.get("query"), str)
-    if not result.success or searched or result.tool == tool_names.DOC_SEARCH:
+    if not result.success:
+        return _abstention(phrases.not_allowed.format(tool=result.tool))
+    if searched or result.tool == tool_names.DOC_SEARCH:
         return None
     pattern = str(found.get("pattern", ""))
     shown = "{quote}"

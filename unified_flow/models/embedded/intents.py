@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from unified_flow.config.tool_names import FILE_GLOB, FILE_GREP, FILE_READ
 from unified_flow.lib.text.lexicon import any_language, lexicons
+from unified_flow.lib.text.urls import URL, urls_in
 from unified_flow.tools.builtin.internet_research import MAX_URLS
 from unified_flow.tools.toolbox import arguments_from_json, arguments_from_pairs
 from unified_flow.turns.results import ToolRequest
@@ -21,7 +22,6 @@ _SUFFIXES = (
 )
 _FILE_PATH = re.compile(rf"(?P<path>(?:[\w.~-]+/)*[\w-][\w.-]*\.(?:{_SUFFIXES}))\b(?!\.\w)")
 _QUOTED_TEXT = re.compile(r"`([^`]+)`|\"([^\"]+)\"|'([^']+)'|“([^”]+)”")
-_URL = re.compile(r"\bhttps?://[^\s<>\"'`“”)\]]+", re.IGNORECASE)
 
 
 def talk_of(query: str) -> tuple[Literal["greeting", "thanks"], str] | None:
@@ -122,19 +122,19 @@ def _arguments(rest: str, tool: ToolDescription) -> dict[str, Any]:
 
 
 def without_addresses(question: str) -> str:
-    return " ".join(_URL.sub(" ", question).split()) or question
+    return " ".join(URL.sub(" ", question).split()) or question
 
 
 def pages_to_read(question: str) -> tuple[list[str], str] | None:
     """(addresses, what is asked of them), only if it asks to read what it names: an address in
     "How do I load https://… with httpx?" is part of the question."""
-    urls = [url.rstrip(".,;:!?") for url in _URL.findall(question)]
+    urls = urls_in(question)
     every = any_language()
     says = rf"(?P<what>{every.what})\s+(?:{every.do}\s+)?URL\s+{every.says}\b"
     wanted = re.match(
         rf"^\W*(?:{every.could_you}\s+)?(?:{every.please}[\s,]+)?"
         rf"(?:{every.page}\b[^?!]{{0,40}}?\bURL|{says})",
-        _URL.sub("URL", question),
+        URL.sub("URL", question),
         re.IGNORECASE,
     )
     if not urls or wanted is None:

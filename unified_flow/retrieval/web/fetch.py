@@ -20,6 +20,7 @@ from http import HTTPStatus
 
 import httpx
 
+from unified_flow.config.allowed_addresses import named
 from unified_flow.errors import (
     AddressRefusedError,
     PageRefusedError,
@@ -55,8 +56,9 @@ class PageReply:
     body: bytes
 
 
-async def fetch(url: str, policy: FetchPolicy | None = None) -> Page:
-    """The page at `url` as text.
+async def fetch(url: str, policy: FetchPolicy | None = None, *, stays: bool = False) -> Page:
+    """The page at `url` as text. One that `stays` goes to no other host than its own and those of
+    `policy.hosts`, so that a redirect carries nothing from there.
 
     Raises AddressRefusedError before anything is sent to an address that is not allowed,
     PageRefusedError and CaptchaError for a site that lets no program in, PageUnusableError for
@@ -67,7 +69,7 @@ async def fetch(url: str, policy: FetchPolicy | None = None) -> Page:
     deadline = asyncio.timeout(policy.timeout_s)
     try:
         async with deadline:
-            return await _page(url, policy)
+            return await _page(url, policy, stays)
     except TimeoutError as exc:
         if not deadline.expired():
             raise
@@ -78,11 +80,11 @@ async def fetch(url: str, policy: FetchPolicy | None = None) -> Page:
         ) from exc
 
 
-async def _page(url: str, policy: FetchPolicy) -> Page:
+async def _page(url: str, policy: FetchPolicy, stays: bool) -> Page:
     # The transport alone: a client would look at cookies and redirects by itself.
     trust = (policy.trust or trusted_context)()
     async with httpx.AsyncHTTPTransport(verify=trust, trust_env=False) as transport:
-        reply = await _follow_redirects(transport, url, policy)
+        reply = await _follow_redirects(transport, url, policy, stays)
     final_url = str(reply.url)
     media = media_of(reply.headers.get("content-type", ""), reply.body)
     html = decoded(final_url, reply.body, media.charset) if media.is_html else ""
@@ -101,9 +103,10 @@ async def _page(url: str, policy: FetchPolicy) -> Page:
 
 
 async def _follow_redirects(
-    transport: httpx.AsyncHTTPTransport, url: str, policy: FetchPolicy
+    transport: httpx.AsyncHTTPTransport, url: str, policy: FetchPolicy, stays: bool
 ) -> PageReply:
     at = _parsed(url)
+    hosts = {named(at.host), *policy.hosts}
     for _ in range(policy.max_redirects + 1):
         reply = await _request(transport, at, policy)
         location = reply.headers.get("location")
@@ -115,6 +118,12 @@ async def _follow_redirects(
             raise PageUnusableError(
                 f"{at} redirects to what is no address: {exc}", url=str(at)
             ) from exc
+        if stays and named(at.host) not in hosts:
+            raise AddressRefusedError(
+                f"{url} is not followed to another host, {at.host}",
+                url=str(at),
+                hint=f'If it is meant: hosts = ["{at.host}"] under [research] in unified_flow.toml',
+            )
     raise PageUnusableError(
         f"{url} redirects more than {policy.max_redirects} times",
         url=url,

@@ -8,10 +8,11 @@ from typing import Annotated
 from pydantic import Field
 
 from unified_flow.config import tool_names
+from unified_flow.lib.text.urls import without_fragment
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.web import FetchPolicy, Page
 from unified_flow.retrieval.web_pages import best_passages
-from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
 
 MAX_URLS = 5
 PASSAGES = 8
@@ -34,7 +35,11 @@ def internet_research(policy: FetchPolicy) -> Tool:
         from unified_flow.retrieval.web.fetch import fetch
 
         # One after another: the first failure ends it, and is the one reported.
-        pages = [await fetch(url, policy) for url in dict.fromkeys(args.urls)]
+        known = current_caller().urls
+        pages = [
+            await fetch(url, policy, stays=without_fragment(url) not in known)
+            for url in dict.fromkeys(args.urls)
+        ]
         found = await in_daemon_thread(partial(best_passages, pages, args.question, PASSAGES))
         return ToolOutput(
             result={
@@ -50,6 +55,7 @@ def internet_research(policy: FetchPolicy) -> Tool:
         description="Fetch web pages by their addresses and find in them what bears on a question.",
         arguments=ResearchArguments,
         access=frozenset({Access.NETWORK}),
+        fetches=policy.hosts,
         run=run,
         timeout_s=MAX_URLS * policy.timeout_s + 10.0,
     )

@@ -118,13 +118,12 @@ def text_to_remember(question: str) -> str | None:
 
 
 def is_requested_by(tool: str, args: Mapping[str, Any], question: str) -> bool:
-    """Whether the question asks for this very call: `memory.create` of the words that follow
-    "remember that". Nothing that a document or a page says can be among them, since the question
-    counts as it was typed."""
+    """Whether the question asks for this very call: `memory.create` of all the words that follow
+    "remember that", of which a part may say the opposite. Nothing that a document or a page says
+    can be among them, since the question counts as it was typed."""
     if tool != MEMORY_CREATE or (wanted := text_to_remember(question)) is None:
         return False
-    text = _plain(str(args.get("text", "")))
-    return bool(text) and text in _plain(wanted)
+    return _plain(str(args.get("text", ""))) == _plain(wanted)
 
 
 def _plain(text: str) -> str:

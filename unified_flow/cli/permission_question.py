@@ -1,0 +1,105 @@
+"""The question at a terminal whether a tool may run with these arguments."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import termios
+from collections.abc import Iterator, Mapping
+from textwrap import wrap
+from typing import Any
+
+from interventions.cli.terminal import note
+from interventions.plaintext import clean, one_line
+from interventions.secrets.redaction import WHOLE, redact
+from unified_flow.cli.live import paused
+from unified_flow.lib.text.urls import host_of, urls_of
+from unified_flow.tools import Tool
+from unified_flow.tools.permission_gate import Asker, PermissionReply, describe_access
+
+LINE_BYTES = 4096
+URL_END = 40
+ROWS_LEFT = 6  # of a screen, for what stands around a page of arguments
+REPLIES: dict[str, PermissionReply] = {
+    **{"o": "once", "once": "once", "s": "session", "session": "session"},
+    **{"a": "always", "always": "always", "n": "no", "no": "no", "not": "no"},
+}
+
+
+def terminal_asker() -> Asker | None:
+    """None without a terminal: what was not allowed before is then refused."""
+    return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+async def ask(tool: Tool, args: Mapping[str, Any], why: str) -> PermissionReply:
+    """Ask until one of the four is answered: "absolutely not" is not "always". The end of input
+    is a no; Ctrl-C goes through."""
+    size = shutil.get_terminal_size()
+    with paused():
+        touches = describe_access(tool.access)
+        note(f"the tool {one_line(tool.name)} {touches}: {one_line(tool.description)}")
+        note(f"  {one_line(why)}; it would be called with")
+        shown = list(_lines(redact(dict(args), WHOLE), size.columns))
+        page = max(1, size.lines - ROWS_LEFT)
+        for start in range(0, len(shown), page):
+            for line in shown[start : start + page]:
+                note(line)
+            if start + page < len(shown):
+                left = len(shown) - start - page
+                if not await _said(f"-- {left} more lines: Enter shows them --"):
+                    return "no"
+        for url in dict.fromkeys(urls_of(redact(dict(args), WHOLE))):
+            note(f"  it goes to {one_line(host_of(url))}, and ends in {url[-URL_END:]}")
+        while True:
+            line = await _said("allow it [o]nce, for this [s]ession, [a]lways, or [n]ot? ")
+            if not line:
+                return "no"
+            if (reply := REPLIES.get(line.strip().lower())) is not None:
+                return reply
+            note("  say once, session, always or no, or its first letter")
+
+
+def _lines(args: Mapping[str, Any], columns: int) -> Iterator[str]:
+    """Every argument whole, its escape sequences shown."""
+    for name, value in args.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        first, *rest = [
+            piece
+            for line in text.split("\n")
+            for piece in wrap(clean(line), max(20, columns - 9), drop_whitespace=False) or [""]
+        ]
+        yield f"    {clean(name)}: {first}"
+        yield from (f"        {line}" for line in rest)
+
+
+async def _said(question: str) -> str:
+    """The line that is typed now, "" at the end of input: what was typed before was typed for
+    something else."""
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    line = await _line()
+    if not line:
+        note("")
+    return line
+
+
+async def _line() -> str:
+    """A line of the terminal, or "" at its end. Read by the loop itself, so that it can be
+    interrupted and nothing goes on reading afterwards."""
+    loop = asyncio.get_running_loop()
+    read: asyncio.Future[bytes] = loop.create_future()
+    descriptor = sys.stdin.fileno()
+
+    def ready() -> None:
+        if not read.done():
+            read.set_result(os.read(descriptor, LINE_BYTES))
+
+    loop.add_reader(descriptor, ready)
+    try:
+        return (await read).decode(errors="replace")
+    finally:
+        loop.remove_reader(descriptor)
