@@ -37,7 +37,7 @@ from unified_flow.tools.builtin.memory_tools import memory_tools
 from unified_flow.tools.grants import grants_of
 from unified_flow.tools.mcp_server import McpServer
 from unified_flow.tools.permission_gate import Asker, PermissionGate
-from unified_flow.tools.plugins import installed_tools, named_tools
+from unified_flow.tools.plugins import ToolModules, installed_tools
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.events import this_process
@@ -94,17 +94,19 @@ def wire(
     memory = MemoryStore.of(root)
     given_modules = [located_module(each, Path.cwd()) for each in tool_modules or ()]
     servers: list[McpServer] = []
+    modules = None
     if tools is None:
         servers = [McpServer(name, each, root) for name, each in settings.mcp.items()]
         built_in = _built_in_tools(retriever or documents, settings, roots, private, memory)
-        tools = [*built_in, *installed_tools(), *_own_tools(settings, given_modules)]
+        modules = _own_modules(settings, given_modules)
+        tools = [*built_in, *installed_tools()]
     return Services(
         home=root,
         settings=settings,
         config_digest=_digest(settings),
         folders=TurnFolders(state_folder(root) / "turns", known=sessions.last_turn_id),
         models=ModelRegistry(settings, extra_models, state=state_folder(root)),
-        toolbox=Toolbox(tools, servers),
+        toolbox=Toolbox(tools, servers, modules),
         gate=PermissionGate(
             grants_of(root),
             allow=(*settings.tools.allow, *(allow_tools or ())),
@@ -182,10 +184,10 @@ def _guardrails(
     return Guardrails(sessions, memory, inspector, recorder, always=always)
 
 
-def _own_tools(settings: Settings, given: list[str]) -> list[Tool]:
+def _own_modules(settings: Settings, given: list[str]) -> ToolModules:
     """Each module once, whether the configuration or the command names it."""
     configured = [located_module(each, Path.cwd()) for each in settings.tools.modules]
-    return named_tools(list(dict.fromkeys([*configured, *given])))
+    return ToolModules(list(dict.fromkeys([*configured, *given])))
 
 
 def _digest(settings: Settings) -> str:

@@ -29,9 +29,11 @@ def append(path: str, text: str) -> str:
     return "key sk-proj-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
 
 def fails(n: int = 1) -> int:
+    """Divide by nothing."""
     return 1 // (n - n)
 
 def tells() -> None:
+    """Tell a secret."""
     raise ValueError("refused: sk-proj-9f8e7d6c5b4a39281706f5e4d3c2b1a0")
 '''
 

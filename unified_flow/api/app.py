@@ -47,6 +47,7 @@ def make_app(services: Services) -> FastAPI:
     settings = services.settings.serve
     tokens = Tokens.read(settings)
     flow = UnifiedFlow(services)
+    services.gate.attended = False
     running = RunningTurns(settings.max_turns)
     metrics = Metrics(services, lambda: len(running))
 

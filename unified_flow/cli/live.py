@@ -178,6 +178,9 @@ async def run_turn(
 ) -> tuple[Turn, PhaseError | None]:
     """The turn as it ended, and the error that halted it. `again` as in `refresh_documents`."""
     refresh_documents(flow, show=live, again=again)
+    before = flow.services.sessions.user_of(session) if session is not None else None
+    if before not in (None, user):
+        note(f"session {session} is {before}'s; as {user} you go on with what was said in it")
     with phases_shown(live, observer) as follow:
         try:
             turn = await flow.process(

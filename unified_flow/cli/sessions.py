@@ -13,6 +13,7 @@ import typer
 from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
 from interventions.home import find_home, replace_private, state_folder
+from interventions.plaintext import clean
 from interventions.secrets.redaction import WHOLE, redact, redact_for_asker, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.completion import session_ids
@@ -100,7 +101,7 @@ def export_session(
     if output is None:
         say(text.rstrip())
         return
-    save_text(output, text, force=force, hint="name another, or --force replaces it")
+    save_text(output, clean(text), force=force, hint="name another, or --force replaces it")
     note(f"wrote {output}")
 
 

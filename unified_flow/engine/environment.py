@@ -56,7 +56,8 @@ def _of_phases(services: Services, read: Callable[[str], Recipe]) -> dict[str, d
         recipes[phase] = recipe.digest[:DIGEST]
         if name := services.models.name_of(recipe.head):
             models[phase] = name
-    return {"recipes": recipes, "models": models}
+    tools = services.toolbox.module_digests
+    return {"recipes": recipes, "models": models} | ({"tool_modules": tools} if tools else {})
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
@@ -77,6 +78,9 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     ]
     if "config_digest" in before and before["config_digest"] != after["config_digest"]:
         lines.append("configuration")
+    tools = before.get("tool_modules") or {}
+    now = after.get("tool_modules") or {}
+    lines += [f"tool module {name}" for name in tools if tools[name] != now.get(name)]
     read = before.get("recipes") or {}
     lines += [f"recipe {name}" for name in NAMES if _differs(name, read, after["recipes"])]
     return lines

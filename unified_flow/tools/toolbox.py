@@ -23,6 +23,7 @@ from unified_flow.errors import (
 )
 from unified_flow.lib.text.printable import brief_repr
 from unified_flow.tools import BUILT_IN, CALLER, Caller, Tool, ToolOutput
+from unified_flow.tools.plugins import ToolModules
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import ToolDescription
 
@@ -35,32 +36,44 @@ _ERRORS_SHOWN = 8
 
 
 class Toolbox:
-    """`servers` list their tools when `open` first needs them: `SERVER.tool`."""
+    """`servers` list their tools when `open` first needs them: `SERVER.tool`. `modules` are read
+    again there once their files change."""
 
-    def __init__(self, tools: Iterable[Tool] = (), servers: Iterable[McpServer] = ()) -> None:
-        self._own = tuple(tools)
+    def __init__(
+        self,
+        tools: Iterable[Tool] = (),
+        servers: Iterable[McpServer] = (),
+        modules: ToolModules | None = None,
+    ) -> None:
+        self._built_in = tuple(tools)
         self._servers = tuple(servers)
+        self._modules = modules or ToolModules(())
+        self._of_modules = self._modules.tools()
         self._served: dict[str, tuple[Tool, ...]] = {}
-        self._tools = _by_name(self._own)
+        self._tools = _by_name((*self._built_in, *self._of_modules))
 
     async def open(self, name: str | None = None) -> None:
         """Load the tools of every server, or of the one that the tool `name` belongs to.
 
         Raises whatever keeps a server from answering: a tool that is configured and missing is a
-        failure, not a smaller toolbox.
+        failure, not a smaller toolbox. ConfigError for a module that cannot be loaded.
         """
+        own = self._modules.tools()
         wanted = [s for s in self._servers if name is None or name.startswith(f"{s.name}.")]
-        if not wanted:
-            return
         found = await asyncio.gather(*(server.tools() for server in wanted))
         served = {server.name: tuple(tools) for server, tools in zip(wanted, found, strict=True)}
-        if any(self._served.get(name) != tools for name, tools in served.items()):
-            known = self._served | served
+        known = self._served | served
+        if own != self._of_modules or known != self._served:
             rest = (tool for tools in known.values() for tool in tools)
             # First, since it may raise: then the next turn loads them again.
-            self._tools = _by_name((*self._own, *rest))
-            self._served = known
+            self._tools = _by_name((*self._built_in, *own, *rest))
+            self._of_modules, self._served = own, known
             self.__dict__.pop("_described", None)
+
+    @property
+    def module_digests(self) -> dict[str, str]:
+        """By what names each module of a person's own tools."""
+        return self._modules.digests()
 
     @property
     def servers(self) -> tuple[str, ...]:

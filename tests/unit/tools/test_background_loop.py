@@ -15,7 +15,7 @@ from tests.unit.tools.running import run
 from unified_flow.errors import ToolError, ToolTimeoutError
 from unified_flow.tools import Arguments, Tool, ToolOutput, current_caller
 from unified_flow.tools.functions import from_function, tool
-from unified_flow.tools.plugins import named_tools
+from unified_flow.tools.plugins import ToolModules
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.results import ToolRequest
 
@@ -124,4 +124,4 @@ made = Tool("made", "Blocks.", Arguments, frozenset(), run, timeout_s=0.05)
 def test_a_tool_of_a_module_that_blocks_ends_in_time_as_well(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(A_TOOL)
     with pytest.raises(ToolTimeoutError, match=r"0\.05 s"):
-        run(Toolbox(named_tools([str(tmp_path / "own.py")])), "made")
+        run(Toolbox(ToolModules([str(tmp_path / "own.py")]).tools()), "made")

@@ -11,7 +11,7 @@ import pytest
 
 from unified_flow.config.paths import located_module
 from unified_flow.errors import ConfigError
-from unified_flow.tools.plugins import installed_tools, named_tools
+from unified_flow.tools.plugins import ToolModules, installed_tools
 
 PLAIN = '''
 from json import dumps
@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def names(*specs: str) -> list[str]:
-    return [tool.name for tool in named_tools(specs)]
+    return [tool.name for tool in ToolModules(specs).tools()]
 
 
 def test_a_module_offers_its_own_public_functions_or_what_it_marks(folder: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_cannot_be_loaded_says_why(folder: Path, spec: str, said: str) -> N
     (folder / "leaving.py").write_text("raise SystemExit(2)\n")
     (folder / "empty.py").write_text("x = 1\n")
     with pytest.raises(ConfigError, match=said):
-        named_tools([spec])
+        ToolModules([spec]).tools()
 
 
 def test_an_installed_package_offers_tools_by_its_entry_points(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import typer
 
-from interventions.cli.terminal import Code, note, paint, say_painted
+from interventions.cli.terminal import Code, note, paint, say, say_painted
 from interventions.errors import QueueError
 from interventions.home import open_private, state_folder
 from interventions.plaintext import one_line
@@ -103,8 +103,8 @@ async def _one(chat: Conversation, line: str) -> None:
     if not line:
         return
     try:
-        if line.startswith("/"):
-            await run_command(chat, line)
+        if line.startswith("/") or _question_to_person(chat.unfinished) is not None:
+            await run_command(chat, line if line.startswith("/") else f"/retry {line}")
             return
         await chat.ask(line)
         if chat.last is not None and chat.last.status == "interrupted":
@@ -113,6 +113,10 @@ async def _one(chat: Conversation, line: str) -> None:
             if asked := understood_as(chat.last):
                 meaning = f"understood as: {one_line(asked)}"
                 say_painted(paint(meaning, "dim")) if chat.live else note(meaning)
+            if (question := _question_to_person(chat.last)) is not None:
+                say(question)
+                note("the next line is the answer; /new begins anew instead")
+                return
             show_outcome(chat.last, chat.error, chat.home, document_folders(chat.flow))
             if chat.error is not None:
                 note(_way_on(chat.last))
@@ -127,6 +131,14 @@ def _way_on(turn: Turn) -> str:
     if _was_refused(turn):
         return "/allow lets it run this once and goes on (/allow session, /allow always); or ask on"
     return "mended? /retry goes on from there; /show tells all"
+
+
+def _question_to_person(turn: Turn | None) -> str | None:
+    """What `human.ask` wants to know before the turn goes on."""
+    failure = turn.failure if turn is not None else None
+    if failure is None or failure.error_type != "HumanNeededError":
+        return None
+    return redact_text(failure.error_message)
 
 
 def _was_refused(turn: Turn) -> bool:

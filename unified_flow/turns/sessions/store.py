@@ -191,6 +191,14 @@ class SessionStore:
                 removed += gone.rowcount
         return removed
 
+    def user_of(self, session_id: str) -> str | None:
+        """Whose the session's last turn is; None for an unknown session."""
+        rows = self._read(
+            "SELECT user_id FROM turns WHERE session_id = ? ORDER BY turn_id DESC LIMIT 1",
+            (session_id,),
+        )
+        return rows[0][0] if rows else None
+
     def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]:
         """The session's last turns before turn `before`, oldest first."""
         query = (
