@@ -283,3 +283,28 @@ def test_a_refused_tool_is_allowed_in_the_chat(home: Path) -> None:
     assert "/allow lets it run this once" in done.stderr
     assert "mended?" not in done.stderr
     assert "resolved, verified" in done.stderr
+
+
+@every_phase_by_model
+def test_what_a_person_is_asked_is_answered_by_the_next_line(
+    home: Path, model_server: ModelServer
+) -> None:
+    request = ToolRequest(tool="human.ask", args={"question": "Which robot?"}, goal_id="g1")
+    plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[request])
+    known = Draft(response="It is the red one.", abstained=True)
+    model_server.script = script(planner=[plan, COMPLETE], synthesis=known)
+    done = piped(home, *served(model_server), say="Is mine ready?\nThe red one\n")
+    assert done.stdout.startswith("Which robot?\n")
+    assert "It is the red one." in done.stdout
+    assert "the next line is the answer" in done.stderr
+    assert "failed" not in done.stderr
+    assert list(InterventionQueue(home).entries()) == []
+    assert "resolved, verified" in done.stderr
+
+
+def test_a_session_does_not_go_on_as_somebody_else_in_silence(home: Path, folder: Path) -> None:
+    options = ["--docs", str(folder), "--session", "s1"]
+    piped(home, *options, "--user", "anna", say="What is a topic?\n")
+    assert "anna" not in piped(home, *options, "--user", "anna", say="And a service?\n").stderr
+    done = piped(home, *options, "--user", "bo", say="What is a topic?\n")
+    assert "session s1 is anna's; as bo you go on with what was said in it" in done.stderr
