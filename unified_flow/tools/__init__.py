@@ -6,6 +6,7 @@ Inside `run`, `current_caller()` says for whom it runs.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,11 +16,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from unified_flow.errors import ConfigError
 from unified_flow.errors.classification import Stage
+from unified_flow.lib.text.printable import brief_repr
 from unified_flow.turns.results import Claim
 
 MAX_CLAIM_CHARS = 4000
 BUILT_IN = "built in"
+_NAME = re.compile(r"\w[\w./:-]{0,127}")
 
 
 class Access(StrEnum):
@@ -73,6 +77,16 @@ class Tool:
     personal: bool = False
     declared: bool = True
     fetches: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a name that no model or person could write, and for no time."""
+        if not _NAME.fullmatch(self.name):
+            raise ConfigError(
+                f"a tool cannot be called {brief_repr(self.name, 60)}",
+                hint="a name has letters, digits and . _ - / : and at most 128 of them",
+            )
+        if not self.timeout_s > 0:
+            raise ConfigError(f"{self.name}: timeout_s is {self.timeout_s:g}, and it is above 0")
 
     @property
     def definition(self) -> str:

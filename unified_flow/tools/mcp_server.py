@@ -60,9 +60,6 @@ class McpServer:
                 " be used",
                 hint="start it with fewer of them",
             )
-        for tool in tools:
-            if not tool.name.isprintable():
-                raise ToolError(f"the MCP server {self.name} names a tool {tool.name!r}")
         return tools
 
     async def aclose(self) -> None:
