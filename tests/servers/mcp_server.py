@@ -5,6 +5,7 @@ line that is none of the protocol, `… stubborn` ignores SIGTERM."""
 
 from __future__ import annotations
 
+import base64
 import inspect
 import json
 import os
@@ -19,6 +20,12 @@ PROTOCOL = "2025-06-18"
 SCHEMA_TYPES = {"int": "integer", "float": "number", "str": "string"}
 READS = ("add",)
 HANGS = "hang"
+DATA = base64.b64encode(b"\x89PNG\r\n\x1a\n of a robot").decode()
+PICTURE = [
+    {"type": "text", "text": "A robot."},
+    {"type": "image", "data": DATA, "mimeType": "image/png"},
+    {"type": "resource", "resource": {"uri": "file:///a.bin", "blob": DATA}},
+]
 
 
 def add(a: int, b: int) -> int:
@@ -67,8 +74,24 @@ def hang() -> str:
     return "never"
 
 
+def grow() -> str:
+    """Have one tool more."""
+    TOOLS["more"] = say
+    announce("notifications/tools/list_changed")
+    return "grown"
+
+
+def draw() -> str:
+    """Draw a picture."""
+    raise AssertionError("`called` answers it")
+
+
+def announce(method: str) -> None:
+    print(json.dumps({"jsonrpc": "2.0", "method": method}), flush=True)
+
+
 TOOLS: dict[str, Callable[..., Any]] = {
-    tool.__name__: tool for tool in (add, note, say, flood, refuse, die, sleep, hang)
+    tool.__name__: tool for tool in (add, note, say, flood, refuse, die, sleep, hang, grow, draw)
 }
 
 
@@ -88,6 +111,8 @@ def described(name: str) -> dict[str, Any]:
 
 
 def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    if name == "draw":
+        return {"content": PICTURE, "isError": False}
     try:
         result = TOOLS[name](**arguments)
     except Exception:  # noqa: BLE001 - a tool that fails is an answer
@@ -124,7 +149,7 @@ def serve_stdio() -> None:
                     request,
                     result={
                         "protocolVersion": PROTOCOL,
-                        "capabilities": {"tools": {}},
+                        "capabilities": {"tools": {"listChanged": True}},
                         "serverInfo": server,
                     },
                 )

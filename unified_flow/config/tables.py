@@ -116,6 +116,13 @@ class McpSettings(Table):
     )
     start_timeout_s: float = Field(default=30.0, gt=0, description="seconds until it must answer")
     timeout_s: float = Field(default=60.0, gt=0, description="seconds for one call of a tool")
+    include: list[str] = Field(
+        default=["*"], description="which of its tools are used, such as `get_*`"
+    )
+    exclude: list[str] = Field(default=[], description="which of those are not")
+    optional: bool = Field(
+        default=False, description="without it a turn goes on, and lacks only its tools"
+    )
     trust_hints: bool = Field(
         default=False, description="believe it which of its tools only read, and allow those"
     )

@@ -7,6 +7,7 @@ came up, and writes its result to the journal.
 from __future__ import annotations
 
 from asyncio import to_thread
+from collections.abc import Mapping
 from time import perf_counter
 from typing import TypeVar
 
@@ -81,6 +82,10 @@ class LivePhaseContext:
         withheld |= _refused(turn)
         known = toolbox.describe(personal=turn.persist)
         return tuple(t for t in known if t.name not in withheld and not gate.denies(t.name))
+
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        return self._services.toolbox.lacking
 
     @property
     def by_rules(self) -> bool:
@@ -233,7 +238,8 @@ class LivePhaseContext:
         answer = given.answer if given is not None else None
         analysis = turn.sections.query_analyzer
         earlier = analysis.conversation if analysis is not None else {}
-        caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer, earlier, urls)
+        files = self._services.folders.path(turn.turn_id) / "files" if turn.persist else None
+        caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer, earlier, urls, files)
         # The search beside the first phase did not know the conversation yet.
         found = self._prefetch.answers(tool, args) if self._prefetch and not earlier else None
         if found is not None:

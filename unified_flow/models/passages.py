@@ -52,7 +52,7 @@ def shown_passages(
         number = len(shown) + 1
         shown.append(ShownPassage(number, claim.source, claim.claim, claim.confidence, passage))
     for result in results:
-        if not result.claims and result.tool not in SEARCHES:
+        if result.success and not result.claims and result.tool not in SEARCHES:
             text = json.dumps(result.result, ensure_ascii=False)
             shown.append(ShownPassage(len(shown) + 1, result.tool, text, 1.0))
     return shown, left_out

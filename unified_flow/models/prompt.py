@@ -8,9 +8,9 @@ stands in <document> blocks and is data: text in it cannot close or open a block
 that it is not to be obeyed.
 
 A recipe's `budgets` are in tokens, by section. What is ranked or has an age may lose its end:
-`passages` (what searches found, worst last) and `history` (oldest first); the best passage and the
-newest turn stay whatever they take. Nothing else is cut: a section over its budget is an error
-that says what to raise.
+`passages` (what searches found, worst last), `history` (oldest first) and `tools` (those that fit
+the question least); the best passage and the newest turn stay whatever they take. Nothing else is
+cut: a section over its budget is an error that says what to raise.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pydantic_core import to_json
 
 from unified_flow.errors import PromptTooLargeError
 from unified_flow.models import ModelCall, estimate_tokens
+from unified_flow.models.offered_tools import offered_tools
 from unified_flow.models.passages import ShownPassage, shown_passages
 from unified_flow.models.schema import form, signature
 from unified_flow.turns.results import (
@@ -38,6 +39,7 @@ from unified_flow.turns.results import (
 from unified_flow.turns.sections import PASSAGES, Sections
 
 _HISTORY = "history"
+_TOOLS = "tools"
 _SHORTENED = frozenset({_HISTORY, PASSAGES})
 
 # Our own blocks, which small models take for such with spaces in them too; and the words that chat
@@ -70,7 +72,7 @@ class Prompt:
 
 def prompt(call: ModelCall) -> Prompt:
     """Raises PromptTooLargeError."""
-    sections, passages, left_out = fitted(call.sections, call.budgets, call.phase)
+    sections, passages, left_out = fitted(call.sections, call.budgets, call.phase, call.query)
     query = f"<original_query>\n{_data(call.query)}\n</original_query>"
     found = _sections(sections, passages, call.query, left_out)
     # A revision gets the verdict on the last draft without the draft: a model would copy it.
@@ -93,7 +95,8 @@ def _sections(
         turns = [_turn(turn) for turn in sections.history]
         yield _section("history", turns, left_out.get("history", 0), "older turns")
     if sections.tools:
-        yield _section("tools", [_data(signature(tool)) for tool in sections.tools])
+        lines = [_data(signature(tool)) for tool in sections.tools]
+        yield _section("tools", lines, left_out.get(_TOOLS, 0), "tools that fit the question less")
     written: dict[str, BaseModel | None] = {
         "query_analyzer": _if_reworded(sections.query_analyzer, query),
         "reflection": sections.reflection,
@@ -145,6 +148,8 @@ def _turn(turn: PriorTurn) -> str:
 
 def _call(result: ToolResult) -> str:
     """What was looked up, in a line."""
+    if not result.success:
+        return f"{result.tool}: {result.result}"
     found = result.result if isinstance(result.result, dict) else {}
     head = f"{result.tool} {_json(found['query'])}" if "query" in found else result.tool
     return f"{head}: {len(result.claims)} found" if "passages" in found else f"{head}: done"
@@ -168,7 +173,7 @@ def _json(value: Any) -> str:
 
 
 def fitted(
-    sections: Sections, budgets: Mapping[str, int], phase: str
+    sections: Sections, budgets: Mapping[str, int], phase: str, question: str
 ) -> tuple[Sections, list[ShownPassage], Mapping[str, int]]:
     """The sections and the passages as a prompt may hold them, and what is left out, by budget.
 
@@ -179,6 +184,11 @@ def fitted(
         chosen = _newest(sections.history, budget)
         left_out[_HISTORY] = len(sections.history) - len(chosen)
         sections = replace(sections, history=chosen)
+    if budget := budgets.get(_TOOLS):
+        analysis = sections.query_analyzer
+        asked = analysis.resolved_query if analysis is not None else question
+        tools, left_out[_TOOLS] = offered_tools(sections.tools, asked, budget)
+        sections = replace(sections, tools=tools)
     passages, left_out[PASSAGES] = shown_passages(sections.coordinator, budgets.get(PASSAGES))
     for name, budget in budgets.items():
         if name in _SHORTENED:
@@ -193,7 +203,7 @@ def fitted(
 
 
 def _tokens_of(name: str, sections: Sections, passages: Sequence[ShownPassage]) -> int:
-    if name == "tools":
+    if name == _TOOLS:
         return sum(estimate_tokens(signature(tool)) for tool in sections.tools)
     if name == "coordinator":
         shown = [each.text for each in passages] + [_call(each) for each in sections.coordinator]

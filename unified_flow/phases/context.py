@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -59,6 +60,11 @@ class PhaseContext(Protocol):
 
     async def tools(self) -> tuple[ToolDescription, ...]:
         """The tools that the planner may request. Raises ToolServerError."""
+        ...
+
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        """Optional servers that did not answer `tools`, and why."""
         ...
 
     async def call(self, place: int, request: ToolRequest) -> ToolResult:

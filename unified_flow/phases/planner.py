@@ -15,6 +15,13 @@ SEVERITY = "critical"
 
 
 async def run(turn: Turn, context: PhaseContext) -> Plan:
+    plan = await _plan(turn, context)
+    lacking = [f"without the tools of {name}: {why}" for name, why in context.lacking.items()]
+    reasons = [plan.reasoning] if plan.reasoning else []
+    return plan.model_copy(update={"reasoning": "; ".join(reasons + lacking)})
+
+
+async def _plan(turn: Turn, context: PhaseContext) -> Plan:
     tools = await context.tools()
     own = {tool.name: tool for tool in tools if tool.own}
     if not (own and context.is_small and context.by_rules):

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -99,7 +100,7 @@ class Tool:
 class Caller:
     """`answer` is what a person said to this very call when the turn was resumed; `conversation`
     is what phase 0 says of the earlier turns (QueryAnalysis); `urls` are the addresses that the
-    question and the pages of this turn name."""
+    question and the pages of this turn name; `files` is the turn's folder for what is no text."""
 
     user_id: str = "default"
     session_id: str = ""
@@ -107,6 +108,7 @@ class Caller:
     answer: str | None = None
     conversation: Mapping[str, float] = field(default_factory=dict)
     urls: frozenset[str] = frozenset()
+    files: Path | None = None
 
 
 CALLER: ContextVar[Caller] = ContextVar("unified_flow.caller", default=Caller())  # noqa: B039

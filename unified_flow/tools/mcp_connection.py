@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -46,6 +46,7 @@ class McpConnection:
     def __init__(self, name: str, settings: McpSettings, folder: Path) -> None:
         self.name = name
         self.tools: tuple[McpTool, ...] = ()
+        self._outdated = False
         self._settings = settings
         self._folder = folder
         self._secrets = _secrets(name, settings)
@@ -114,6 +115,12 @@ class McpConnection:
             raise self.failure(f"went away while {tool} ran") from exc
         finally:
             self._running -= 1
+
+    async def refresh(self) -> None:
+        """Lists the tools again if the server has said that they changed."""
+        if self._outdated and self._client is not None:
+            self._outdated = False
+            self.tools = tuple(await _all_tools(self._client))
 
     async def is_usable(self) -> bool:
         """Asks the server only if a call has timed out, since one that hangs would do so with every
@@ -188,6 +195,8 @@ class McpConnection:
                 self.tools = tuple(await _all_tools(client))
                 self._client = client
                 self._ready.set_result(None)
+                listening = asyncio.create_task(self._listen(client))
+                opened.callback(listening.cancel)
                 await self._stop.wait()
         except asyncio.CancelledError:
             if not self._ready.done():
@@ -200,12 +209,30 @@ class McpConnection:
                 error = exc if known else self.failure("cannot be used", _root_cause(exc))
                 self._ready.set_exception(error)
 
+    async def _listen(self, client: Client) -> None:
+        """A server of the newest protocol tells of changes only who listens."""
+        from mcp import MCPError
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+        with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._outdated = True
+
+    async def _note(self, message: object) -> None:
+        from mcp.types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
+            self._outdated = True
+
     async def _enter(self, opened: AsyncExitStack) -> Client:
         from mcp import Client, StdioServerParameters, stdio_client
 
         _silence_sdk_logs()
         if self._settings.url is not None:
-            return await opened.enter_async_context(Client(self._http(), cache=None))
+            return await opened.enter_async_context(
+                Client(self._http(), cache=None, message_handler=self._note)
+            )
         process = self._process = ServerProcess(self.name, self._settings)
         opened.callback(process.close)
         parameters = StdioServerParameters(
@@ -216,7 +243,9 @@ class McpConnection:
             encoding_error_handler="replace",
         )
         transport = stdio_client(parameters, errlog=process.stderr)
-        return await opened.enter_async_context(Client(transport, cache=None))
+        return await opened.enter_async_context(
+            Client(transport, cache=None, message_handler=self._note)
+        )
 
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[Any]:

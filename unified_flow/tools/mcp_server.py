@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
+import os
+from asyncio import to_thread
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from mimetypes import guess_extension
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from interventions.home import open_private
 from unified_flow.config.tables import McpSettings
 from unified_flow.errors import ConfigError, ToolError
-from unified_flow.tools import Access, Tool, ToolOutput
+from unified_flow.tools import Access, Tool, ToolOutput, current_caller
 from unified_flow.tools.functions import claims_of
 from unified_flow.tools.mcp_schema import arguments_of
 
 if TYPE_CHECKING:
-    from mcp.types import CallToolResult
+    from mcp.types import ContentBlock
     from mcp.types import Tool as McpTool
 
     from unified_flow.tools.mcp_connection import McpConnection
 
-MAX_TOOLS = 500
+MAX_TOOLS = 5_000
 MAX_MESSAGE_CHARS = 4_000
 logger = logging.getLogger(__name__)
 
@@ -33,19 +40,22 @@ class McpServer:
 
     def __init__(self, name: str, settings: McpSettings, folder: Path) -> None:
         self.name = name
+        self.optional = settings.optional
         self._settings = settings
         self._folder = folder
         self._connection: McpConnection | None = None
+        self._listed: tuple[McpTool, ...] = ()
         self._tools: tuple[Tool, ...] = ()
         self.ambiguous: tuple[str, ...] = ()
         self._connecting: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     async def tools(self) -> Sequence[Tool]:
         """Raises ConfigError or ToolServerError."""
-        before = self._connection
         connection = await self._connected()
-        if connection is not before or not self._tools:
+        await connection.refresh()
+        if connection.tools is not self._listed:
             usable, doubled = _unambiguous(self._bounded(connection.tools))
+            self._listed = connection.tools
             self._tools = tuple(self._as_tool(tool) for tool in usable)
             self.ambiguous = tuple(f"{self.name}.{name}" for name in doubled)
             for name in self.ambiguous:
@@ -53,12 +63,18 @@ class McpServer:
         return self._tools
 
     def _bounded(self, tools: Sequence[McpTool]) -> Sequence[McpTool]:
-        """All of them go into the planner's prompt. Raises ToolError for more than fit there."""
+        """Those that the settings name. Raises ToolError for more than can be chosen from."""
+        own = self._settings
+        tools = [
+            tool
+            for tool in tools
+            if _matches(tool.name, own.include) and not _matches(tool.name, own.exclude)
+        ]
         if len(tools) > MAX_TOOLS:
             raise ToolError(
                 f"the MCP server {self.name} has {len(tools):,} tools, and {MAX_TOOLS} at most can"
                 " be used",
-                hint="start it with fewer of them",
+                hint=f'include = ["…"] under [mcp.{self.name}] names those that are needed',
             )
         return tools
 
@@ -116,7 +132,7 @@ class McpServer:
         except MCPError as exc:
             message = connection.clean(exc.message)
             raise ToolError(f"{name} was refused by its server: {message} ({exc.code})") from exc
-        texts = _texts(result)
+        texts = [await to_thread(_text, part) for part in result.content]
         if result.is_error:
             message = connection.clean(" ".join(texts)[:MAX_MESSAGE_CHARS]) or "it does not say why"
             raise ToolError(f"{name} says that it failed: {message}")
@@ -162,17 +178,37 @@ def _sdk() -> type[McpConnection]:
     return McpConnection
 
 
-def _texts(result: CallToolResult) -> list[str]:
-    """The text of each part; for what is no text, its type."""
-    texts = []
-    for part in result.content:
-        match part.type:
-            case "text":
-                texts.append(part.text)
-            case "resource" if hasattr(part.resource, "text"):
-                texts.append(part.resource.text)
-            case "resource_link":
-                texts.append(f"{part.name}: {part.uri}")
-            case _:
-                texts.append(f"[{part.type}]")
-    return texts
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _text(part: ContentBlock) -> str:
+    """Its text; of an image, a sound or a file, where it is kept."""
+    match part.type:
+        case "text":
+            return part.text
+        case "image" | "audio":
+            return _kept(part.data, part.mime_type, part.type)
+        case "resource":
+            found = part.resource
+            if hasattr(found, "text"):
+                return found.text
+            return _kept(found.blob, found.mime_type, str(found.uri))
+        case "resource_link":
+            return f"{part.name}: {part.uri}"
+
+
+def _kept(encoded: str, mime_type: str | None, what: str) -> str:
+    """Among the files of the turn that runs. Raises ToolError for what is no base64."""
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except ValueError as exc:
+        raise ToolError(f"the {what} that the server sent is no base64") from exc
+    folder = current_caller().files
+    if folder is None:
+        return f"[{what}: {mime_type}, {len(data):,} bytes, not kept]"
+    suffix = guess_extension(mime_type or "") or ".bin"
+    path = folder / f"{sha256(data).hexdigest()[:16]}{suffix}"
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_TRUNC), "wb") as file:
+        file.write(data)
+    return f"[{what}: {mime_type}, kept in {path}]"

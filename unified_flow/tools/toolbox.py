@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -50,17 +50,19 @@ class Toolbox:
         self._modules = modules or ToolModules(())
         self._of_modules = self._modules.tools()
         self._served: dict[str, tuple[Tool, ...]] = {}
+        self.lacking: dict[str, str] = {}  # optional servers, and why they do not answer
         self._tools = _by_name((*self._built_in, *self._of_modules))
 
     async def open(self, name: str | None = None) -> None:
         """Load the tools of every server, or of the one that the tool `name` belongs to.
 
-        Raises whatever keeps a server from answering: a tool that is configured and missing is a
-        failure, not a smaller toolbox. ConfigError for a module that cannot be loaded.
+        Raises whatever keeps a server from answering, unless it is optional (`lacking`): a tool
+        that is configured and missing is a failure, not a smaller toolbox. ConfigError for a
+        module that cannot be loaded.
         """
         own = self._modules.tools()
         wanted = [s for s in self._servers if name is None or name.startswith(f"{s.name}.")]
-        found = await asyncio.gather(*(server.tools() for server in wanted))
+        found = await asyncio.gather(*(self._tools_of(server) for server in wanted))
         served = {server.name: tuple(tools) for server, tools in zip(wanted, found, strict=True)}
         known = self._served | served
         if own != self._of_modules or known != self._served:
@@ -69,6 +71,16 @@ class Toolbox:
             self._tools = _by_name((*self._built_in, *own, *rest))
             self._of_modules, self._served = own, known
             self.__dict__.pop("_described", None)
+
+    async def _tools_of(self, server: McpServer) -> Sequence[Tool]:
+        self.lacking.pop(server.name, None)
+        try:
+            return await server.tools()
+        except (ConfigError, ToolError) as exc:
+            if not server.optional:
+                raise
+            self.lacking[server.name] = str(exc)
+            return ()
 
     @property
     def module_digests(self) -> dict[str, str]:

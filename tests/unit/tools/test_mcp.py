@@ -27,7 +27,7 @@ from unified_flow.errors import (
     ToolServerError,
     ToolTimeoutError,
 )
-from unified_flow.tools import Access, ToolOutput, mcp_connection
+from unified_flow.tools import Access, Caller, ToolOutput, mcp_connection
 from unified_flow.tools.mcp_server import McpServer
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.results import ToolRequest
@@ -69,9 +69,7 @@ def with_box(
 def test_every_tool_with_its_schema_and_its_results(tmp_path: Path, spoken_by: list[str]) -> None:
     async def body(box: Toolbox) -> None:
         described = {each.name: each for each in box.describe()}
-        assert set(described) == {
-            f"test.{t}" for t in ("add", "note", "say", "flood", "refuse", "die", "sleep", "hang")
-        }
+        assert set(described) == {f"test.{name}" for name in mcp_server.TOOLS}
         assert described["test.add"].description == "Add two whole numbers."
         assert set(described["test.add"].parameters["properties"]) == {"a", "b"}
         found = await call(box, "test.add", a=1, b=2)
@@ -360,3 +358,46 @@ def test_a_doubled_name_stops_none_of_a_server_s_other_tools(
     assert [record.getMessage() for record in caplog.records] == [
         "several tools are named test.hum: none of them is used"
     ]
+
+
+def test_only_the_tools_that_the_settings_name_are_used(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        assert {tool.name for tool in box} == {"test.say", "test.add"}
+
+    with_box(stdio(include=["s*", "add"], exclude=["sleep"]), tmp_path, body)
+
+
+def test_tools_that_come_later_are_there_for_the_next_plan(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        with pytest.raises(ToolNotFoundError):
+            await call(box, "test.more", text="x")
+        await call(box, "test.grow")
+        assert (await call(box, "test.more", text="x")).result == {"result": "x"}
+
+    with_box(stdio(), tmp_path, body)
+
+
+def test_an_optional_server_that_is_gone_costs_only_its_tools(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        (_, (reason,)) = list(box), box.lacking.values()
+        assert reason.startswith("the MCP server test cannot be started")
+        assert list(box) == []
+
+    gone = McpSettings(command="no-such-program", optional=True)
+    with_box(gone, tmp_path, body)
+
+
+def test_what_is_no_text_is_kept_among_the_files_of_the_turn(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        await box.open("test.draw")
+        tool, args = box.check(ToolRequest(tool="test.draw", args={}))
+        output = await box.call(tool, args, Caller(files=tmp_path / "files"))
+        text, image, blob = output.result.split("\n")
+        assert text == "A robot."
+        kept = {path.suffix: path for path in (tmp_path / "files").iterdir()}
+        assert image == f"[image: image/png, kept in {kept['.png']}]"
+        assert kept[".png"].read_bytes().startswith(b"\x89PNG")
+        assert str(kept[".bin"]) in blob
+        assert "not kept" in (await box.call(tool, args)).result
+
+    with_box(stdio(), tmp_path, body)
