@@ -26,7 +26,7 @@ from tests.answers import (
     every_phase_by_model,
     open_entries,
 )
-from tests.servers.model_server import ModelServer, hang, status
+from tests.servers.model_server import ModelServer, hang, refused_url, status
 from unified_flow.turns.results import Draft
 
 ROOT = Path(__file__).parents[2]
@@ -299,3 +299,23 @@ def test_runs_are_listed_and_shown(dataset: Path, home: Path) -> None:
     shown = forked.run(words, capture_output=True, text=True, check=True).stdout
     assert f"{name}: 3 questions, 0 without an answer; model embedded" in shown
     assert "gold answer in the response" in shown
+
+
+def test_ten_failures_in_a_row_end_a_run_and_name_their_cause(
+    home: Path, docs: Path, tmp_path: Path
+) -> None:
+    lines = [json.dumps({"question": f"What is topic {n}?", "answer": "a bus"}) for n in range(15)]
+    (tmp_path / "own.jsonl").write_text("\n".join(lines) + "\n")
+    (home / "unified_flow.toml").write_text("[queue]\nmax_per_error_type = 3\n")
+    at = ["--model", "m", "--base-url", refused_url(), "--docs", docs]
+    done = forked.run(
+        command("run", tmp_path / "own.jsonl", *at, home=home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["questions"] == 10
+    assert "stopped after 10 failures in a row; the last: query_analyzer failed" in done.stderr
+    assert "--retry-failed" in done.stderr
+    assert done.stderr.count("hit limit (3)") == 1

@@ -192,7 +192,7 @@ async def _run(
 ) -> Run:
     """The run, closed, with all its answers. `settings` are those of `wire`."""
     from unified_flow.evaluation.datasets import corpus_of
-    from unified_flow.evaluation.flows import Flows, evaluations
+    from unified_flow.evaluation.flows import MOST_FAILURES, Flows, evaluations
     from unified_flow.evaluation.runs import Run, spec_of
 
     root = evaluations(home)
@@ -205,9 +205,13 @@ async def _run(
         with Run.open(root, wanted.name, spec, again=wanted.again) as run:
             note(f"run {run.folder.name}")
             with progress_bar("evaluating", show=watched) as progress:
-                await flows.evaluate(
+                stopped_by = await flows.evaluate(
                     run, questions, retry_failed=wanted.retry_failed, progress=progress
                 )
+            if stopped_by is not None:
+                why = one_line(stopped_by.message)
+                note(f"stopped after {MOST_FAILURES} failures in a row; the last: {why}")
+                note("mend the cause; the same command with --retry-failed goes on")
     finally:
         await flows.aclose()
     return run

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from interventions.home import find_home, state_folder
+from unified_flow.evaluation.answers import Trouble
 from unified_flow.evaluation.datasets import Corpus, DatasetQuestion, without
 from unified_flow.evaluation.flow_runner import ask
 from unified_flow.evaluation.runs import Run
 from unified_flow.flow import UnifiedFlow
 from unified_flow.wiring import wire
+
+MOST_FAILURES = 10
 
 
 def evaluations(home: Path | str | None) -> Path:
@@ -56,15 +59,24 @@ class Flows:
         *,
         retry_failed: bool,
         progress: Callable[[int, int], None] | None,
-    ) -> None:
-        """Raises what keeps a turn from beginning; `retry_failed` asks again what has failed."""
+    ) -> Trouble | None:
+        """The last failure if `MOST_FAILURES` in a row ended it: nearly always they have one cause.
+
+        `retry_failed` asks again what has failed. Raises what keeps a turn from beginning.
+        """
+        failed = 0
         for number, question in enumerate(questions, 1):
             known = run.answers.get(question.id)
             if known is None or (retry_failed and known.status == "failed"):
                 flow = self.of(question.group if question.left_out else "")
-                run.add(await ask(flow, question))
+                answer = await ask(flow, question)
+                run.add(answer)
+                failed = failed + 1 if answer.status == "failed" else 0
+                if failed == MOST_FAILURES:
+                    return answer.trouble
             if progress is not None:
                 progress(number, len(questions))
+        return None
 
     async def aclose(self) -> None:
         for flow in self._flows.values():

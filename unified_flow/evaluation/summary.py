@@ -26,7 +26,11 @@ def interval(values: Sequence[float]) -> Interval:
 
 def bootstrap(values: Sequence[float]) -> Interval:
     """The percentiles of the mean over resamples (Efron 1979), from a fixed seed. For differences
-    of pairs this is the paired bootstrap."""
+    of pairs this is the paired bootstrap. Resamples of equal values say nothing: of others there
+    may be one in 1 - 0.025^(1/n) (Clopper and Pearson 1934), a unit away."""
+    if len(set(values)) == 1:
+        half = (1 - 0.025 ** (1 / len(values))) * max(1.0, abs(values[0]))
+        return values[0] - half, values[0] + half
     chance = Random(SEED)
     means = sorted(fmean(chance.choices(values, k=len(values))) for _ in range(RESAMPLES))
     return means[round(0.025 * RESAMPLES)], means[round(0.975 * RESAMPLES) - 1]

@@ -75,13 +75,20 @@ def test_intervals_hold_the_mean_and_narrow() -> None:
     assert few[0] < many[0] < 0.8 < many[1] < few[1]
     assert interval([1.0] * 10)[1] == pytest.approx(1.0)
     assert interval([1.0] * 10)[0] == pytest.approx(0.722, abs=0.001)  # Wilson's
-    assert bootstrap([0.5] * 10) == (0.5, 0.5)
+    low, high = bootstrap([0.5] * 10)
+    assert low < 0.5 < high
 
 
 def test_the_bootstrap_holds_95_in_100_of_the_means_of_resamples() -> None:
     # The mean of 100 draws of 0 or 1 is binomial: 95 % of it lies between 0.40 and 0.60.
     low, high = bootstrap([0.0, 1.0] * 50)
     assert (low, high) == (pytest.approx(0.40, abs=0.011), pytest.approx(0.60, abs=0.011))
+
+
+def test_equal_values_have_an_interval_that_narrows_with_their_number() -> None:
+    low, high = bootstrap([0.0] * 5)
+    assert (low, high) == (pytest.approx(-0.522, abs=1e-3), pytest.approx(0.522, abs=1e-3))
+    assert bootstrap([1.0] * 100)[0] == pytest.approx(1 - 0.0362, abs=1e-3)
 
 
 def test_a_difference_counts_only_if_its_interval_leaves_zero_out() -> None:

@@ -48,14 +48,14 @@ def logged(home: Path) -> Iterator[None]:
                 del _handlers[path]
                 for logger in _loggers():
                     logger.removeHandler(handler)
-                if not _handlers and logging.lastResort is not None:
-                    _loggers()[1].removeHandler(logging.lastResort)
+                if not _handlers:
+                    _loggers()[1].removeHandler(_terminal)
 
 
 def _attach(handler: _PrivateFile) -> None:
     ours, queues = _loggers()
-    if not queues.hasHandlers() and logging.lastResort is not None:
-        queues.addHandler(logging.lastResort)  # a full queue shows at the terminal too
+    if not queues.hasHandlers():
+        queues.addHandler(_terminal)  # a full queue shows there too
     for logger in (ours, queues):
         logger.addHandler(handler)
     logging.getLogger(GUARDRAILS).setLevel(logging.INFO)
@@ -63,6 +63,23 @@ def _attach(handler: _PrivateFile) -> None:
 
 def _loggers() -> tuple[logging.Logger, logging.Logger]:
     return logging.getLogger("unified_flow"), logging.getLogger("interventions")
+
+
+class _Terminal(logging.Handler):
+    """Each line once: what is full stays full for all failures of a batch."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = self.format(record)
+        if line not in self._said:
+            self._said.add(line)
+            print(line, file=sys.stderr)
+
+
+_terminal = _Terminal()
 
 
 class _PrivateFile(logging.Handler):
