@@ -15,16 +15,23 @@ from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.retrieval.web import markup
 
-JSON, HTML = f"{markup.__name__}:json_parts", f"{markup.__name__}:html_parts"
+HTML = f"{markup.__name__}:html_parts"
 MIB = 1024 * 1024
 
 
-def test_what_takes_all_memory_is_not_read_and_the_next_one_is() -> None:
-    numbers = b"[" + b"0.1," * 5_000_000 + b"1]"  # 20 MB, and eight times that once it is read
+def test_what_takes_all_memory_is_not_read_and_the_next_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "greedy.py").write_text(
+        "from unified_flow.lib.sandbox import Part\n"
+        "def convert(data):\n"
+        "    yield Part(('a',), [str(len(data * 400))])\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{tmp_path}")
     with Converter(SandboxLimits(memory_bytes=200 * MIB)) as converter:
         with pytest.raises(UnusableError, match="more than 200 MiB of memory"):
-            converter.convert(JSON, numbers)
-        assert converter.convert(JSON, b"[1]")[0].lines == ["[", " 1", "]"]
+            converter.convert("greedy:convert", b"x" * MIB)
+        assert converter.convert("greedy:convert", b"x")[0].lines == ["400"]
 
 
 def test_html_that_takes_all_memory() -> None:
