@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,6 +17,9 @@ from unified_flow.turns.passage import Passage, path_of, searches
 from unified_flow.turns.results import Checks
 from unified_flow.turns.turn import Turn
 
+DESCRIPTIONS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("descriptions.toml").read_text(encoding="utf-8")
+)
 PIECE_CHARS = 40
 _PIECES = re.compile(rf".{{1,{PIECE_CHARS}}}\s|\S{{1,{PIECE_CHARS}}}\s?|\s", re.DOTALL)
 
@@ -58,41 +63,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         json_schema_serialization_defaults_required=True,
-        json_schema_extra={
-            "example": {
-                "answer": "A topic is a named bus over which nodes exchange messages.",
-                "sources": [
-                    {
-                        "chapter_id": "docs/robots.md",
-                        "section_title": "Robots > Topics",
-                        "excerpt": "A topic is a named bus over which nodes exchange messages.",
-                        "relevance_score": 0.89,
-                    }
-                ],
-                "metadata": {
-                    "confidence_score": 0.92,
-                    "checks": {
-                        "claims_supported": True,
-                        "no_hallucinations": True,
-                        "query_addressed": "not checked",
-                        "coherent_format": True,
-                    },
-                    "num_sources_retrieved": 3,
-                    "status": "answered",
-                    "abstained": False,
-                    "degraded": False,
-                    "saved": True,
-                    "turn_id": 12,
-                    "session_id": "s1",
-                    "policy": "fail_fast",
-                    "duration_ms": 41.5,
-                },
-                "request_id": "2025-11-16-abc123",
-                "should_respond": True,
-                # null unless requested; FastAPI leaves nulls out of the description
-                "trace": {"messages": [], "agents": [], "retrievals": []},
-            }
-        },
+        json_schema_extra={"example": DESCRIPTIONS["answer"]},
     )
 
     answer: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -32,8 +33,6 @@ from unified_flow.turns.events import (
 RETRY_WINDOW_S = 300.0
 MAX_FAILED = 10_000
 MAX_RULES = 100
-QUEUE_UP = "1 if the queue can be read."
-GUARDRAILS_UP = "1 if the decisions can be read."
 BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 3, 5, 10, 30, 60)
 
 
@@ -108,65 +107,57 @@ class _OnScrape(Collector):
         self._services = services
 
     def collect(self) -> Iterator[Metric]:
-        try:
-            health = self._services.queue.health()
-        except QueueError:
-            yield _gauge("queue_up", QUEUE_UP, 0)
-        else:
-            yield _gauge("queue_up", QUEUE_UP, 1)
-            yield from _queue(health)
-        try:
-            stats = self._services.guardrails.stats_of_today()
-        except RetrievalError:
-            yield _gauge("guardrails_up", GUARDRAILS_UP, 0)
-            return
-        if stats is not None:  # None: nobody has rules
-            yield _gauge("guardrails_up", GUARDRAILS_UP, 1)
-            yield from _guardrails(stats)
+        found: list[Metric] = []
+        with suppress(QueueError):
+            found = [*_queue(self._services.queue.health())]
+        yield _gauge("queue_up", "1 if the queue can be read.", bool(found))
+        yield from found
+        found = []
+        with suppress(RetrievalError):
+            if (stats := self._services.guardrails.stats_of_today()) is None:
+                return  # nobody has rules
+            found = [*_guardrails(stats)]
+        yield _gauge("guardrails_up", "1 if the decisions can be read.", bool(found))
+        yield from found
 
 
 def _queue(health: Health) -> Iterator[Metric]:
-    depth = GaugeMetricFamily("unified_flow_queue_open", "Open interventions.", labels=["severity"])
-    for severity, number in health["by_priority"].items():
-        depth.add_metric([severity], number)
-    yield depth
-    admitted = CounterMetricFamily(
-        "unified_flow_queue_admissions", "Failures that reached the queue.", labels=["kind"]
-    )
-    admitted.add_metric(["accepted"], health["accepted"])
-    admitted.add_metric(["merged"], health["merged"])
-    admitted.add_metric(["counted"], health["counted"])
-    yield admitted
-    dropped = CounterMetricFamily(
-        "unified_flow_queue_dropped", "Failures that found no room.", labels=["reason"]
-    )
-    for reason, number in health["dropped"].items():
-        dropped.add_metric([reason], number)
-    yield dropped
+    waiting = "Open interventions."
+    yield _labelled(GaugeMetricFamily, "queue_open", waiting, "severity", health["by_priority"])
+    reached = "Failures that reached the queue."
+    kinds = {"accepted": health["accepted"], "merged": health["merged"]}
+    kinds["counted"] = health["counted"]
+    yield _labelled(CounterMetricFamily, "queue_admissions", reached, "kind", kinds)
+    lost = "Failures that found no room."
+    yield _labelled(CounterMetricFamily, "queue_dropped", lost, "reason", health["dropped"])
 
 
 def _guardrails(stats: GuardrailStats) -> Iterator[Metric]:
-    blocks = GaugeMetricFamily(
-        "unified_flow_guardrail_blocks_today", "Blocked today, by rule.", labels=["rule"]
-    )
-    ordered = sorted(stats.blocks, key=lambda blocks: -blocks.count)
-    for each in ordered[:MAX_RULES]:
-        blocks.add_metric([redact_text(each.rule)], each.count)
-    if rest := sum(each.count for each in ordered[MAX_RULES:]):
-        blocks.add_metric(["(others)"], rest)
-    yield blocks
-    yield _gauge(
-        "guardrail_silent_failures_today",
-        "Unanswered today because of a failure.",
-        stats.silent_failures,
-    )
+    blocks: dict[str, int] = {}
+    for place, each in enumerate(sorted(stats.blocks, key=lambda blocks: -blocks.count)):
+        rule = redact_text(each.rule) if place < MAX_RULES else "(others)"
+        blocks[rule] = blocks.get(rule, 0) + each.count
+    by_rule = "Blocked today, by rule."
+    yield _labelled(GaugeMetricFamily, "guardrail_blocks_today", by_rule, "rule", blocks)
+    silent = "Unanswered today because of a failure."
+    yield _gauge("guardrail_silent_failures_today", silent, stats.silent_failures)
     yield _gauge("guardrail_escalated_today", "Left to a person today.", stats.escalated)
-    yield _gauge(
-        "guardrail_retry_rate_today",
-        "Share of today's that needed another try.",
-        stats.retry_rate or 0,
-    )
+    again = "Share of today's that needed another try."
+    yield _gauge("guardrail_retry_rate_today", again, stats.retry_rate or 0)
 
 
 def _gauge(name: str, help_text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"unified_flow_{name}", help_text, value=value)
+
+
+def _labelled(
+    kind: type[GaugeMetricFamily | CounterMetricFamily],
+    name: str,
+    help_text: str,
+    label: str,
+    values: Mapping[str, float],
+) -> Metric:
+    family = kind(f"unified_flow_{name}", help_text, labels=[label])
+    for value, number in values.items():
+        family.add_metric([value], number)
+    return family

@@ -51,10 +51,7 @@ CODES: dict[Kind, tuple[Code, int]] = {
     "UnexpectedError": ("INTERNAL_ERROR", HTTPStatus.INTERNAL_SERVER_ERROR),
 }
 KIND_OF_CODE: dict[str, Kind] = {
-    "RETRIEVAL_ERROR": "RetrievalError",
-    "LLM_ERROR": "LlmError",
-    "RATE_LIMITED": "RateLimitError",
-    "INTERNAL_ERROR": "InternalRagError",
+    code: kind for kind, (code, _) in CODES.items() if kind != "UnexpectedError"
 }
 CLIENT_CLOSED = 499  # nobody reads it; the log and the metrics count it
 RETRY_AFTER_S = 1.0  # from the ADR's own example
@@ -121,6 +118,12 @@ class ProblemError(HTTPException):
         self.problem = problem
 
 
+def of_kind(kind: Kind, details: Mapping[str, Any], **more: Any) -> Problem:
+    """With its code's own text and status; `more` are further fields."""
+    code, status = CODES[kind]
+    return Problem(kind, code, status, details, **more)
+
+
 def invalid(
     message_key: str, status: int = HTTPStatus.BAD_REQUEST, field_name: str | None = None
 ) -> Problem:
@@ -141,14 +144,7 @@ def of_status(status: int) -> Problem:
 
 def limited(limit: str, rate: Rate | None = None, retry_after_s: float = RETRY_AFTER_S) -> Problem:
     """429; `limit` names the limit that was reached (`details.limit`)."""
-    return Problem(
-        "RateLimitError",
-        "RATE_LIMITED",
-        HTTPStatus.TOO_MANY_REQUESTS,
-        {"limit": limit},
-        rate,
-        retry_after_s,
-    )
+    return of_kind("RateLimitError", {"limit": limit}, rate=rate, retry_after_s=retry_after_s)
 
 
 def unexpected(intervention_id: str | None = None) -> Problem:
@@ -214,7 +210,8 @@ def of_turn_error(
     if isinstance(error, PhaseError):
         if outcome.answer == "degraded":
             return _degraded(error, collection, rate, sources)
-        if error.code == "INTERNAL_ERROR" and not _is_explicit(error):
+        # Not an internal error that the classification knows.
+        if error.code == "INTERNAL_ERROR" and error.category == "unknown_error":
             return unexpected(error.intervention_id)
         return _halted(error, collection)
     if isinstance(error, InputError) and outcome.answer == "refused":
@@ -224,22 +221,13 @@ def of_turn_error(
     return unexpected(intervention_id)
 
 
-def _is_explicit(error: PhaseError) -> bool:
-    """Whether the classification knows it."""
-    return error.category != "unknown_error"
-
-
 def _halted(error: PhaseError, collection: str) -> Problem:
     """fail_fast: the table of rag-error-model.md."""
-    kind = KIND_OF_CODE[error.code]
-    code, status = CODES[kind]
     wait_s = error.retry_after_s
-    if wait_s is None and code == "RATE_LIMITED":
+    if wait_s is None and error.code == "RATE_LIMITED":
         wait_s = RETRY_AFTER_S
-    return Problem(
-        kind,
-        code,
-        status,
+    return of_kind(
+        KIND_OF_CODE[error.code],
         _details(error, collection),
         retry_after_s=wait_s,
         intervention_id=error.intervention_id,

@@ -7,22 +7,17 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api import problems
-from unified_flow.api.answer import Source
-from unified_flow.api.problems import Code, Kind, Problem
+from unified_flow.api.answer import DESCRIPTIONS, Source
+from unified_flow.api.problems import Code, Kind
 from unified_flow.api.trace import Trace
 
 # The six of the document, in its order.
 DOCUMENTED = (
     problems.invalid("question_empty", field_name="query"),
-    Problem(
-        "RetrievalError",
-        "RETRIEVAL_ERROR",
-        502,
-        {"stage": "retriever", "workspace_id": "default"},
-    ),
-    Problem("LlmError", "LLM_ERROR", 502, {"stage": "llm"}),
+    problems.of_kind("RetrievalError", {"stage": "retriever", "workspace_id": "default"}),
+    problems.of_kind("LlmError", {"stage": "llm"}),
     problems.limited("user_per_minute"),
-    Problem("InternalRagError", "INTERNAL_ERROR", 500, {"stage": "answer_pipeline"}),
+    problems.of_kind("InternalRagError", {"stage": "answer_pipeline"}),
     problems.unexpected(),
 )
 
@@ -71,23 +66,7 @@ STREAM: dict[str, Any] = {
 }
 
 
-MEANINGS = {
-    400: "The question or a parameter cannot be accepted; `details.field` names it",
-    401: "A bearer token is missing or wrong",
-    403: "Not allowed here",
-    404: "Not found",
-    405: "The path does not take this method",
-    408: "The request took too long",
-    409: "It is not in that state, or somebody changed it first",
-    413: "The request is too large",
-    415: "The body is not JSON",
-    422: "The body has not the expected form; `details.field` names what is wrong",
-    429: "Too many requests; see Retry-After",
-    500: "An internal error; it becomes an intervention, and `request_id` finds it",
-    502: "Retrieval or the model failed (policy `fail_fast`)",
-    503: "Something is down or slow (policy `graceful`, with `sources` where there are any), "
-    "or the service takes no questions now",
-}
+MEANINGS = {int(status): text for status, text in DESCRIPTIONS["meanings"].items()}
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -42,34 +42,27 @@ async def ask(flow: UnifiedFlow, question: DatasetQuestion) -> EvaluatedAnswer:
         events.append(event)
         turn = apply(turn, event)
 
-    trouble = None
+    error: PhaseError | InputError | None = None
     started = perf_counter()
     try:
         session = f"{USER}_{secrets.token_hex(6)}"
         await flow.process(session, question.text, user_id=USER, observer=follow, persist=False)
-    except PhaseError as exc:
-        trouble = Trouble(
-            error_type=type(exc.__cause__ or exc).__name__,
-            message=str(exc),
-            phase=exc.phase,
-            intervention_id=exc.intervention_id,
-        )
-    except InputError as exc:
-        trouble = Trouble(error_type=type(exc).__name__, message=str(exc))
-    if trouble is None:
-        trouble = silenced(turn)
+    except (PhaseError, InputError) as exc:
+        error = exc
     took = round(elapsed_ms(started), 3)
-    answer = _answer(question, turn, trouble)
+    answer = _answer(question, turn, _trouble(turn, error))
     return answer.model_copy(update={"duration_ms": took, "phases": costs(events)})
 
 
-def silenced(turn: Turn) -> Trouble | None:
-    """Why nothing was said where an answer was due: by the policy `silent` or by a guardrail."""
-    if (why := turn.error_message) is None:
+def _trouble(turn: Turn, error: PhaseError | InputError | None) -> Trouble | None:
+    """Why there is no answer: a failure, or silence where an answer was due, by the policy `silent`
+    or by a guardrail."""
+    why = str(error) if error is not None else turn.error_message
+    if why is None:
         return None
     failure = turn.failure
     if failure is None:
-        return Trouble(error_type="Blocked", message=why)
+        return Trouble(error_type=type(error).__name__ if error else "Blocked", message=why)
     return Trouble(
         error_type=failure.error_type,
         message=why,

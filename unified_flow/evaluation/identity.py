@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from unified_flow.config.settings import EMBEDDED, Settings
-from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.errors import RetrievalError
 from unified_flow.retrieval.documents import Documents
-from unified_flow.servers.llama_server import NO_FILE_HINT
+from unified_flow.servers.llama_server import model_file_error
 from unified_flow.turns.journal import digest
 
 VECTORS = "vectors"
@@ -57,8 +57,6 @@ def documents_digest(documents: Documents | None) -> str:
 def _file(path: Path) -> str:
     try:
         found = path.stat()
-    except FileNotFoundError as exc:
-        raise ConfigError(f"there is no model file {path}", hint=NO_FILE_HINT) from exc
     except OSError as exc:
-        raise ConfigError(f"the model file {path} cannot be read: {exc.strerror}") from exc
+        raise model_file_error(path, exc) from exc
     return f"{path.name} {found.st_size} {found.st_mtime_ns}"

@@ -5,10 +5,11 @@ It grows by one line a question, so that a run that was killed goes on where it 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from filelock import FileLock, Timeout
@@ -95,22 +96,20 @@ def spec_of(dataset: Dataset, services: Services, wanted: RunOptions) -> Spec:
 
 
 class Run:
-    """An open run, which nobody else may go on with meanwhile; of each question the last answer
-    counts."""
+    """An open run; of each question the last answer counts."""
 
     def __init__(self, folder: Path, spec: Spec) -> None:
         self.folder = folder
         self.spec = spec
-        self._lock = FileLock(folder / LOCK, timeout=0, mode=PRIVATE_FILE_MODE)
-        try:
-            self._lock.acquire()
-        except Timeout as exc:
-            raise InputError(f"somebody runs {folder.name} now", hint="wait for it") from exc
         self.answers = _answers(folder)
 
     @classmethod
-    def open(cls, root: Path, name: str | None, spec: Spec, *, again: bool = False) -> Self:
-        """Raises InputError for a name that another run has, or that somebody runs now."""
+    @contextmanager
+    def open(
+        cls, root: Path, name: str | None, spec: Spec, *, again: bool = False
+    ) -> Iterator[Self]:
+        """Nobody else may go on with it meanwhile. Raises InputError for a name that another run
+        has, or that somebody runs now."""
         folder = _folder(root, name or spec.name)
         make_private_folder(folder)
         if (folder / SPEC).is_file() and (differs := _differences(_spec(folder), spec)):
@@ -120,27 +119,22 @@ class Run:
                 hint="choose another --name",
             )
         replace_private(folder / SPEC, spec.model_dump_json(indent=2) + "\n")
-        run = cls(folder, spec)
-        if again:
-            (folder / RESULTS).unlink(missing_ok=True)
-            run.answers = {}
-        return run
+        lock = FileLock(folder / LOCK, timeout=0, mode=PRIVATE_FILE_MODE)
+        try:
+            lock.acquire()
+        except Timeout as exc:
+            raise InputError(f"somebody runs {folder.name} now", hint="wait for it") from exc
+        try:
+            if again:
+                (folder / RESULTS).unlink(missing_ok=True)
+            yield cls(folder, spec)
+        finally:
+            lock.release()
 
     def add(self, answer: EvaluatedAnswer) -> None:
         self.answers[answer.id] = answer
         line = jsonl.encode(answer.model_dump(mode="json"))
         jsonl.append(self.folder / RESULTS, line, durable=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._lock.release()
 
 
 def load(root: Path, name: str) -> tuple[Spec, dict[str, EvaluatedAnswer]]:

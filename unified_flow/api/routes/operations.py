@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow import __version__
 from unified_flow.api import problems
+from unified_flow.api.answer import DESCRIPTIONS
 from unified_flow.api.dependencies import ExchangeDep, StateDep
 from unified_flow.api.problems import CODES, Code, Kind
 from unified_flow.api.response_schemas import errors
@@ -91,7 +92,7 @@ class Advices(BaseModel):
     errors: list[Advice]
 
 
-def _advice(code: Code, **behaviour: Any) -> Advice:
+def _advice(code: Code, behaviour: dict[str, Any]) -> Advice:
     return Advice(
         code=code,
         types=[kind for kind, (kinds_code, _) in CODES.items() if kinds_code == code],
@@ -100,40 +101,7 @@ def _advice(code: Code, **behaviour: Any) -> Advice:
     )
 
 
-ADVICE = Advices(
-    errors=[
-        _advice(
-            "VALIDATION_ERROR",
-            show="near_field",
-            highlight_field=True,
-            admin=["details.field"],
-        ),
-        _advice(
-            "RETRIEVAL_ERROR",
-            show="neutral",
-            retry=True,
-            retry_button=True,
-            admin=["code", "details"],
-        ),
-        _advice(
-            "LLM_ERROR",
-            show="neutral",
-            retry=True,
-            retry_button=True,
-            hint_when_frequent=True,
-            admin=["code"],
-        ),
-        _advice(
-            "RATE_LIMITED",
-            show="wait",
-            retry=True,
-            wait=True,
-            disable_send=True,
-            admin=["details.limit"],
-        ),
-        _advice("INTERNAL_ERROR", show="general", admin=["request_id"]),
-    ]
-)
+ADVICE = Advices(errors=[_advice(*each) for each in DESCRIPTIONS["advice"].items()])
 
 
 @router.get("/errors", responses=errors())
