@@ -38,16 +38,48 @@ def test_western_text_without_a_declaration_is_guessed_and_said_to_be() -> None:
     assert (decoded.encoding, decoded.guessed) == ("cp1252", True)
 
 
+RUSSIAN = (
+    "Аккумулятор ровера работает одиннадцать часов при движении.\n"
+    "Паром отправляется от причала каждое утро в семь часов.\n"
+)
+JAPANESE = "フェリーは毎朝七時に桟橋を出発します。\n切符は門のそばの窓口で売っています。\n"
+CHINESE = "货船每天早上七点从码头出发。\n船票在大门旁边的窗口出售，价格为九元。\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (RUSSIAN, "cp1251"),
+        (RUSSIAN, "koi8-r"),
+        (JAPANESE, "cp932"),
+        (JAPANESE, "euc_jp"),
+        (CHINESE, "gb18030"),
+        (RUSSIAN, "utf-16-le"),
+        (CHINESE, "utf-16-be"),
+        ("The ferry leaves at seven.\n", "utf-16-le"),
+        (SWEDISH, "cp1252"),
+    ],
+)
+def test_what_can_be_told_apart_is_read_and_said_to_be_guessed(text: str, encoding: str) -> None:
+    decoded = decode(text.encode(encoding))
+    assert (decoded.text, decoded.encoding, decoded.guessed) == (text, encoding, True)
+
+
+def test_a_comment_in_another_script_among_code() -> None:
+    code = "int main() { return load(path, flags); } /* Загрузка конфигурации */\n" * 3
+    assert decode(code.encode("cp1251")).text == code
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
         (b"text with a \0 in it", "binary"),
         (bytes(range(1, 32)) * 20, "binary"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary"),
-        ("日本語の文書です。".encode("shift_jis") * 5, "unknown encoding"),
+        (("Пример текста " * 5).encode("cp866"), "unknown encoding"),
         ("många språk är bättre ".encode() + b"\xff", "not valid UTF-8 at byte 26"),
         (codecs.BOM_UTF16_LE + b"\x00\xd8A\x00", "not valid utf-16-le"),
-        (b"# coding: utf-8\n" + "日本".encode("euc-jp") * 20, "unknown encoding"),
+        (b"# coding: utf-8\n" + "Ελλάδα, ΕΛΛΆΔΑ".encode("cp1253") * 20, "unknown encoding"),
         (b"encoding: rot13\n" + b"\xe9\xe8\xff\xfe" * 40, "unknown encoding"),
     ],
 )
