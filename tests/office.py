@@ -9,6 +9,8 @@ from pathlib import Path
 import docx
 import openpyxl
 import pptx
+from fpdf import FPDF
+from PIL import Image
 from pptx.util import Inches
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
@@ -27,6 +29,21 @@ def write_pdf(path: Path, pages: list[list[str]], *, titles: bool = False, **mor
             canvas.addOutlineEntry(lines[0], f"page{number}", level=0)
         canvas.showPage()
     canvas.save()
+    return path
+
+
+def write_scan(path: Path, pictures: int, *texts: str) -> Path:
+    """As many pages of a picture each, then pages of text."""
+    pdf = FPDF()
+    pdf.set_font("Helvetica", size=12)
+    for _ in range(pictures):
+        pdf.add_page()
+        pdf.image(Image.new("L", (60, 60), 90), w=60)
+    for text in texts:
+        pdf.add_page()
+        if text:
+            pdf.cell(text=text)
+    pdf.output(str(path))
     return path
 
 

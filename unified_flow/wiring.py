@@ -157,8 +157,9 @@ def _built_in_tools(
 ) -> list[Tool]:
     """A new one: a file in `tools/builtin/`, a name in `config/tool_names.py`, a place here."""
     roots = folders_of(resolved(settings.roots) if settings.roots else docs)
-    languages = retriever.languages if isinstance(retriever, Documents) else None
-    search = [doc_search(retriever, languages=languages)] if retriever is not None else []
+    search = [doc_search(retriever)] if retriever is not None else []
+    if isinstance(retriever, Documents):
+        search = [doc_search(retriever, languages=retriever.languages, unread=retriever.unread)]
     files = list(file_tools(roots, exclude=private)) if roots else []
     research = internet_research(fetch_policy_of(settings.research))
     return [*search, *files, research, CALCULATE, HUMAN_ASK, *memory_tools(memory)]

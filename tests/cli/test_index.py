@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests import forked
 from tests.cli.test_ask import run
+from tests.office import write_scan
 from tests.servers.model_server import refused_url
 
 
@@ -37,6 +38,37 @@ def test_a_question_over_what_was_indexed_before_needs_no_docs(home: Path, docs:
     run("index", docs, home=home)
     done = run("ask", "What are topics for?", home=home)
     assert "continuous data streams" in done.stdout
+
+
+def test_pages_without_text_are_said_wherever_it_matters(home: Path, docs: Path) -> None:
+    write_scan(docs / "contract.pdf", 9, "The rent is nine crowns.")
+    said = "docs/contract.pdf{}9 of 10 pages hold no text: scanned?"
+    assert f"not read as a whole: {said.format(' (')})" in run("index", docs, home=home).stdout
+    assert said.format(": ") in run("collections", "show", home=home).stdout
+    assert said.format(": ") in run("doctor", home=home).stdout
+    missing = run("ask", "How long is the notice period of the caretaker?", home=home)
+    assert said.format(": ") in missing.stdout
+    assert said.format(": ") not in run("ask", "What are topics for?", home=home).stdout
+
+
+def test_ocr_is_a_setting(home: Path, docs: Path, tmp_path: Path) -> None:
+    (program := tmp_path / "read.py").write_text("print('The caretaker is Quist.')\n")
+    command = f"{sys.executable} {program} {{file}}"
+    (home / "unified_flow.toml").write_text(f'[documents]\nocr = "{command}"\n')
+    write_scan(docs / "letter.pdf", 1)
+    assert "not read" not in run("index", docs, home=home).stdout
+    assert "Quist" in run("ask", "Who is the caretaker?", home=home).stdout
+    (home / "unified_flow.toml").write_text('[documents]\nocr = "tesseract"\n')
+    assert "documents.ocr" in run("index", docs, home=home).stderr
+
+
+def test_what_may_hold_secrets_is_named_and_read_by_who_means_it(home: Path, docs: Path) -> None:
+    (docs / "prod.env").write_text("ZEPPELIN_PORT=4711\n")
+    done = run("index", docs, home=home)
+    assert "skipped: docs/prod.env (may hold secrets)" in done.stdout
+    assert "index --include PATH" in done.stderr
+    run("index", docs, "--include", docs / "prod.env", home=home)
+    assert "4711" in run("search", "zeppelin port", home=home).stdout
 
 
 WEIGHT = "How much does the walrus weigh?"

@@ -46,6 +46,7 @@ phrases.unclear_reference = "Worauf bezieht sich „{reference}“?"
 phrases.no_content = "Was?"
 phrases.which_one = "{noun}: {names}?"
 phrases.other_language = "Die Dokumente sind in {languages}."
+phrases.unread = "Nicht gelesen:"
 """
 ASK = """
 import asyncio, json, sys

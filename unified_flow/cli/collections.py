@@ -151,6 +151,8 @@ def _show(found: Statistics) -> None:
     for number, (reason, count) in enumerate(list(found.skipped.items())[:REASONS]):
         head = "  skipped    " if number == 0 else " " * 13
         say(f"{head}{count}: {reason}")
+    for number, each in enumerate(found.unread):
+        say(f"{'  unread     ' if number == 0 else ' ' * 13}{each}")
     for number, root in enumerate(found.roots):
         say(f"{'  from       ' if number == 0 else ' ' * 13}{root}")
 

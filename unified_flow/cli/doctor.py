@@ -152,7 +152,8 @@ def _documents(services: Services) -> str:
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
     extra = next((reason for _, reason in report.skipped if reason.endswith(INSTALL)), None)
     needs = f"; {extra}" if extra else ""
-    return f"{report.files} files, {report.chunks} chunks{left_out}{needs}"
+    unread = "".join(f"; {path}: {what}" for path, what in report.unread)
+    return f"{report.files} files, {report.chunks} chunks{left_out}{needs}{unread}"
 
 
 def _other_collections(services: Services) -> Iterator[Finding]:

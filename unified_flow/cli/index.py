@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -33,6 +34,10 @@ def index(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Read everything again, whatever is there.")
     ] = False,
+    include: Annotated[
+        list[Path] | None,
+        typer.Option(help="Read this file too, from now on, though it may hold secrets."),
+    ] = None,
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete these from the index; the documents stay.")
     ] = False,
@@ -56,7 +61,7 @@ def index(
     """
     from unified_flow.retrieval.documents import open_documents
 
-    if delete and rebuild:
+    if delete and (rebuild or include):
         raise typer.BadParameter("--delete goes alone")
     if delete and not paths:
         raise typer.BadParameter("--delete needs the folders, files or pages to delete")
@@ -66,7 +71,9 @@ def index(
             _delete(documents, paths or [], as_json)
             return
         with progress_bar("indexing", show=sys.stderr.isatty()) as progress:
-            report = documents.refresh(progress, rebuild=rebuild, fetch_again=True)
+            report = documents.refresh(
+                progress, rebuild=rebuild, fetch_again=True, include=include or ()
+            )
         say_object(_of_report(report)) if as_json else _show(report)
         note_unasked(home, collection)
     finally:
@@ -86,6 +93,7 @@ def _of_report(report: IndexReport) -> dict[str, Any]:
         "files": report.files,
         "skipped": [{"path": path, "reason": reason} for path, reason in report.skipped],
         "guessed": [{"path": path, "encoding": code} for path, code in report.guessed],
+        "unread": [{"path": path, "what": what} for path, what in report.unread],
         "duration_ms": round(report.duration_ms, 1),
     }
 
@@ -97,9 +105,13 @@ def _show(report: IndexReport) -> None:
     )
     for path, encoding in report.guessed:
         say(f"  read as {encoding}: {path}")
+    for path, what in report.unread:
+        say(f"  not read as a whole: {path} ({what})")
     for path, reason in report.skipped[:SKIPPED_SHOWN]:
         say(f"  skipped: {path} ({reason})")
     if len(report.skipped) > SKIPPED_SHOWN:
         say(f"  … and {len(report.skipped) - SKIPPED_SHOWN} more (all with --json)")
+    if any(reason.startswith("may hold secrets") for _, reason in report.skipped):
+        note("hint: index --include PATH reads what may hold secrets")
     if any("not fetched" in reason for _, reason in report.skipped):
         note("a page that could not be fetched stays as it was, if it was there before")

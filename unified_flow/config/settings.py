@@ -27,6 +27,7 @@ from unified_flow.config.document_roots import DEFAULT_COLLECTION, DocumentRoot
 from unified_flow.config.file import FILE, NOT_OURS, read_file
 from unified_flow.config.paths import LOCAL_PREFIX, ModelName, with_absolute_paths
 from unified_flow.config.tables import (
+    DocumentSettings,
     GracefulSettings,
     GuardrailSettings,
     Limits,
@@ -97,6 +98,7 @@ class Settings(BaseSettings):
     collections: dict[str, NamedCollection] = Field(
         default={}, description="more indexes, by the name that --collection uses"
     )
+    documents: DocumentSettings = DocumentSettings()
     model: ModelName = Field(
         default=EMBEDDED,
         description="`embedded`, `local`, a [models.*] table, or a model of `base_url`",
@@ -222,6 +224,7 @@ class SettingsOverrides(TypedDict, total=False):
 
     collection: str | None
     collections: Mapping[str, Any] | None
+    documents: Mapping[str, Any] | None
     model: str | None
     base_url: str | None
     api_key_env: str | None

@@ -47,6 +47,22 @@ class NamedCollection(Table):
     docs: list[DocumentRoot] = Field(default=[], description="what this collection holds")
 
 
+class DocumentSettings(Table):
+    """How documents are read (architecture/retrieval.md)."""
+
+    language: str | None = Field(
+        default=None,
+        pattern=r"^[a-z]{2}$",
+        description="`en`, `sv`: of what does not tell its own; else that of most files",
+    )
+    ocr: str | None = Field(
+        default=None,
+        pattern=r"\{file\}",
+        description="command that prints the text of the pages of {file} with form feeds between",
+    )
+    ocr_timeout_s: float = Field(default=300.0, gt=0, description="seconds for one document")
+
+
 class Limits(Table):
     """Loop limits of one turn (error-handling-architecture.md, Validation Loop Limits)."""
 

@@ -16,6 +16,7 @@ from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.discovery import discover
 from unified_flow.retrieval.index import SUFFIX, Index
+from unified_flow.retrieval.reading import Reading
 
 LARGEST = 5
 
@@ -35,8 +36,9 @@ class Collection:
 class Statistics:
     """`terms` counts every occurrence, `distinct_terms` each once over the whole collection.
 
-    `largest` holds (path, characters, chunks), `skipped` reason to number of files; `oldest` and
-    `newest` say when files were read last (UTC), None without any.
+    `largest` holds (path, characters, chunks), `skipped` reason to number of files, `unread`
+    documents that are not read as a whole; `oldest` and `newest` say when files were read last
+    (UTC), None without any.
     """
 
     collection: str
@@ -50,6 +52,7 @@ class Statistics:
     languages: dict[str, int]
     formats: dict[str, int]
     skipped: dict[str, int]
+    unread: tuple[str, ...]
     oldest: datetime | None
     newest: datetime | None
 
@@ -92,11 +95,13 @@ def statistics(index: Index, exclude: Iterable[Path] = ()) -> Statistics:
     """Looks at the folders too, for what is left out of them; `exclude` as in `Index.update`."""
     roots = index.roots()
     left_out = frozenset(exclude) | own_folders(index.path)
-    found = [discover(root, left_out) for root in folders_of(roots)]
-    skipped = Counter(reason for each in found for _, reason in each.skipped)
+    unread = index.unread()
     shown = "(SELECT min(shown) FROM member WHERE file_id = file.id)"
     with index.reading() as reader:
         where = reader.scope.restriction
+        include = Reading().with_included(store.stored(reader.connection, "reading")).include
+        found = [discover(root, left_out, include) for root in folders_of(roots)]
+        skipped = Counter(reason for each in found for _, reason in each.skipped)
 
         def rows(sql: str) -> sqlite3.Cursor:
             return reader.connection.execute(sql)
@@ -130,6 +135,7 @@ def statistics(index: Index, exclude: Iterable[Path] = ()) -> Statistics:
             languages=dict(reader.languages),
             formats={name or "none": count for name, count in formats.most_common()},
             skipped=dict(skipped.most_common()),
+            unread=unread,
             oldest=_time(oldest),
             newest=_time(newest),
         )

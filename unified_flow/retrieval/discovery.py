@@ -18,12 +18,13 @@ from functools import cache
 from pathlib import Path
 
 from unified_flow.lib.text.printable import printable
+from unified_flow.retrieval.secret_files import is_secret
 
 _NEVER = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", "__pycache__", "node_modules"})
 # A folder with one of these in it is a cache (bford.info/cachedir) or a virtual environment.
 _MARKERS = ("CACHEDIR.TAG", "pyvenv.cfg")
 _GIT_TIMEOUT_S = 5.0
-_SECRETS = frozenset({".env", ".netrc", ".pgpass", ".pypirc", ".npmrc", ".htpasswd"})
+SECRET = "may hold secrets"
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,14 @@ class Discovery:
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
-def discover(root: Path, exclude: Collection[Path] = ()) -> Discovery:
+def discover(
+    root: Path, exclude: Collection[Path] = (), include: Collection[str] = ()
+) -> Discovery:
     """Every file under `root` (absolute) that git would not ignore, in a fixed order.
 
     The root itself is never ignored. Links are not followed out of the root, so that a search
-    shows nothing that the user did not name.
+    shows nothing that the user did not name. What may hold secrets is left out, but for the files
+    that `include` names, which nothing leaves out.
     """
     found = Discovery()
     top = str(root)
@@ -71,8 +75,12 @@ def discover(root: Path, exclude: Collection[Path] = ()) -> Discovery:
     except OSError as exc:
         found.skipped.append((printable(top), _reason(exc)))
         return found
-    if stat.S_ISDIR(status.st_mode):
-        _Walk(root, frozenset(map(str, exclude)), found).walk(top)
+    walk = _Walk(root, frozenset(map(str, exclude)), frozenset(include), found)
+    if walk.is_refused(top):
+        found.skipped.append((printable(root.name), SECRET))
+    elif stat.S_ISDIR(status.st_mode):
+        walk.walk(top)
+        walk.add_included()
     elif stat.S_ISREG(status.st_mode):
         found.files.append(FoundFile(top, printable(root.name), _stamp(status)))
     else:
@@ -84,6 +92,7 @@ def discover(root: Path, exclude: Collection[Path] = ()) -> Discovery:
 class _Walk:
     root: Path
     exclude: frozenset[str]
+    include: frozenset[str]
     found: Discovery
 
     def walk(self, top: str) -> None:
@@ -115,14 +124,14 @@ class _Walk:
             is_folder = entry.is_dir(follow_symlinks=False)
             if self._left_out(entry, is_folder) or rules.ignore(entry.path, is_folder):
                 return False
-            if is_folder:
+            if self.is_refused(entry.path):
+                self._skip(entry.path, SECRET)
+            elif is_folder:
                 return True
-            if entry.is_symlink():
+            elif entry.is_symlink():
                 self._link(entry.path)
             elif not entry.is_file(follow_symlinks=False):
                 self._skip(entry.path, "not a regular file")
-            elif is_secret(entry.name):
-                self._skip(entry.path, "may hold secrets")
             else:
                 stamp = _stamp(entry.stat(follow_symlinks=False))
                 self.found.files.append(FoundFile(entry.path, self._shown(entry.path), stamp))
@@ -131,6 +140,18 @@ class _Walk:
         except OSError as exc:
             self._skip(entry.path, _reason(exc))
         return False
+
+    def is_refused(self, path: str) -> bool:
+        return path not in self.include and is_secret(path)
+
+    def add_included(self) -> None:
+        """Those in folders that git ignores, or that hold secrets."""
+        known = {file.path for file in self.found.files}
+        for path in sorted(self.include - known):
+            if path.startswith(f"{self.root}/"):
+                with suppress(OSError):
+                    file = FoundFile(path, self._shown(path), _stamp(Path(path).stat()))
+                    self.found.files.append(file)
 
     def _left_out(self, entry: os.DirEntry[str], is_folder: bool) -> bool:
         if entry.path in self.exclude:
@@ -156,11 +177,6 @@ class _Walk:
 
     def _skip(self, path: str, reason: str) -> None:
         self.found.skipped.append((self._shown(path), reason))
-
-
-def is_secret(name: str) -> bool:
-    """Whether a file of this name mostly holds credentials; such files are no documents."""
-    return name in _SECRETS or name.startswith(".env.") or name.endswith((".pem", ".key"))
 
 
 def _reason(exc: OSError) -> str:

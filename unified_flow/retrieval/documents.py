@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_reader import IndexReader, Search
 from unified_flow.retrieval.index_update import IndexReport
 from unified_flow.retrieval.index_writer import Progress
+from unified_flow.retrieval.reading import Reading
 from unified_flow.retrieval.web_pages import Fetch, fetch_policy_of, page_fetcher
 from unified_flow.turns.passage import Passage
 
@@ -65,7 +67,8 @@ def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents
     private = [state_folder(home), home / "logs"]
     fetch = page_fetcher(fetch_policy_of(settings.research))
     hybrid = _hybrid_search(index, settings)
-    return Documents(index, roots, exclude=private, fetch=fetch, hybrid=hybrid)
+    reading = Reading(**settings.documents.model_dump())
+    return Documents(index, roots, private, fetch=fetch, hybrid=hybrid, reading=reading)
 
 
 def _hybrid_search(index: Index, settings: Settings) -> HybridSearch | None:
@@ -160,12 +163,14 @@ class Documents:
         exclude: Sequence[Path] = (),
         fetch: Fetch | None = None,
         hybrid: HybridSearch | None = None,
+        reading: Reading | None = None,
     ) -> None:
         self.index = index
         self._hybrid = hybrid
         self.roots = list(roots) if roots else None
         self.private = list(exclude)
         self._fetch = fetch
+        self._reading = reading or Reading()
         self.fresh = False  # whether this process has read what changed
         self._lock = threading.Lock()
 
@@ -191,14 +196,17 @@ class Documents:
         *,
         rebuild: bool = False,
         fetch_again: bool = False,
+        include: Sequence[Path] = (),
     ) -> IndexReport:
-        """Raises InputError for roots without documents, RetrievalError for a broken index, and for
-        remembered roots that are not there."""
+        """`include` names files to read from now on though they may hold secrets. Raises InputError
+        for roots without documents, RetrievalError for a broken index, and for roots that are not
+        there any more."""
         report = self.index.update(
             self.roots,
             progress=progress,
             rebuild=rebuild,
             exclude=self.private,
+            reading=replace(self._reading, include=frozenset(map(str, resolved(include)))),
             fetch=self._fetch,
             fetch_again=fetch_again,
         )
@@ -221,6 +229,10 @@ class Documents:
     def languages(self) -> tuple[str, ...]:
         """Of what is searched, the commonest first. Raises RetrievalError."""
         return self.index.languages()
+
+    def unread(self) -> tuple[str, ...]:
+        """Documents that are not read as a whole, with what is not. Raises RetrievalError."""
+        return self.index.unread()
 
     def statistics(self) -> Statistics:
         """Of the index as it is. Raises RetrievalError."""

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 from typing import IO
 
@@ -20,7 +21,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import terms
-from unified_flow.retrieval.discovery import FoundFile
+from unified_flow.retrieval.discovery import SECRET, FoundFile
 from unified_flow.retrieval.formats.chunk import version_in
 from unified_flow.retrieval.formats.document import (
     MAX_BYTES,
@@ -32,6 +33,8 @@ from unified_flow.retrieval.formats.document import (
     parse,
     refuse_unreadable,
 )
+from unified_flow.retrieval.reading import Reading
+from unified_flow.retrieval.secret_files import secret_in
 
 _BATCH = 8  # files
 _WORTHWHILE = 200  # files; fewer are read while processes start
@@ -54,25 +57,29 @@ class ReadFile:
     is_readable: bool = True
     language: str = ""
     guessed: str | None = None
+    unread: str | None = None
     length: int = 0  # terms
     versions: set[str] = field(default_factory=set)
     chunks: list[tuple[tuple[object, ...], tuple[str, str, str]]] = field(default_factory=list)
 
 
 def read_files(
-    files: Sequence[Changed], bounds: SandboxLimits, language: Callable[[], str]
+    files: Sequence[Changed],
+    bounds: SandboxLimits,
+    reading: Reading,
+    language: Callable[[], str],
 ) -> Generator[ReadFile]:
     """In order. `language`, that of most files, is asked for as reading goes on. Close it."""
     count = min(os.cpu_count() or 1, _MOST)
     if len(files) < _WORTHWHILE or count == 1:
         with Converter(bounds) as converter:
             for file in files:
-                yield _read(file, language(), converter)
+                yield _read(file, language(), converter, reading)
         return
     batches = [files[start : start + _BATCH] for start in range(0, len(files), _BATCH)]
     try:
         with ExitStack() as stack:
-            processes = [stack.enter_context(_process(bounds)) for _ in range(count)]
+            processes = [stack.enter_context(_process(bounds, reading)) for _ in range(count)]
             # Each goes on with a second batch while its first one is stored.
             for number, batch in enumerate([*batches, *[[]] * 2 * count]):
                 questions, answers = processes[number % count]
@@ -86,7 +93,7 @@ def read_files(
 
 
 @contextmanager
-def _process(bounds: SandboxLimits) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+def _process(bounds: SandboxLimits, reading: Reading) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Not of multiprocessing, which would run the caller's main module in it."""
     command = [sys.executable, "-P", "-c", f"import {__name__} as own; own.main()"]
     pipe = subprocess.PIPE
@@ -94,7 +101,7 @@ def _process(bounds: SandboxLimits) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            pickle.dump(bounds, process.stdin)
+            pickle.dump((bounds, reading), process.stdin)
             yield process.stdin, process.stdout
         finally:
             process.kill()
@@ -103,33 +110,45 @@ def _process(bounds: SandboxLimits) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
 def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not stand among them
-    bounds = pickle.load(sys.stdin.buffer)
+    bounds, reading = pickle.load(sys.stdin.buffer)
     with suppress(EOFError, BrokenPipeError), Converter(bounds) as converter:
         while True:
             files, language = pickle.load(sys.stdin.buffer)
-            pickle.dump([_read(file, language, converter) for file in files], answers)
+            pickle.dump([_read(file, language, converter, reading) for file in files], answers)
             answers.flush()
 
 
-def _read(changed: Changed, language: str, converter: Converter) -> ReadFile:
+def _read(changed: Changed, language: str, converter: Converter, reading: Reading) -> ReadFile:
     file, known = changed
     read = ReadFile(time.time_ns())
+    extension = file.extension or extension_of(file.path)
     try:
-        extension = file.extension or extension_of(file.path)
         refuse_unreadable(extension)
         limit = converter.bounds.file_bytes if convertible(extension) else MAX_BYTES
-        data = file_bytes(file.path, limit) if file.data is None else file.data
+        data = content_of(file, limit)
         read.digest = hashlib.blake2b(data, digest_size=16).digest()
         read.is_known = read.digest == known
-        if not read.is_known:
-            _analyse(read, file, parse(extension, data, converter, language))
+        if read.is_known:
+            return read
+        if file.path not in reading.include and (held := secret_in(data)):
+            raise UnusableError(f"{SECRET}: {held}")
+        has_pages = reading.ocr is not None and file.data is None
+        pages = partial(reading.pages, file.path) if has_pages else None
+        _analyse(read, file, parse(extension, data, converter, language, pages))
     except UnusableError as exc:
         read.skipped, read.is_readable = str(exc), not isinstance(exc, UnreadableError)
+        read.unread = read.skipped if convertible(extension) else None
     return read
 
 
+def content_of(file: FoundFile, max_bytes: int) -> bytes:
+    """Raises UnusableError."""
+    return file_bytes(file.path, max_bytes) if file.data is None else file.data
+
+
 def _analyse(read: ReadFile, file: FoundFile, document: Document) -> None:
-    read.guessed, read.language = document.guessed, (language := document.language)
+    read.guessed, read.unread = document.guessed, document.unread
+    read.language = language = document.language
     # A file is also found by its name: often nothing else names its subject.
     stem = PurePath(file.shown).stem
     name = [term for term in terms(stem, language) if not term.isdigit()]

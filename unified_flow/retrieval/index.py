@@ -31,6 +31,7 @@ from unified_flow.retrieval import store
 from unified_flow.retrieval.index_reader import IndexReader, Search, remembered, verified
 from unified_flow.retrieval.index_update import IndexReport, UpdateRequest, refresh
 from unified_flow.retrieval.index_writer import Progress, forget_roots
+from unified_flow.retrieval.reading import Reading
 from unified_flow.retrieval.web_pages import Fetch
 from unified_flow.turns.passage import Passage
 
@@ -97,6 +98,7 @@ class Index:
         progress: Progress | None = None,
         rebuild: bool = False,
         exclude: Iterable[Path] = (),
+        reading: Reading | None = None,
         bounds: SandboxLimits | None = None,
         fetch: Fetch | None = None,
         fetch_again: bool = False,
@@ -104,15 +106,16 @@ class Index:
         """Reads what changed under `paths` (None: under the roots of this index) and no more.
 
         All or nothing: one transaction, so that a search sees the old index or the new one.
-        `exclude` names files and folders to leave out besides the index itself, `bounds` are
-        those of converting a document; a web page among `paths` comes from `fetch`. Raises
-        InputError for a path that does not exist, and RetrievalError.
+        `exclude` names files and folders to leave out besides the index itself, `reading` says how
+        files are read, `bounds` are those of converting a document; a web page among `paths` comes
+        from `fetch`. Raises InputError for a path that does not exist, and RetrievalError.
         """
         request = UpdateRequest(
             roots=None if paths is None else resolved(paths),
             own=self._roots,
             rebuild=rebuild,
             exclude=frozenset(exclude) | own_folders(self.path),
+            reading=reading or Reading(),
             bounds=bounds or SandboxLimits(),
             fetch=fetch,
             fetch_again=fetch_again,
@@ -199,6 +202,15 @@ class Index:
             files = sum(reader.languages.values())
             return tuple(each for each, own in reader.languages.items() if own * 20 >= files)
 
+    def unread(self) -> tuple[str, ...]:
+        """The documents that are not read as a whole, each with what of it is not."""
+        with self.reading() as reader:
+            rows = reader.connection.execute(
+                "SELECT DISTINCT shown, unread FROM file JOIN member ON file_id = file.id "
+                f"WHERE unread IS NOT NULL {reader.scope.restriction} ORDER BY shown"
+            )
+            return tuple(f"{shown}: {unread}" for shown, unread in rows)
+
     def roots(self) -> list[Root]:
         """What this index searches: its own roots, or all that the collection remembers."""
         with self._lock:
@@ -266,7 +278,7 @@ class Index:
                 f"The document index {self.path} is empty: indexing never completed",
                 hint=self._hint(None),
             )
-        if store.stored_version(reader.connection) != store.version():
+        if store.stored(reader.connection, "version") != store.version():
             raise RetrievalError(
                 f"The document index {self.path} was made by another version of unified-flow",
                 hint=f"Build it anew: unified-flow index {self._shell_roots(None)}",

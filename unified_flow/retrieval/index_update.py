@@ -6,7 +6,8 @@ import shlex
 import sqlite3
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unified_flow.config.document_roots import Root
@@ -20,8 +21,10 @@ from unified_flow.retrieval.index_writer import (
     IndexWriter,
     Progress,
     counts_if_current,
+    holds_files_of,
     writing,
 )
+from unified_flow.retrieval.reading import Reading
 from unified_flow.retrieval.web_pages import Fetch, page_as_file, store_page
 
 
@@ -29,14 +32,16 @@ from unified_flow.retrieval.web_pages import Fetch, page_as_file, store_page
 class UpdateRequest:
     """`roots` None: those that `own` names, else all that are remembered.
 
-    `exclude` are files and folders to leave out; `fetch` gets web pages, those that are known
-    too if `fetch_again`.
+    `exclude` are files and folders to leave out. With another `reading` than before all is read
+    again; what was included once stays so until `rebuild`. `fetch` gets web pages, those that are
+    known too if `fetch_again`.
     """
 
     roots: Sequence[Root] | None
     own: Sequence[Root] | None = None
     rebuild: bool = False
     exclude: frozenset[Path] = frozenset()
+    reading: Reading = field(default_factory=Reading)
     bounds: SandboxLimits = field(default_factory=SandboxLimits)
     fetch: Fetch | None = None
     fetch_again: bool = False
@@ -48,7 +53,8 @@ class IndexReport:
     """Files added, changed, removed and unchanged; `chunks` is what a search can now return.
 
     `skipped` holds (path, reason) for everything that was found and cannot be searched;
-    `guessed` (path, encoding) for text whose encoding nothing declares.
+    `guessed` (path, encoding) for text whose encoding nothing declares, `unread` (path, what) for
+    documents that are not read as a whole.
     """
 
     roots: tuple[str, ...]
@@ -59,6 +65,7 @@ class IndexReport:
     chunks: int
     skipped: tuple[tuple[str, str], ...]
     guessed: tuple[tuple[str, str], ...]
+    unread: tuple[tuple[str, str], ...]
     duration_ms: float
 
     @property
@@ -84,29 +91,35 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     """Raises sqlite3.Error, and the transaction is then undone; RetrievalError for a root that is
     remembered and not there: that is no deletion of what lies under it."""
     started = time.perf_counter()
-    is_rebuilt = request.rebuild or _is_outdated(connection)
-    known = [] if store.is_new(connection) else remembered(connection)
+    is_new = store.is_new(connection)
+    reading = request.reading
+    if not is_new and not request.rebuild:
+        reading = reading.with_included(store.stored(connection, "reading"))
+    is_rebuilt = request.rebuild or _is_outdated(connection, reading)
+    known = [] if is_new else remembered(connection)
     named = list(request.roots if request.roots is not None else (request.own or known))
     everything = list(named)
-    if request.roots is None and (gone := [root for root in named if not _is_there(root)]):
+    if not is_new and (gone := [root for root in named if not _is_there(root, connection)]):
         shown = [printable(str(root)) for root in gone]
         raise RetrievalError(
             f"what was indexed is not there any more: {', '.join(shown)}",
-            hint="Bring it back (was it renamed, is a disk not mounted?), or take it out of the"
-            f" index: unified-flow index --delete {shlex.join(shown)}",
+            hint="Bring it back (was it renamed or emptied, is a disk not mounted?), or take it out"
+            f" of the index: unified-flow index --delete {shlex.join(shown)}",
         )
     if is_rebuilt:  # what the other roots held goes as well, so it has to come back
-        everything = list(dict.fromkeys([*everything, *filter(_is_there, known)]))
+        others = [root for root in known if _is_there(root, connection)]
+        everything = list(dict.fromkeys([*everything, *others]))
+    request = replace(request, reading=reading)
     found = [(root, _find(connection, root, request)) for root in everything]
     counts = None if is_rebuilt else counts_if_current(connection, found)
     if counts is None:
         with writing(connection):
-            if request.rebuild or _is_outdated(connection):
-                store.create_tables(connection)
+            if request.rebuild or _is_outdated(connection, reading):
+                store.create_tables(connection, reading.stored())
             for root, each in found:
                 for page in each.files if not isinstance(root, Path) else ():
                     store_page(connection, page)
-            writer = IndexWriter(connection, request.bounds)
+            writer = IndexWriter(connection, request.bounds, reading)
             counts = writer.update(found, request.progress)
     elif request.progress is not None:
         files = sum(len(each.files) for _, each in found)
@@ -122,19 +135,30 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
         chunks=totals(connection, scope_of(connection, named))[0],
         skipped=tuple(sorted(set(counts.skipped))),
         guessed=tuple(sorted(set(counts.guessed))),
+        unread=tuple(sorted(set(counts.unread))),
         duration_ms=(time.perf_counter() - started) * 1000,
     )
 
 
 def _find(connection: sqlite3.Connection, root: Root, request: UpdateRequest) -> Discovery:
     if isinstance(root, Path):
-        return discover(root, request.exclude)
+        return discover(root, request.exclude, request.reading.include)
     return page_as_file(connection, root, request.fetch, again=request.fetch_again)
 
 
-def _is_there(root: Root) -> bool:
-    return not isinstance(root, Path) or root.exists()
+def _is_there(root: Root, connection: sqlite3.Connection) -> bool:
+    """A folder that is empty and was not may be where a disk is not mounted."""
+    if not isinstance(root, Path):
+        return True
+    with suppress(OSError):
+        if not any(root.iterdir()):
+            return not holds_files_of(connection, root)
+    return root.exists()
 
 
-def _is_outdated(connection: sqlite3.Connection) -> bool:
-    return store.is_new(connection) or store.stored_version(connection) != store.version()
+def _is_outdated(connection: sqlite3.Connection, reading: Reading) -> bool:
+    return (
+        store.is_new(connection)
+        or store.stored(connection, "version") != store.version()
+        or store.stored(connection, "reading") != reading.stored()
+    )

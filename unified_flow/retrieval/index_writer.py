@@ -6,21 +6,25 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from unified_flow.config.document_roots import Root
-from unified_flow.lib.sandbox import SandboxLimits
+from unified_flow.lib.sandbox import SandboxLimits, UnusableError
+from unified_flow.lib.text import language_of_document
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
-from unified_flow.retrieval.file_reading import Changed, ReadFile, read_files
-from unified_flow.retrieval.formats.document import can_be_read_now
+from unified_flow.retrieval.file_reading import Changed, ReadFile, content_of, read_files
+from unified_flow.retrieval.formats.document import MAX_BYTES, can_be_read_now
+from unified_flow.retrieval.formats.encoding import decode
 from unified_flow.retrieval.index_reader import scope_of
+from unified_flow.retrieval.reading import Reading
 
 Progress = Callable[..., None]
 """Called with (files done, files in all), or with numbers of passages and "embedding"."""
 
 # A file written this shortly before it is read may change again within one tick of its clock.
 _UNSETTLED_NS = 50_000_000
+_SAMPLED = 100  # files of a new index
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class StoredFile:
     digest: bytes
     guessed: str | None
     skipped: str | None
+    unread: str | None
 
     def is_current(self, file: FoundFile) -> bool:
         if self.skipped is not None and can_be_read_now(file.path, self.skipped):
@@ -41,7 +46,7 @@ class StoredFile:
 
 @dataclass
 class Counts:
-    """`skipped` holds (path, reason), `guessed` (path, encoding)."""
+    """`skipped` holds (path, reason), `guessed` (path, encoding), `unread` (path, what)."""
 
     added: int = 0
     changed: int = 0
@@ -49,14 +54,20 @@ class Counts:
     unchanged: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
     guessed: list[tuple[str, str]] = field(default_factory=list)
+    unread: list[tuple[str, str]] = field(default_factory=list)
 
     def count_unchanged(self, file: FoundFile, stored: StoredFile) -> None:
         if stored.skipped:
             self.skipped.append((file.shown, stored.skipped))
             return
         self.unchanged += 1
-        if stored.guessed:
-            self.guessed.append((file.shown, stored.guessed))
+        self.note(file, stored)
+
+    def note(self, file: FoundFile, read: StoredFile | ReadFile) -> None:
+        if read.guessed:
+            self.guessed.append((file.shown, read.guessed))
+        if read.unread:
+            self.unread.append((file.shown, read.unread))
 
 
 @contextmanager
@@ -95,6 +106,10 @@ def counts_if_current(
     return counts
 
 
+def holds_files_of(connection: sqlite3.Connection, root: Root) -> bool:
+    return bool(_members(connection, _root_id(connection, root)))
+
+
 def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
     """Takes roots and what only they held out of the index; returns how many files were removed.
 
@@ -112,8 +127,11 @@ def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
 class IndexWriter:
     """Used inside `writing`. Only files under the roots that it is given are touched."""
 
-    def __init__(self, connection: sqlite3.Connection, bounds: SandboxLimits) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, bounds: SandboxLimits, reading: Reading
+    ) -> None:
         self.counts = Counts()
+        self._reading = reading
         self._connection = connection
         self._bounds = bounds
         self._known = _stored_files(connection)
@@ -121,6 +139,7 @@ class IndexWriter:
         self._languages = Counter(dict(connection.execute(rows)))
 
     def update(self, found: Sequence[tuple[Root, Discovery]], progress: Progress | None) -> Counts:
+        self._sample(found)
         done: set[str] = set()
         total = sum(len(discovery.files) for _, discovery in found)
         for root, discovery in found:
@@ -132,7 +151,8 @@ class IndexWriter:
                 if file.path not in done and not (known and known.is_current(file))
             }
             files = list(changed.values())
-            with closing(read_files(files, self._bounds, self._majority)) as reading:
+            language = self._majority
+            with closing(read_files(files, self._bounds, self._reading, language)) as reading:
                 for number, file in enumerate(discovery.files, len(done) + 1):
                     key = os.fsencode(file.path)
                     if file.path in changed:
@@ -182,15 +202,14 @@ class IndexWriter:
             was_searched = stored is not None and stored.skipped is None
             self.counts.changed += was_searched
             self.counts.added += not was_searched
-            if read.guessed:
-                self.counts.guessed.append((file.shown, read.guessed))
+            self.counts.note(file, read)
         if stored is not None:
             _delete_chunks(self._connection, stored.id)
         file_id: int = self._connection.execute(
             "INSERT OR REPLACE INTO file "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (stored.id if stored else None, key, *_settled(file, read), read.digest,
-             read.language, read.guessed, read.skipped, len(read.chunks), read.length,
+             read.language, read.guessed, read.skipped, read.unread, len(read.chunks), read.length,
              " ".join(sorted(read.versions)), _read_at(file, read)),
         ).fetchone()[0]  # fmt: skip
         if read.chunks:
@@ -202,20 +221,32 @@ class IndexWriter:
             self._connection.execute(
                 "INSERT INTO term (rowid, heading, trail, body) VALUES (?, ?, ?, ?)", (id, *fields)
             )
-        self._known[key] = StoredFile(file_id, file.stamp, read.digest, read.guessed, read.skipped)
+        self._known[key] = StoredFile(
+            file_id, file.stamp, read.digest, read.guessed, read.skipped, read.unread
+        )
+
+    def _sample(self, found: Sequence[tuple[Root, Discovery]]) -> None:
+        """Some files of a new index tell the language of most: the first few may be exceptions."""
+        files = [file for _, discovery in found for file in discovery.files]
+        for file in files[:: len(files) // _SAMPLED + 1] if not self._languages else ():
+            with suppress(UnusableError):
+                text = decode(content_of(file, MAX_BYTES)).text
+                if language := language_of_document(text, ""):
+                    self._languages[language] += 1
 
     def _majority(self) -> str:
-        """The language of most files so far."""
-        return max(self._languages, key=lambda each: self._languages[each], default="en")
+        """The language of most files, unless one is set."""
+        own = self._reading.language
+        return own or max(self._languages, key=lambda each: self._languages[each], default="en")
 
 
 def _stored_files(connection: sqlite3.Connection) -> dict[bytes, StoredFile]:
     rows = connection.execute(
-        "SELECT path, id, mtime_ns, ctime_ns, size, digest, guessed, skipped FROM file"
+        "SELECT path, id, mtime_ns, ctime_ns, size, digest, guessed, skipped, unread FROM file"
     )
     return {
-        path: StoredFile(id, Stamp(mtime, ctime, size), digest, guessed, skipped)
-        for path, id, mtime, ctime, size, digest, guessed, skipped in rows
+        path: StoredFile(id, Stamp(mtime, ctime, size), *more)
+        for path, id, mtime, ctime, size, *more in rows
     }
 
 

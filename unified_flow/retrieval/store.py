@@ -28,6 +28,7 @@ CREATE TABLE file (
     language TEXT NOT NULL,
     guessed TEXT,                       -- an encoding that nothing declares
     skipped TEXT,                       -- why it has no chunks
+    unread TEXT,                        -- what of a document could not be read
     chunks INTEGER NOT NULL,
     terms INTEGER NOT NULL,
     versions TEXT NOT NULL,             -- that its headings name, separated by spaces
@@ -83,7 +84,8 @@ def version() -> str:
 def deciding_files() -> list[Path]:
     """Our own code and data that decide what the index holds."""
     retrieval = Path(__file__).parent
-    files = [retrieval / name for name in ("store.py", "index_writer.py", "file_reading.py")]
+    names = ("store.py", "index_writer.py", "file_reading.py", "secret_files.py")
+    files = [retrieval / name for name in names]
     for folder in (retrieval / "formats", Path(text.__path__[0])):
         files += (file for file in folder.rglob("*") if file.suffix in {".py", ".toml"})
     return files
@@ -152,9 +154,10 @@ def size_on_disk(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.exists())
 
 
-def stored_version(connection: sqlite3.Connection) -> str:
-    """Raises sqlite3.Error for a file without our tables, which is a broken index."""
-    row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+def stored(connection: sqlite3.Connection, key: str) -> str:
+    """The `version`, and how the files were read (`reading`), as `create_tables` stored them; "" of
+    an earlier version. Raises sqlite3.Error for a file without our tables, a broken index."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return str(row[0]) if row else ""
 
 
@@ -162,7 +165,7 @@ def is_new(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
-def create_tables(connection: sqlite3.Connection) -> None:
+def create_tables(connection: sqlite3.Connection, reading: str) -> None:
     """Inside the caller's transaction, so not with executescript."""
     for table in TABLES:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
@@ -172,4 +175,5 @@ def create_tables(connection: sqlite3.Connection) -> None:
         if sqlite3.complete_statement(statement):
             connection.execute(statement)
             statement = ""
-    connection.execute("INSERT INTO meta VALUES ('version', ?)", (version(),))
+    values = (version(), reading)
+    connection.execute("INSERT INTO meta VALUES ('version', ?), ('reading', ?)", values)

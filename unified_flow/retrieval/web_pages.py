@@ -17,6 +17,7 @@ from unified_flow.retrieval import store
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
 from unified_flow.retrieval.index_reader import IndexReader
 from unified_flow.retrieval.index_writer import IndexWriter
+from unified_flow.retrieval.reading import Reading
 from unified_flow.retrieval.web import FetchPolicy, Page
 from unified_flow.turns.passage import Passage
 
@@ -110,9 +111,9 @@ def best_passages(pages: Sequence[Page], question: str | None, limit: int) -> li
     Without a question, or if nothing shares a term with it, the pages' beginnings in turn.
     """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        store.create_tables(connection)
+        store.create_tables(connection, "")
         found = [(page.final_url, Discovery([_fetched(page, page.final_url)])) for page in pages]
-        IndexWriter(connection, SandboxLimits()).update(found, None)
+        IndexWriter(connection, SandboxLimits(), Reading()).update(found, None)
         reader = IndexReader(connection, state=())
         reader.learn(None)
         ranked = reader.found(question, limit).ordered if question else []

@@ -297,3 +297,18 @@ def test_other_words_are_no_fault_and_other_facts_are(
     draft = cited(Draft(response=said), question, sections)
     verdict = weighed(APPROVED, question, replace(sections, synthesis=draft))
     assert (verdict.decision == "APPROVE") is approves, verdict.issues
+
+
+def test_an_abstention_names_what_could_not_be_read() -> None:
+    (result,) = searched().coordinator
+    left = "docs/scan.pdf: 5 of 5 pages hold no text: scanned?"
+    unread = result.model_copy(update={"result": {**result.result, "unread": [left]}})
+    draft = Draft(response="The documents do not say.", abstained=True)
+    assert cited(draft, QUESTION, searched()).response == draft.response
+    told = cited(draft, QUESTION, Sections(coordinator=(unread,))).response
+    assert told.startswith(draft.response)
+    assert left in told
+    assert (
+        left
+        not in cited(Draft(response=LEAVES), QUESTION, Sections(coordinator=(unread,))).response
+    )

@@ -314,7 +314,8 @@ def test_roots_may_lie_within_one_another(index: Index, docs: Path) -> None:
     assert paths(index, "leeks") == ["sub/soup.md"]
     assert paths(index, "dough") == []
 
-    (docs / "sub" / "soup.md").unlink()
+    (docs / "sub" / "soup.md").rename(docs / "sub" / ".hidden.bin")
+    (docs / "sub" / ".hidden.bin").write_bytes(b"\0")
     index.update([docs / "sub"])
     with index.within([docs]) as whole:  # still as it was when that root was indexed
         assert whole.size() == 3

@@ -182,7 +182,7 @@ def test_an_index_of_another_version_is_built_anew_with_all_its_roots(
     other.write_text("Ovens are hot.\n")
     index.update([other])
     with closing(sqlite3.connect(index.path)) as connection:
-        connection.execute("UPDATE meta SET value = 'older'")
+        connection.execute("UPDATE meta SET value = 'older' WHERE key = 'version'")
         connection.commit()
 
     with pytest.raises(RetrievalError, match="another version") as caught:

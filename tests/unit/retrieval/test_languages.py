@@ -4,7 +4,9 @@ from pathlib import Path
 
 from unified_flow.lib.text import share_in_question
 from unified_flow.models.embedded.parsed_question import parse_question
+from unified_flow.retrieval.collection import statistics
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.reading import Reading
 from unified_flow.turns.passage import Passage
 
 
@@ -67,3 +69,36 @@ def test_a_file_in_another_language_does_not_make_stop_words_rare(tmp_path: Path
     ]
     spanish = "El libro es de la casa y los niños lo leen: the what is how do I. Es de los niños."
     assert "engineer" in search(tmp_path, [spanish, *english], "How do I test the turbine?").text
+
+
+SPANISH = "El puerto está en la bahía y los barcos salen de él por la mañana, según el capitán.\n"
+LISTING = (
+    "deprecating FrobnicatorClass\nreleases/{0}.txt\nZorkHandler deprecated frobnication {0}\n"
+)
+
+
+def test_the_first_file_does_not_decide_the_language_of_the_others(tmp_path: Path) -> None:
+    (docs := tmp_path / "docs").mkdir()
+    (docs / "a.txt").write_text(SPANISH * 3, encoding="utf-8")
+    for number in range(30):
+        (docs / f"list{number:02}.txt").write_text(LISTING.format(number))
+        (docs / f"text{number:02}.txt").write_text(
+            f"The valve {number} is opened by the engineer when the pressure is too high for it.\n"
+        )
+    with Index.open(tmp_path / "index") as index:
+        index.update([docs])
+        assert statistics(index).languages == {"en": 60, "es": 1}
+        assert index.search("deprecate")
+        assert index.search("los capitanes")[0].path == "docs/a.txt"
+
+
+def test_a_language_can_be_set(tmp_path: Path) -> None:
+    (docs := tmp_path / "docs").mkdir()
+    (docs / "list.txt").write_text("Lavinvarningar, Uppsala\nBygglov, Visby\n", encoding="utf-8")
+    (docs / "text.txt").write_text("The valve is opened by the engineer when it is too hot.\n")
+    with Index.open(tmp_path / "index") as index:
+        index.update([docs])
+        assert statistics(index).languages == {"en": 2}
+        index.update([docs], reading=Reading(language="sv"))
+        assert statistics(index).languages == {"en": 1, "sv": 1}
+        assert index.search("lavinvarning")[0].path == "docs/list.txt"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NO_TEXT = "hold no text: scanned?"  # of pages that show something else
 OUT_OF_MEMORY = 3  # the status that the process ends with then
 
 
@@ -26,13 +27,15 @@ class SandboxLimits:
 class Part:
     """A stretch of the document under one trail of headings; `lead` is its own heading as text.
 
-    `page` is the page or slide, from 1, where the format has them.
+    `page` is the page or slide, from 1, where the format has them; `unread` says what of it could
+    not be read, NO_TEXT or cells in words.
     """
 
     trail: tuple[str, ...]
     lines: list[str]
     lead: tuple[str, ...] = ()
     page: int | None = None
+    unread: str = ""
 
 
 class UnusableError(Exception):

@@ -2,7 +2,7 @@
 
 It opens no file but those of its libraries, and writes none. On its input, for each document, a
 line of JSON {function, bytes, timeout_s} and the bytes; on its output a line of JSON for each:
-{parts} (each [trail, lines, lead, page]) or {reason}. The first argument is the memory it may use,
+{parts} (the fields of each `Part`) or {reason}. The first argument is the memory it may use,
 in bytes.
 """
 

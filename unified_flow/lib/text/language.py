@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache, lru_cache
 
 import stopwordsiso
@@ -59,13 +60,13 @@ def stop_words(language: str) -> frozenset[str]:
 
 
 @cache
-def _weights() -> dict[str, list[tuple[str, float]]]:
-    """Stop word to the languages that have it; a word that many share says little."""
+def _languages_of_words() -> dict[str, list[str]]:
+    """Stop word to the languages that have it; a single letter is as often a name in code."""
     found: dict[str, list[str]] = {}
-    for language in {**dict.fromkeys(_GUESSED), **dict.fromkeys(languages())}:
-        for word in stop_words(language):
+    for language in dict.fromkeys([*_GUESSED, *languages()]):
+        for word in filter(lambda word: len(word) > 1, stop_words(language)):
             found.setdefault(word, []).append(language)
-    return {word: [(code, 1 / len(codes)) for code in codes] for word, codes in found.items()}
+    return found
 
 
 def language_of(text: str, default: str = "en") -> str:
@@ -73,35 +74,32 @@ def language_of(text: str, default: str = "en") -> str:
 
     Reads at most the first few thousand characters.
     """
-    return _judged(text[:_SAMPLE], default)
+    script, found, _ = _evidence(text[:_SAMPLE])
+    best = max(found, key=lambda code: (found[code], code == default), default=default)
+    return script or best
 
 
 def language_of_document(text: str, default: str) -> str:
-    """The same of a whole document: `default` for what is no running text, such as a table, a
-    listing or a page of links, whose few common words are chance."""
-    found = language_of(text, default)
-    if found not in _GUESSED:
-        return found  # by its script
-    own = words(text[:_SAMPLE].casefold())
-    common = sum(len(word) > 1 and word in stop_words(found) for word in own)
-    return found if common * _RUNNING >= len(own) else default
+    """The same of a whole document: `default` unless it is running text that is clearly in another.
+    The few common words of a table, a listing or a page of links are chance."""
+    script, found, length = _evidence(text[:_SAMPLE])
+    best = max(found, key=lambda code: (found[code], code == default), default=default)
+    is_clear = found[best] >= max(length / _RUNNING, 2 * (found[default] + 1))
+    return script or (best if is_clear else default)
 
 
 @lru_cache(maxsize=512)
-def _judged(sample: str, default: str) -> str:
-    """Kept, because every phase of a turn asks it of the same question."""
+def _evidence(sample: str) -> tuple[str | None, Counter[str], int]:
+    """The language that the script tells; how many stop words of each language there are; among how
+    many words. Kept, because every phase of a turn asks it of the same question."""
+    found: Counter[str] = Counter()
+    own = words(sample.casefold())
+    known = _languages_of_words()
+    for word in own:
+        found.update(known.get(word, ()))
     if not sample.isascii():
         letters = sum(character.isalpha() for character in sample)
         for code, pattern in _BY_SCRIPT:
             if len(pattern.findall(sample)) * 5 > letters:
-                return code
-    weights = _weights()
-    scores: dict[str, float] = {}
-    for word in words(sample.casefold()):
-        for code, weight in weights.get(word, ()):
-            scores[code] = scores.get(code, 0.0) + weight
-    if not scores:
-        return default
-    best = max(scores, key=lambda code: (scores[code], code == default))
-    # One shared short word ("in", "on") is no evidence against the default.
-    return best if scores[best] > scores.get(default, 0.0) + 0.3 else default
+                return code, found, len(own)
+    return None, found, len(own)

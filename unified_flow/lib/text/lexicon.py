@@ -83,6 +83,7 @@ class Phrases(_Table):
     no_content: str
     which_one: str  # {noun}, {names}
     other_language: str  # {languages} of the documents, ISO 639-1
+    unread: str
 
 
 class Lexicon(_Table):

@@ -109,6 +109,7 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     if not citations:
         nearest = _nearest(found_passages(sections.coordinator))
         lines = [phrases.nearest, *nearest] if nearest else []
+        lines += unread_documents(sections, phrases)
         return _abstention("\n".join([_nothing(sections, phrases), *lines]))
     said = [f"{title_of(each.heading, each.source)}\n\n{each.passage}" for each in citations]
     said += [phrases.nothing_for.format(question=part) for part, each in found if not each.quotes]
@@ -122,6 +123,15 @@ def _nothing(sections: Sections, phrases: Phrases) -> str:
             case tool_names.DOC_SEARCH, {"languages": list(languages)}:
                 return phrases.other_language.format(languages=", ".join(map(str, languages)))
     return phrases.nothing
+
+
+def unread_documents(sections: Sections, phrases: Phrases) -> list[str]:
+    """Lines that name the documents that could not be read, where the answer may stand."""
+    for result in sections.coordinator:
+        match result.tool, result.result:
+            case tool_names.DOC_SEARCH, {"unread": list(unread)}:
+                return [phrases.unread, *(f"- {each}" for each in unread)]
+    return []
 
 
 def _nearest(passages: Sequence[Passage]) -> list[str]:

@@ -11,13 +11,15 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from unified_flow.lib.text import sentences
+from unified_flow.lib.text import language_of, sentences
+from unified_flow.lib.text.lexicon import phrases_of
 from unified_flow.models.embedded.excerpts import (
     best_kinship,
     excerpts_of,
     found_passages,
     matching_terms,
 )
+from unified_flow.models.embedded.extraction import unread_documents
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.quotes import LONGEST, citation_of, one_line
 from unified_flow.models.embedded.sources import (
@@ -66,7 +68,8 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
     passages, _ = shown_passages(sections.coordinator, budget)
     marked = _Marked(draft.response, passages, reader)
     if _abstains(draft, marked):
-        bare = MARK.sub("", draft.response)
+        unread = unread_documents(sections, phrases_of(language_of(query)))
+        bare = "\n".join([MARK.sub("", draft.response), *unread])
         return draft.model_copy(update={"response": bare, "abstained": True, "citations": []})
     said = [reader.said(part) for part in _parts(draft, texts)]
     kept = [_placed(c, sections) for c in draft.citations if _holds(c, said, texts, reader)]

@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePath
 
-from unified_flow.lib.sandbox import Part, UnusableError
+from unified_flow.lib.sandbox import NO_TEXT, Part, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import language_of_document
-from unified_flow.retrieval.formats import html, markdown, restructured_text, source_code
+from unified_flow.retrieval.formats import html, markdown, restructured_text, source_code, table
 from unified_flow.retrieval.formats.chunk import Chunk, Section, chunks
 from unified_flow.retrieval.formats.encoding import DecodedText, decode
 
@@ -27,7 +27,7 @@ INSTALL = "pip install 'unified-flow[documents]'"
 
 _SECTIONS: dict[str, Callable[[str], Iterator[Section]]] = {
     extension: module.sections
-    for module in (markdown, restructured_text, html, source_code)
+    for module in (markdown, restructured_text, html, source_code, table)
     for extension in module.EXTENSIONS
 }
 _MANUAL = re.compile(r"\.(?:\d\w?|man|mdoc|roff)\Z")
@@ -36,8 +36,8 @@ _PLAIN = frozenset({"", ".txt", ".text"})  # which may hold any light markup
 # Extension to (function in this package, what people call the format, the library it needs).
 _CONVERTERS: dict[str, tuple[str, str, str]] = {
     ".pdf": ("pdf:pdf_parts", "PDF", "pypdfium2"),
-    ".docx": ("office:word_parts", "Word", "docx"),
-    ".docm": ("office:word_parts", "Word", "docx"),
+    ".docx": ("word:word_parts", "Word", "docx"),
+    ".docm": ("word:word_parts", "Word", "docx"),
     ".pptx": ("office:powerpoint_parts", "PowerPoint", "pptx"),
     ".pptm": ("office:powerpoint_parts", "PowerPoint", "pptx"),
     ".xlsx": ("office:excel_parts", "Excel", "openpyxl"),
@@ -58,11 +58,12 @@ class UnreadableError(UnusableError):
 
 @dataclass(frozen=True)
 class Document:
-    """`guessed` names an encoding that nothing declares."""
+    """`guessed` names an encoding that nothing declares; `unread` says what of it is not read."""
 
     language: str
     chunks: list[Chunk]
-    guessed: str | None
+    guessed: str | None = None
+    unread: str | None = None
 
 
 def file_bytes(path: str, max_bytes: int) -> bytes:
@@ -127,14 +128,25 @@ def sections_of(extension: str, text: str) -> Iterator[Section]:
         yield Section((), 1, text.split("\n"))
 
 
-def parse(extension: str, data: bytes, converter: Converter, language: str) -> Document:
-    """`language` is that of what is no running text. Raises UnusableError for what is no text and
-    cannot be converted to it."""
+def parse(
+    extension: str,
+    data: bytes,
+    converter: Converter,
+    language: str,
+    recognise: Callable[[], list[str]] | None = None,
+) -> Document:
+    """`language` is that of what is no running text, `recognise` gives the text of each page by
+    OCR. Raises UnusableError for what is no text and cannot be converted to it."""
     if convertible(extension):
         parts = converter.convert(converter_of(extension), data)
+        if recognise is not None and any(part.unread == NO_TEXT for part in parts):
+            parts = _recognised(parts, recognise)
+        found = list(chunks(_part_sections(parts)))
+        unread = _unread(parts)
+        if not found and any(part.page for part in parts):
+            raise UnusableError(unread or "no text in it")
         sample = "\n".join(line for part in parts[:50] for line in part.lines[:50])
-        language = language_of_document(sample, language)
-        return Document(language, list(chunks(_part_sections(parts))), None)
+        return Document(language_of_document(sample, language), found, unread=unread)
     decoded = decode(data)
     try:
         return _parsed_text(extension, decoded, language)
@@ -150,6 +162,31 @@ def _parsed_text(extension: str, decoded: DecodedText, language: str) -> Documen
         chunks=list(chunks(sections_of(extension, decoded.text))),
         guessed=decoded.encoding if decoded.guessed else None,
     )
+
+
+def _unread(parts: list[Part]) -> str | None:
+    """What of the document is not read, each once; pages are counted."""
+    pages = {part.page for part in parts}
+    empty = sum(part.unread.startswith(NO_TEXT) for part in parts)
+    found = dict.fromkeys(part.unread for part in parts if part.unread)
+    said = (each.replace(NO_TEXT, f"{empty} of {len(pages)} pages {NO_TEXT}") for each in found)
+    return "; ".join(said) or None
+
+
+def _recognised(parts: list[Part], recognise: Callable[[], list[str]]) -> list[Part]:
+    """With the text that OCR finds on pages that hold none."""
+    try:
+        pages, trouble = recognise(), "OCR finds none"
+    except UnusableError as exc:
+        pages, trouble = [], str(exc)
+    found = []
+    for part in parts:
+        if part.unread == NO_TEXT and part.page:
+            text = "".join(pages[part.page - 1 : part.page]).strip()
+            unread = "" if text else f"{NO_TEXT} ({trouble})"
+            part = replace(part, lines=text.split("\n"), unread=unread)
+        found.append(part)
+    return found
 
 
 def _part_sections(parts: list[Part]) -> Iterator[Section]:

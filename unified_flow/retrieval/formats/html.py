@@ -31,6 +31,7 @@ _INVISIBLE = frozenset(
     template textarea video
     """.split()  # noqa: SIM905
 )
+_AROUND = frozenset({"navigation", "contentinfo"})  # roles of what is not the page itself
 _HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 _WHOLE = frozenset({"html", "body"})  # hidden until a script has run
 _CELLS = frozenset({"td", "th", "tr", "tbody", "tfoot"})
@@ -57,6 +58,8 @@ def is_visible(name: str, attributes: Mapping[str, object]) -> bool:
     if name in _WHOLE:
         return True
     if "hidden" in attributes or attributes.get("aria-hidden") == "true":
+        return False
+    if attributes.get("role") in _AROUND:
         return False
     return not _HIDING.search(str(attributes.get("style") or ""))
 
@@ -89,6 +92,11 @@ class _Open:
     @property
     def is_visible(self) -> bool:
         return self._hidden_from is None
+
+    @property
+    def is_in_page(self) -> bool:
+        """Of a part of the page itself a footer or an aside says something: notes stand there."""
+        return any(self._count[name] for name in ("main", "article", "section"))
 
     def __contains__(self, name: str) -> bool:
         return self._count[name] > 0
@@ -139,7 +147,8 @@ class _Reader(HTMLParser):
         if tag == "title" and "svg" not in self._open:
             self._title = []
         elif tag not in _VOID:
-            self._open.begin(tag, tag != "head" and is_visible(tag, dict(attrs)))
+            is_around = tag in ("head", "footer", "aside") and not self._open.is_in_page
+            self._open.begin(tag, not is_around and is_visible(tag, dict(attrs)))
         if not self._open.is_visible:
             return
         if _HEADING.match(tag):

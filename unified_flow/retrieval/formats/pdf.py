@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from unified_flow.lib.sandbox import ConversionLimitError, Part, UnusableError
+from unified_flow.lib.sandbox import NO_TEXT, ConversionLimitError, Part, UnusableError
 from unified_flow.retrieval.formats.chunk import Trail
 
 MAX_PAGES = 5_000
@@ -16,7 +16,16 @@ _DEPTH = 6
 _FEWEST = 4  # pages that show what repeats
 _REASONS = {4: "encrypted: it needs a password", 5: "encrypted: its protection is not known"}
 _HYPHEN = re.compile("[\ufffe\u00ad\x02]\n?(\\S*)[ ]?\n?")  # what PDFium puts for a divided word
-_DIGITS = re.compile(r"\d+")
+_OF = r"(?:\s*(?:/|of|von|av|de|sur|di|из)\s*\d{1,6})?"
+_LABELLED = re.compile(
+    rf"(?<!\w)(?:page|p\.|pg\.|seite|sida|side|página|pagina|strona|стр\.)\s*\d{{1,6}}{_OF}(?!\w)",
+    re.IGNORECASE,
+)
+# Alone in its line, or set apart from the rest of it.
+_ALONE = re.compile(
+    rf"^\W*(\d{{1,6}}){_OF}\W*$|^(\d{{1,6}})(?=\s*[|–—·•])|(?<=[|–—·•])\s*(\d{{1,6}})$"  # noqa: RUF001
+)
+_PAGE_ALONE = re.compile(r"\W*#[\W\d]*\Z")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff]")
 
 Marks = dict[int, list[tuple[int, str]]]
@@ -36,11 +45,10 @@ def pdf_parts(data: bytes) -> Iterator[Part]:
     marks = _bookmarks(document)
     trail = Trail()
     pages = [_lines(_text(document, at, pypdfium2.PdfiumError)) for at in range(len(document))]
-    if not any(map(any, pages)):
-        raise UnusableError("no text in it: scanned pages would have to be recognised first")
     _blank_repeated(pages)
     for number, lines in enumerate(pages, 1):
-        yield from _page(lines, number, marks.get(number, []), trail)
+        is_unread = not any(lines) and _shows_more(document[number - 1])
+        yield from _page(lines, number, marks.get(number, []), trail, NO_TEXT if is_unread else "")
 
 
 def _text(document: Any, index: int, broken: type[Exception]) -> str:
@@ -54,6 +62,13 @@ def _text(document: Any, index: int, broken: type[Exception]) -> str:
     return text
 
 
+def _shows_more(page: Any) -> bool:
+    """Whether there is anything on the page besides text."""
+    from pypdfium2.raw import FPDF_PAGEOBJ_TEXT
+
+    return any(each.type != FPDF_PAGEOBJ_TEXT for each in page.get_objects(max_depth=2))
+
+
 def _lines(text: str) -> list[str]:
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
     text = _HYPHEN.sub(r"\1\n", text)
@@ -61,19 +76,30 @@ def _lines(text: str) -> list[str]:
 
 
 def _blank_repeated(pages: list[list[str]]) -> None:
-    """Headers, footers and page numbers: what begins or ends most pages says nothing of any."""
+    """Headers and footers that are the same on most pages stay on the first alone; page numbers go.
+    A line with any other number says something of its page."""
     if len(pages) < _FEWEST:
         return
     for edge in (1, -1):
         places = [next((at for at in range(len(p))[::edge] if p[at]), None) for p in pages]
         found = [
-            "" if at is None else _DIGITS.sub("0", lines[at])
-            for lines, at in zip(pages, places, strict=True)
+            "" if at is None else _without_page_number(lines[at], number)
+            for number, (lines, at) in enumerate(zip(pages, places, strict=True), 1)
         ]
         often = {text for text, count in Counter(found).items() if count > len(pages) / 2}
+        shown = {text for text in often if _PAGE_ALONE.match(text)}
         for lines, at, text in zip(pages, places, found, strict=True):
-            if at is not None and text in often:
+            if at is not None and text in shown:
                 lines[at] = ""
+            elif text in often:
+                shown.add(text)
+
+
+def _without_page_number(line: str, page: int) -> str:
+    """With how far its number is from the page's instead: the same on all pages if it counts them.
+    "Article 3" and "Total: 3" say something else, even on page 3."""
+    line = _LABELLED.sub("#", line)
+    return _ALONE.sub(lambda match: f"#{int(match[match.lastindex or 0]) - page}", line)
 
 
 def _bookmarks(document: Any) -> Marks:
@@ -90,7 +116,7 @@ def _bookmarks(document: Any) -> Marks:
 
 
 def _page(
-    lines: list[str], number: int, marks: list[tuple[int, str]], trail: Trail
+    lines: list[str], number: int, marks: list[tuple[int, str]], trail: Trail, unread: str
 ) -> Iterator[Part]:
     """The page's parts. `trail` is what the page before left, and is brought up to date."""
     start = 0
@@ -101,7 +127,7 @@ def _page(
             yield Part(trail.titles, lines[start:at], lead, number)
             start, lead = at + 1, (lines[at],)
         trail.enter(level, title)
-    yield Part(trail.titles, lines[start:], lead, number)
+    yield Part(trail.titles, lines[start:], lead, number, unread)
 
 
 def _where(lines: list[str], title: str, start: int) -> int | None:

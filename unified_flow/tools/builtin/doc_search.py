@@ -18,6 +18,7 @@ from unified_flow.retrieval import Retriever
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
 
 THREADS = 4  # an index is read by one at a time; the others wait for it
+UNREAD = 5  # documents that a result names
 
 
 class SearchArguments(Arguments):
@@ -29,8 +30,10 @@ def doc_search(
     retriever: Retriever,
     timeout_s: float = 30.0,
     languages: Callable[[], Sequence[str]] | None = None,
+    unread: Callable[[], Sequence[str]] | None = None,
 ) -> Tool:
-    """`languages` tells those of the documents: a result names them if the query's is another."""
+    """`languages` tells those of the documents: a result names them if the query's is another.
+    `unread` tells what of the documents could not be read, which a result names."""
     threads = FewThreads(THREADS, tool_names.DOC_SEARCH)
 
     async def run(args: SearchArguments) -> ToolOutput:
@@ -48,6 +51,9 @@ def doc_search(
             known = await threads.run(languages)
             if known and asked not in known:
                 result["languages"] = list(known)
+        if unread is not None and (left := await threads.run(unread)):
+            more = [f"… {len(left) - UNREAD}"] if len(left) > UNREAD else []
+            result["unread"] = [*left[:UNREAD], *more]
         return ToolOutput(
             result=result,
             claims=[claim(each.text, each.source(), each.score) for each in passages],

@@ -238,7 +238,7 @@ def _text(roots: Roots, file: FoundFile) -> tuple[str | None, str]:
     try:
         return read_text(roots, roots.locate(file.path)), ""
     except PathRefusedError:
-        return None, "not a regular file inside the folder"
+        return None, "may hold secrets, or no regular file inside the folder"
     except FileUnusableError:
         return None, "not text, too large, or gone"
     except PermissionError:

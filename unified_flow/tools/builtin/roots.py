@@ -16,7 +16,8 @@ from pathlib import Path
 
 from unified_flow.errors import ConfigError, FileUnusableError, PathRefusedError
 from unified_flow.lib.text.printable import brief_repr, printable
-from unified_flow.retrieval.discovery import FoundFile, discover, is_secret
+from unified_flow.retrieval.discovery import FoundFile, discover
+from unified_flow.retrieval.secret_files import is_secret, secret_in
 
 _SHOWN = 200
 _INTO = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -69,12 +70,11 @@ class Roots:
 
         Raises PathRefusedError, FileUnusableError, and PermissionError as it comes.
         """
-        descriptor = self._open(located)
-        try:
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                return file.read(max_bytes + 1)
-        finally:
-            os.close(descriptor)
+        with os.fdopen(self._open(located), "rb") as file:
+            data = file.read(max_bytes + 1)
+        if held := secret_in(data):
+            raise PathRefusedError(f"{located.shown} holds {held}", hint="Name another file.")
+        return data
 
     def files(self) -> tuple[list[FoundFile], dict[str, int]]:
         """Every file that is not ignored, once, and how many were left out for which reason."""
@@ -96,7 +96,7 @@ class Roots:
         return named + [root / path for root in self.paths]
 
     def _inside(self, real: Path) -> Located | None:
-        if is_secret(real.name) or any(real.is_relative_to(closed) for closed in self.exclude):
+        if is_secret(str(real)) or any(real.is_relative_to(closed) for closed in self.exclude):
             return None
         # The innermost root, so that a file has one name however the roots overlap.
         holding = [root for root in self.paths if real.is_relative_to(root)]

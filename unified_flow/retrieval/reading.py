@@ -1,0 +1,64 @@
+"""How files are read, as the settings say; the command that reads scanned pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+from unified_flow.lib.sandbox import UnusableError
+
+MAX_BYTES = 32 * 1024 * 1024
+# All that the command gets of the environment: no key or token of the flow.
+_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "PATH", "TESSDATA_PREFIX", "TMPDIR")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The language of what is no running text (None: that of most files), the command for pages
+    without text, and the files that are read though they may hold secrets."""
+
+    language: str | None = None
+    ocr: str | None = None
+    ocr_timeout_s: float = 300.0
+    include: frozenset[str] = frozenset()
+
+    def stored(self) -> str:
+        return json.dumps(asdict(self), default=sorted)
+
+    def with_included(self, stored: str) -> Self:
+        """Those that an index is `stored` to include, too."""
+        before = json.loads(stored)["include"] if stored else ()
+        return replace(self, include=self.include.union(before))
+
+    def pages(self, path: str) -> list[str]:
+        """What the command prints, in UTF-8, divided at form feeds as OCR programs do between
+        pages. `{file}` in it stands for the path; no shell reads it. Raises UnusableError."""
+        kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        nothing = subprocess.DEVNULL
+        with tempfile.TemporaryFile() as printed:
+            try:
+                words = [word.replace("{file}", path) for word in shlex.split(self.ocr or "")]
+                process = subprocess.Popen(
+                    words, stdin=nothing, stdout=printed, stderr=nothing, env=kept, process_group=0
+                )
+                try:
+                    status = process.wait(self.ocr_timeout_s)
+                finally:
+                    with suppress(ProcessLookupError):  # what it started ends with it
+                        os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+            except (OSError, ValueError) as exc:
+                raise UnusableError(f"OCR cannot be started: {exc}") from exc
+            except subprocess.TimeoutExpired as exc:
+                raise UnusableError(f"OCR took more than {self.ocr_timeout_s:g} s") from exc
+            if status:
+                raise UnusableError(f"OCR ended with status {status}")
+            printed.seek(0)
+            return printed.read(MAX_BYTES).decode("utf-8", "replace").split("\f")
