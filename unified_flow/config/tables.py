@@ -61,6 +61,9 @@ class DocumentSettings(Table):
         description="command that prints the text of the pages of {file} with form feeds between",
     )
     ocr_timeout_s: float = Field(default=300.0, gt=0, description="seconds for one document")
+    formats: dict[str, str] = Field(
+        default={}, description='`{"*.txt" = "rst"}`: what is read as if it ended in .rst'
+    )
 
 
 class Limits(Table):

@@ -28,7 +28,6 @@ from unified_flow.retrieval.formats.document import (
     Document,
     UnreadableError,
     convertible,
-    extension_of,
     file_bytes,
     parse,
     refuse_unreadable,
@@ -121,7 +120,7 @@ def main() -> None:
 def _read(changed: Changed, language: str, converter: Converter, reading: Reading) -> ReadFile:
     file, known = changed
     read = ReadFile(time.time_ns())
-    extension = file.extension or extension_of(file.path)
+    extension = file.extension or reading.extension_of(file.path)
     try:
         refuse_unreadable(extension)
         limit = converter.bounds.file_bytes if convertible(extension) else MAX_BYTES

@@ -8,11 +8,15 @@ import shlex
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import PurePath
 from typing import Self
 
+from unified_flow.errors import InputError
 from unified_flow.lib.sandbox import UnusableError
+from unified_flow.retrieval.formats.document import extension_of, is_readable
 
 MAX_BYTES = 32 * 1024 * 1024
 # All that the command gets of the environment: no key or token of the flow.
@@ -22,12 +26,28 @@ _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "PATH", "TESSDATA_PREFIX", "TMPDIR")
 @dataclass(frozen=True)
 class Reading:
     """The language of what is no running text (None: that of most files), the command for pages
-    without text, and the files that are read though they may hold secrets."""
+    without text, the formats of files by patterns of their paths, as extensions without the dot,
+    and the files that are read though they may hold secrets."""
 
     language: str | None = None
     ocr: str | None = None
     ocr_timeout_s: float = 300.0
+    formats: Mapping[str, str] = field(default_factory=dict)
     include: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for extension in self.formats.values():
+            if not is_readable(f".{extension}"):
+                raise InputError(
+                    f"{extension!r} is no format that is read here",
+                    field="documents.formats",
+                    hint="Name it by an extension, such as md, rst, adoc, man, py or openapi.",
+                )
+
+    def extension_of(self, path: str) -> str:
+        """By which the file is read; the first pattern that fits counts."""
+        fitting = (f".{to}" for each, to in self.formats.items() if PurePath(path).match(each))
+        return next(fitting, extension_of(path))
 
     def stored(self) -> str:
         return json.dumps(asdict(self), default=sorted)

@@ -28,7 +28,7 @@ class Part:
     """A stretch of the document under one trail of headings; `lead` is its own heading as text.
 
     `page` is the page or slide, from 1, where the format has them; `unread` says what of it could
-    not be read, NO_TEXT or cells in words.
+    not be read, NO_TEXT or cells in words; `line` where it stands, if its lines are the file's own.
     """
 
     trail: tuple[str, ...]
@@ -36,6 +36,7 @@ class Part:
     lead: tuple[str, ...] = ()
     page: int | None = None
     unread: str = ""
+    line: int | None = None
 
 
 class UnusableError(Exception):

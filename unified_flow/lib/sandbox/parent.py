@@ -54,8 +54,8 @@ class Converter:
         if "reason" in answer:
             raise UnusableError(answer["reason"])
         return [
-            Part(tuple(trail), lines, tuple(lead), page, unread)
-            for trail, lines, lead, page, unread in answer["parts"]
+            Part(tuple(trail), lines, tuple(lead), *more)
+            for trail, lines, lead, *more in answer["parts"]
         ]
 
     def _ask(self, function: str, data: bytes) -> bytes:

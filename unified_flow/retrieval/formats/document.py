@@ -8,7 +8,6 @@ a person, and imports its library late (the extra `documents`; EPUB needs none).
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,20 +17,32 @@ from pathlib import PurePath
 from unified_flow.lib.sandbox import NO_TEXT, Part, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import language_of_document
-from unified_flow.retrieval.formats import html, markdown, restructured_text, source_code, table
+from unified_flow.retrieval.formats import (
+    asciidoc,
+    html,
+    manual_page,
+    markdown,
+    notebook,
+    openapi,
+    python_module,
+    restructured_text,
+    source_code,
+    table,
+)
 from unified_flow.retrieval.formats.chunk import Chunk, Section, chunks
-from unified_flow.retrieval.formats.encoding import DecodedText, decode
+from unified_flow.retrieval.formats.encoding import decode
 
 MAX_BYTES = 16 * 1024 * 1024
 INSTALL = "pip install 'unified-flow[documents]'"
 
 _SECTIONS: dict[str, Callable[[str], Iterator[Section]]] = {
     extension: module.sections
-    for module in (markdown, restructured_text, html, source_code, table)
+    for module in (
+        asciidoc, html, manual_page, markdown, notebook, python_module, restructured_text,
+        source_code, table,
+    )
     for extension in module.EXTENSIONS
-}
-_MANUAL = re.compile(r"\.(?:\d\w?|man|mdoc|roff)\Z")
-_TROFF = re.compile(r"^\.(?:TH|Dd|SH) ", re.MULTILINE)
+}  # fmt: skip
 _PLAIN = frozenset({"", ".txt", ".text"})  # which may hold any light markup
 # Extension to (function in this package, what people call the format, the library it needs).
 _CONVERTERS: dict[str, tuple[str, str, str]] = {
@@ -43,12 +54,21 @@ _CONVERTERS: dict[str, tuple[str, str, str]] = {
     ".xlsx": ("office:excel_parts", "Excel", "openpyxl"),
     ".xlsm": ("office:excel_parts", "Excel", "openpyxl"),
     ".epub": ("epub:epub_parts", "EPUB", ""),
+    ".odt": ("open_document:open_document_parts", "OpenDocument", ""),
+    ".rtf": ("open_document:rich_text_parts", "RTF", "striprtf"),
+    ".eml": ("mail:mail_parts", "mail", ""),
+    ".mht": ("mail:mail_parts", "saved page", ""),
+    ".mhtml": ("mail:mail_parts", "saved page", ""),
+    ".openapi": ("openapi:openapi_parts", "OpenAPI", "yaml"),
 }
 # Formats without a converter; some of them would pass for text.
 _NOT_READ = {
-    ".doc": "old Word", ".xls": "old Excel", ".ppt": "old PowerPoint", ".odt": "OpenDocument",
-    ".ods": "OpenDocument", ".odp": "OpenDocument", ".rtf": "RTF", ".ipynb": "Jupyter notebook",
-    ".svg": "SVG", ".graffle": "OmniGraffle",
+    ".doc": "old Word", ".xls": "old Excel", ".ppt": "old PowerPoint", ".ods": "OpenDocument sheet",
+    ".odp": "OpenDocument slide",
+    **dict.fromkeys(
+        (".ai", ".bmp", ".dia", ".drawio", ".eps", ".gif", ".graffle", ".ico", ".jpeg", ".jpg",
+         ".odg", ".png", ".ps", ".svg", ".svgz", ".tif", ".tiff", ".webp", ".xpm"), "graphics"
+    ),
 }  # fmt: skip
 
 
@@ -100,6 +120,11 @@ def can_be_read_now(path: str, skipped: str) -> bool:
     return skipped.endswith(INSTALL) and missing_library(extension_of(path)) is None
 
 
+def is_readable(extension: str) -> bool:
+    """Whether there is a format of this name, its library aside."""
+    return extension in _SECTIONS or extension in _PLAIN or convertible(extension)
+
+
 def convertible(extension: str) -> bool:
     return extension in _CONVERTERS
 
@@ -124,6 +149,8 @@ def sections_of(extension: str, text: str) -> Iterator[Section]:
         yield from sections(text)
     elif extension in _PLAIN and restructured_text.is_restructured(text):
         yield from restructured_text.sections(text)
+    elif manual_page.is_manual_page(text):
+        yield from manual_page.sections(text)
     else:
         yield Section((), 1, text.split("\n"))
 
@@ -137,6 +164,8 @@ def parse(
 ) -> Document:
     """`language` is that of what is no running text, `recognise` gives the text of each page by
     OCR. Raises UnusableError for what is no text and cannot be converted to it."""
+    if openapi.is_openapi(extension, data) and missing_library(".openapi") is None:
+        extension = ".openapi"
     if convertible(extension):
         parts = converter.convert(converter_of(extension), data)
         if recognise is not None and any(part.unread == NO_TEXT for part in parts):
@@ -149,17 +178,12 @@ def parse(
         return Document(language_of_document(sample, language), found, unread=unread)
     decoded = decode(data)
     try:
-        return _parsed_text(extension, decoded, language)
+        found = list(chunks(sections_of(extension, decoded.text)))
     except RecursionError:
         raise UnusableError("nested too deeply") from None
-
-
-def _parsed_text(extension: str, decoded: DecodedText, language: str) -> Document:
-    if _MANUAL.match(extension) and _TROFF.search(decoded.text[:2_000]):
-        raise UnusableError("troff (a manual page's source) is not read")
     return Document(
         language=language_of_document(decoded.text, language),
-        chunks=list(chunks(sections_of(extension, decoded.text))),
+        chunks=found,
         guessed=decoded.encoding if decoded.guessed else None,
     )
 
@@ -194,7 +218,7 @@ def _part_sections(parts: list[Part]) -> Iterator[Section]:
     line = 1
     for part in parts:
         line += len(part.lead)
-        yield Section(part.trail, line, part.lines, part.lead, page=part.page)
+        yield Section(part.trail, part.line or line, part.lines, part.lead, page=part.page)
         line += len(part.lines) + 1
 
 

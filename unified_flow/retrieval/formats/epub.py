@@ -54,10 +54,10 @@ def _page(data: bytes) -> Iterator[Part]:
         raise UnusableError("broken: a page of it is no text") from exc
     for section in html.sections(text):
         lead = section.trail[-1:]
-        yield Part(section.trail, _paragraphs(section.lines), lead)
+        yield Part(section.trail, paragraphs(section.lines), lead)
 
 
-def _paragraphs(lines: Sequence[str]) -> list[str]:
+def paragraphs(lines: Sequence[str]) -> list[str]:
     """Without the rows of blank lines that tags leave behind."""
     found: list[str] = []
     for line in lines:

@@ -14,7 +14,7 @@ from unified_flow.retrieval.formats.chunk import Section
 
 EXTENSIONS = frozenset(
     """
-    .py .pyi .pyx .js .jsx .mjs .cjs .ts .tsx .java .kt .kts .scala .groovy .go .rs .c .h .cc
+    .pyx .js .jsx .mjs .cjs .ts .tsx .java .kt .kts .scala .groovy .go .rs .c .h .cc
     .cpp .cxx .hpp .hh .cs .swift .m .mm .rb .php .pl .pm .lua .r .jl .ex .exs .erl .hs .ml
     .fs .clj .dart .zig .nim .sh .bash .zsh .fish .ps1 .sql .vue .svelte .proto .msg .srv
     .action
@@ -71,7 +71,7 @@ def sections(text: str) -> Iterator[Section]:
         if found is not None:
             if any(not each.container and each.indent < found.indent for each in trail):
                 continue  # a function inside a function is part of it
-            begin = max(start, _first_line(lines, number, indent))
+            begin = max(start, first_line(lines, number, indent))
             yield _section(trail, lines, start, begin)
             start = begin
             trail = [each for each in trail if each.indent < found.indent]
@@ -101,7 +101,7 @@ def _definition(line: str) -> _Definition | None:
     return None
 
 
-def _first_line(lines: list[str], number: int, indent: int) -> int:
+def first_line(lines: list[str], number: int, indent: int) -> int:
     """Where the comments and decorators right above a definition begin."""
     while number > 0 and _ABOVE.match(lines[number - 1]) and _indent(lines[number - 1]) >= indent:
         number -= 1

@@ -1,0 +1,527 @@
+"""Formats that developers have: found by a question, at the place in the file where they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from email.message import EmailMessage
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import v4
+from odf.opendocument import OpenDocumentText
+from odf.style import Footer, MasterPage, PageLayout
+from odf.table import Table, TableCell, TableRow
+from odf.text import H, List, ListItem, Note, NoteBody, NoteCitation, P
+
+from unified_flow.errors import InputError
+from unified_flow.lib.sandbox import SandboxLimits
+from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.reading import Reading
+from unified_flow.turns.passage import Passage
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    with Index.open(tmp_path / "state" / "index") as opened:
+        yield opened
+
+
+def found(index: Index, query: str, file: Path, said: str) -> Passage:
+    """The best passage, once `said` stands in it and on the line of the file that it names."""
+    best = index.search(query)[0]
+    assert said in best.text, best.text
+    line = int(best.source(best.text.index(said)).rpartition(":")[2])
+    assert said in file.read_text().split("\n")[line - 1]
+    return best
+
+
+# Jupyter
+
+
+def notebook() -> nbformat.NotebookNode:
+    code = "model.fit(X)\nmodel.score(X_test)"
+    printed = v4.new_output("stream", text="epoch 1\nepoch 2\nheld-out score 0.934\n")
+    shown = v4.new_output("execute_result", {"text/plain": "Forest(depth=17)"})
+    failed = v4.new_output("error", ename="ValueError", evalue="no column 'tide'", traceback=[])
+    cells = [
+        v4.new_markdown_cell("# Tides of Umea\n\nThe *tide gauge* was replaced in 1998."),
+        v4.new_markdown_cell("## Training\n\nA forest is trained on `gauge.csv`."),
+        v4.new_code_cell(code, outputs=[printed, shown], execution_count=1),
+        v4.new_markdown_cell("## Plotting"),
+        v4.new_code_cell("plot('tide')", outputs=[failed]),
+    ]
+    made = v4.new_notebook(cells=cells)
+    made.metadata["language_info"] = {"name": "python"}
+    return made
+
+
+def test_a_notebook_is_cited_by_the_lines_of_its_file(index: Index, shelf: Path) -> None:
+    file = shelf / "tides.ipynb"
+    nbformat.write(notebook(), file)
+    assert index.update([shelf]).skipped == ()
+
+    best = found(index, "When was the tide gauge replaced?", file, "replaced in 1998")
+    assert best.heading == "Tides of Umea"
+    assert "The tide gauge was" in best.text
+    best = found(index, "held-out score", file, "held-out score 0.934")
+    assert best.heading == "Tides of Umea > Training"
+    assert "```python\nmodel.fit(X)\nmodel.score(X_test)\n```" in best.text
+    assert "Forest(depth=17)" in best.text
+    found(index, "no column tide", file, "no column 'tide'")
+    assert not any("cell_type" in each.text for each in index.search("tide training plotting"))
+
+
+def test_a_notebook_in_one_line_is_laid_out(index: Index, shelf: Path) -> None:
+    (shelf / "kaggle.ipynb").write_text(json.dumps(notebook()))
+    index.update([shelf])
+    best = index.search("held-out score")[0]
+    assert best.heading == "Tides of Umea > Training"
+    assert "held-out score 0.934" in best.text.split("\n")
+
+
+def test_what_is_no_notebook_is_text(index: Index, shelf: Path) -> None:
+    (shelf / "broken.ipynb").write_text('{"cells": [\n "the gauge of Umea"')
+    (shelf / "other.ipynb").write_text('{"cells": 3,\n "note": "the gauge of Malmo"}')
+    (shelf / "joined.ipynb").write_text(
+        json.dumps({"cells": [{"cell_type": "markdown", "source": "# Rain\nfell on Visby."}],
+                    "metadata": {}}, indent=1)
+    )  # fmt: skip
+    assert index.update([shelf]).skipped == ()
+    found(index, "Umea", shelf / "broken.ipynb", "Umea")
+    assert index.search("Malmo")[0].path == "shelf/other.ipynb"
+    assert index.search("Visby")[0].source() == "shelf/joined.ipynb:5"
+
+
+# AsciiDoc
+
+ADOC = """\
+= Kelda manual
+:product: Kelda
+:toc: left
+
+// a comment
+{product} pumps water, see <<limits,the limits>> and https://example.org/[the site].
+
+[[limits]]
+== Limits
+
+NOTE: A pump of {product} starts at *4 bar*.footnote:[Measured in Visby.]
+
+[source,console]
+----
+== no title
+kelda --start
+----
+
+.Ports
+[%header]
+|===
+|Name |Port
+|control |7071
+
+|metrics
+|7072
+|===
+
+Older chapter
+~~~~~~~~~~~~~
+
+* one
+** two
+. first
+
+////
+hidden
+////
+"""
+
+
+def test_asciidoc_is_read_as_a_reader_sees_it(index: Index, shelf: Path) -> None:
+    file = shelf / "kelda.adoc"
+    file.write_text(ADOC)
+    assert index.update([shelf]).skipped == ()
+    first = index.search("pumps water")[0]
+    assert first.text == "Kelda pumps water, see the limits and the site."
+    assert first.source() == "shelf/kelda.adoc:6"
+    limits = found(index, "pump starts at how many bar", file, "kelda --start")
+    assert limits.heading == "Kelda manual > Limits"
+    assert "A pump of Kelda starts at 4 bar. (Measured in Visby.)" in limits.text
+    assert "```console\n== no title\nkelda --start\n```" in limits.text
+    assert "Ports:\n" in limits.text
+    assert "| control | 7071 |" in limits.text
+    assert "| metrics | 7072 |" in limits.text
+    older = index.search("older chapter")[0]
+    assert older.heading == "Kelda manual > Limits > Older chapter"
+    assert older.text == "* one\n  * two\n1. first"
+    assert index.search("hidden") == []
+
+
+# Manual pages
+
+MAN = """\
+.\\" A comment.
+.de Sp
+.if n .sp
+..
+.ie \\nF \\{\\
+.  nr % 0
+.\\}
+.TH KELDA 8 "2026-01-02" "Kelda 3.1"
+.SH NAME
+kelda \\- pump water
+.SH SYNOPSIS
+.B kelda
+[\\fB\\-\\-dry\\-run\\fR] \\fIWELL\\fR
+.SH "EXIT STATUS"
+.TP
+.BR \\-t ", " \\-\\-timeout =\\fISECONDS\\fR
+Wait so long for water\\(aqs arrival.
+.IP \\(bu 2
+It returns 75 if the well is dry.
+.nf
+kelda --dry-run
+.fi
+.SS Files
+.I /etc/kelda.conf
+"""
+MDOC = """\
+.Dd January 2, 2026
+.Dt WELLCTL 1
+.Os
+.Sh NAME
+.Nm wellctl
+.Nd control wells
+.Sh OPTIONS
+.Bl -tag -width Ds
+.It Fl d Ar depth
+Dig to the
+.Ar depth
+in metres, see
+.Xr kelda 8 .
+.El
+"""
+
+
+def test_manual_pages_are_read_by_either_macros(index: Index, shelf: Path) -> None:
+    (shelf / "kelda.8").write_text(MAN)
+    (shelf / "wellctl.1").write_text(MDOC)
+    (shelf / "release.1").write_text("Release notes: the valve of Kiruna was mended.\n")
+    assert index.update([shelf]).skipped == ()
+    status = index.search("What is returned if the well is dry?")[0]
+    assert status.heading == "KELDA(8) > EXIT STATUS"
+    assert status.source(status.text.index("75")) == "shelf/kelda.8:19"
+    assert "-t, --timeout=SECONDS:\nWait so long for water's arrival." in status.text
+    assert "* It returns 75" in status.text
+    assert "```\nkelda --dry-run\n```" in status.text
+    synopsis = index.search("kelda synopsis")[0]
+    assert synopsis.text == "kelda\n[--dry-run] WELL"
+    assert index.search("etc kelda.conf")[0].heading == "KELDA(8) > EXIT STATUS > Files"
+    dig = index.search("dig to depth metres")[0]
+    assert dig.heading == "WELLCTL(1) > OPTIONS"
+    assert dig.text == "-d depth:\nDig to the\ndepth\nin metres, see\nkelda 8."
+    assert index.search("Kiruna")[0].text.startswith("Release notes")
+
+
+# OpenAPI
+
+API = """\
+openapi: 3.1.0
+info:
+  title: Wells
+  description: Wells of the north.
+paths:
+  /wells/{id}:
+    parameters:
+      - $ref: '#/components/parameters/id'
+    get:
+      summary: One well
+      description: |
+        Tells the depth.
+
+        Is refused at night.
+      parameters:
+        - name: unit
+          in: query
+          description: metres or feet
+          schema: {type: string, default: metres}
+      responses:
+        '200':
+          description: The well
+        '404': {description: No such well was ever dug}
+    delete:
+      operationId: fillWell
+      responses:
+        default:
+          description: Filled
+components:
+  parameters:
+    id:
+      name: id
+      in: path
+      required: true
+      description: Number of the well, from 1000
+  schemas:
+    Well:
+      type: object
+      properties:
+        depth: {type: integer, maximum: 900}
+"""
+
+
+def api_as_json() -> dict[str, object]:
+    import yaml
+
+    loaded: dict[str, object] = yaml.safe_load(API)
+    return loaded
+
+
+def test_an_operation_of_openapi_is_a_section(index: Index, shelf: Path) -> None:
+    file = shelf / "wells.yaml"
+    file.write_text(API)
+    assert index.update([shelf]).skipped == ()
+    get = found(index, "GET wells unit parameter", file, "unit")
+    assert get.heading == "Wells > /wells/{id} > GET /wells/{id}: One well"
+    lines = get.text.split("\n")
+    assert lines[0] == "GET /wells/{id}"
+    unit = "- name: unit; in: query; description: metres or feet; schema: type: string"
+    assert any(line.startswith(unit) for line in lines)
+    assert "- 404: No such well was ever dug" in lines
+    assert get.line + lines.index("- 404: No such well was ever dug") == 23
+    assert "Is refused at night." in get.text
+    resolved = "- name: id; in: path; required: true; description: Number of the well, from 1000"
+    assert any(resolved in each.text for each in index.search("Number of the well"))
+    assert index.search("fillWell")[0].heading.endswith("DELETE /wells/{id}")
+    assert index.search("maximum depth schema")[0].heading == "Wells > Well (schemas)"
+    assert index.search("Wells of the north")[0].heading == "Wells"
+
+
+def test_openapi_in_json(index: Index, shelf: Path) -> None:
+    api = api_as_json()
+    api["x-note"] = 'a "pump" \U0001f4a7'
+    file = shelf / "wells.json"
+    file.write_text(json.dumps(api, indent=2))
+    (shelf / "package.json").write_text('{"name": "openapi", "note": "of Kiruna"}')
+    assert index.update([shelf]).skipped == ()
+    get = found(index, "GET one well unit", file, "unit")
+    assert get.heading == "Wells > /wells/{id} > GET /wells/{id}: One well"
+    assert "summary: One well" in get.text
+    (shelf / "minified.json").write_text(json.dumps(api).replace("One well", "A fountain"))
+    index.update([shelf])
+    fountain = index.search("fountain")[0]
+    assert fountain.heading == "Wells > /wells/{id} > GET /wells/{id}: A fountain"
+    assert "- 404: No such well was ever dug" in fountain.text
+    assert index.search("Kiruna")[0].source() == "shelf/package.json:1"
+
+
+def test_broken_and_endless_openapi(index: Index, shelf: Path) -> None:
+    (shelf / "broken.yaml").write_text("openapi: 3.0.1\npaths: [\nthe well of Kiruna")
+    laughs = "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9) if n else 'ha'}]\n" for n in range(40)
+    )
+    use = "paths:\n  /x:\n    get:\n      parameters:\n        - *a39\n"
+    (shelf / "laughs.yaml").write_text(f"openapi: 3.0.1\n{laughs}{use}")
+    report = index.update([shelf], bounds=SandboxLimits(timeout_s=4))
+    assert [path for path, _ in report.skipped] == ["shelf/laughs.yaml"]
+    found(index, "Kiruna", shelf / "broken.yaml", "Kiruna")
+
+
+# Python
+
+MODULE = '''\
+"""Pumps of `Kelda`.
+
+Every pump has a serial number.
+"""
+
+LIMIT = 9
+
+
+class Pump(Base):
+    r"""Moves water; see :class:`Well`."""
+
+    # Opened by hand.
+    @cached
+    def open(
+        self, bar: float = 4.5
+    ) -> bool:
+        """Opens the inlet valve.
+
+        Blocks for ten seconds::
+
+            pump.open()
+
+        """
+        def inner(): return 1
+        return self.spindle.turn()
+
+    async def close(self): return "closed\\d"
+'''
+
+
+def test_python_is_read_by_its_definitions(index: Index, shelf: Path) -> None:
+    file = shelf / "pump.py"
+    file.write_text(MODULE)
+    index.update([shelf])
+    assert index.search("serial number")[0].text.startswith("Pumps of Kelda.")
+    opened = found(index, "inlet valve", file, "Opens the inlet valve.")
+    assert opened.heading == "Pump > open"
+    assert "# Opened by hand." in opened.text
+    assert "self, bar: float = 4.5" in opened.text
+    assert "Blocks for ten seconds:\n```\npump.open()\n```" in opened.text
+    assert "spindle" not in opened.text
+    assert found(index, "spindle turn", file, "self.spindle.turn()").heading == "Pump > open"
+    assert index.search("moves water")[0].text == "class Pump(Base):\nMoves water; see Well."
+    assert found(index, "closed", file, "async def close").heading == "Pump > close"
+
+
+def test_python_that_does_not_parse_is_source_code(index: Index, shelf: Path) -> None:
+    (shelf / "old.py").write_text("class Pump:\n    def open(self):\n        print 'valve'\n")
+    (shelf / "deep.py").write_text(f"x = {'-' * 50_000}1\n")
+    assert index.update([shelf]).skipped == ()
+    assert index.search("print valve")[0].heading == "Pump > open"
+
+
+# Mail
+
+
+def test_mail_is_decoded(index: Index, shelf: Path) -> None:
+    inner = EmailMessage()
+    inner["Subject"] = "Old order"
+    inner.set_content("The anchor weighs ninety kilos.\n")
+    mail = EmailMessage()
+    mail["Subject"] = "Lieferung für Växjö"
+    mail["From"] = "Ulla <ulla@example.org>"
+    mail["Date"] = "Sun, 22 Nov 2026 10:00:00 +0000"
+    mail.set_content("Die Brücke wird am Dienstag geliefert.\n", cte="quoted-printable")
+    mail.add_alternative("<p>Die <b>Brücke</b></p>", subtype="html")
+    mail.add_attachment("beam,length\nmain,42 m\n", subtype="csv", filename="beams.csv")
+    mail.add_attachment(inner)
+    mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="plan.pdf")
+    (shelf / "order.eml").write_bytes(bytes(mail))
+    report = index.update([shelf])
+    assert report.unread == (("shelf/order.eml", "attachment plan.pdf"),)
+    bridge = index.search("Brücke geliefert")[0]
+    assert bridge.text == "Die Brücke wird am Dienstag geliefert."
+    assert bridge.heading == "Lieferung für Växjö"
+    assert "From: Ulla <ulla@example.org>" in index.search("ulla")[0].text
+    assert index.search("main beam 42 m")[0].heading.endswith("beams.csv")
+    assert index.search("anchor ninety kilos")[0].heading.endswith("Old order")
+
+
+def test_a_saved_page_is_read(index: Index, shelf: Path) -> None:
+    page = EmailMessage()
+    page["Subject"] = "Wells"
+    page.set_content("<h1>Depth</h1><p>The deepest well is 900 m.</p>", subtype="html",
+                     cte="quoted-printable")  # fmt: skip
+    page.add_related(b"\x89PNG", "image", "png", filename="well.png")
+    (shelf / "wells.mhtml").write_bytes(bytes(page))
+    (shelf / "odd.eml").write_bytes(
+        b"Subject: odd\nContent-Type: text/plain; charset=x-none\n\nThe pier is of oak.\n"
+    )
+    assert index.update([shelf]).unread == ()
+    well = index.search("deepest well")[0]
+    assert (well.heading, well.text) == ("Wells > Depth", "The deepest well is 900 m.")
+    assert index.search("pier")[0].text == "The pier is of oak."
+
+
+# Word processors
+
+
+def test_open_document_text(index: Index, shelf: Path) -> None:
+    made = OpenDocumentText()
+    layout = PageLayout(name="page")
+    made.automaticstyles.addElement(layout)
+    master = MasterPage(name="Standard", pagelayoutname=layout)
+    footer = Footer()
+    footer.addElement(P(text="Nordhavn AB, Visby"))
+    master.addElement(footer)
+    made.masterstyles.addElement(master)
+    made.text.addElement(H(outlinelevel=1, text="Lease"))
+    paragraph = P(text="The rent is nine crowns")
+    note = Note(noteclass="footnote")
+    note.addElement(NoteCitation(text="1"))
+    body = NoteBody()
+    body.addElement(P(text="Due on Fridays."))
+    note.addElement(body)
+    paragraph.addElement(note)
+    made.text.addElement(paragraph)
+    made.text.addElement(H(outlinelevel=2, text="Keys"))
+    items = List()
+    for text in ("front door", "cellar"):
+        item = ListItem()
+        item.addElement(P(text=text))
+        items.addElement(item)
+    made.text.addElement(items)
+    table = Table(name="Rooms")
+    for row in (("Room", "Area"), ("Kitchen", "14 m2"), ("Hall", "6 m2")):
+        line = TableRow()
+        for text in row:
+            cell = TableCell()
+            cell.addElement(P(text=text))
+            line.addElement(cell)
+        table.addElement(line)
+    made.text.addElement(table)
+    made.save(str(shelf / "lease.odt"))
+    (shelf / "broken.odt").write_bytes(b"PK no more")
+
+    report = index.update([shelf])
+    assert report.skipped == (("shelf/broken.odt", "broken: not a complete zip archive"),)
+    rent = index.search("rent")[0]
+    assert rent.heading == "Lease"
+    assert rent.text.startswith("The rent is nine crowns1 (Due on Fridays.)")
+    keys = index.search("cellar")[0]
+    assert keys.heading == "Lease > Keys"
+    assert "- front door" in keys.text
+    assert "Room: Kitchen | Area: 14 m2" in keys.text
+    assert index.search("Nordhavn")
+
+
+RTF = r"""{\rtf1\ansi\ansicpg1252{\fonttbl{\f0\fswiss Arial;}}{\info{\title No}}
+{\footer\pard Nordhavn AB\par}\f0 The caf\'e9 opens at {\b nine}.
+{\footnote\pard On Sundays at ten.}\par
+\trowd Tea\cell 4 crowns\cell\row\pard \u8364? is taken.\par}"""
+
+
+def test_rich_text(index: Index, shelf: Path) -> None:
+    (shelf / "cafe.rtf").write_text(RTF)
+    (shelf / "broken.rtf").write_text("no rtf")
+    report = index.update([shelf])
+    assert report.skipped == (("shelf/broken.rtf", "broken: no RTF can be read in it"),)
+    text = index.search("café")[0].text
+    for said in ("The café opens at nine.", "On Sundays at ten.", "Tea|4 crowns", "€ is taken.",
+                 "Nordhavn AB"):  # fmt: skip
+        assert said in text
+    assert "Arial" not in text
+
+
+# Which format
+
+
+def test_graphics_are_left_out_with_a_reason(index: Index, shelf: Path) -> None:
+    for name in ("a.svg", "b.PNG", "c.eps", "d.drawio"):
+        (shelf / name).write_text("<svg><text>bread</text></svg>")
+    report = index.update([shelf])
+    assert {reason for _, reason in report.skipped} == {"graphics files are not read"}
+    assert len(report.skipped) == 4
+
+
+def test_a_format_is_forced_by_a_pattern(index: Index, shelf: Path) -> None:
+    (shelf / "notes").mkdir()
+    (shelf / "notes" / "well.txt").write_text("= Wells\n\n== Depth\n\nIt is 900 m deep.\n")
+    (shelf / "well.txt").write_text("= Wells\n\nAbout 80 m wide.\n")
+    index.update([shelf])
+    assert index.search("900 deep")[0].heading == ""
+    index.update([shelf], reading=Reading(formats={"notes/*.txt": "adoc", "*.txt": "md"}))
+    assert index.search("900 deep")[0].heading == "Wells > Depth"
+    assert index.search("80 wide")[0].heading == ""
+    with pytest.raises(InputError, match="'rts' is no format"):
+        Reading(formats={"*.txt": "rts"})

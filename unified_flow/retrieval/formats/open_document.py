@@ -1,0 +1,94 @@
+"""OpenDocument text: paragraphs, lists and tables in their order, under its headings; RTF."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from unified_flow.lib.sandbox import Part, UnusableError
+from unified_flow.retrieval.formats.chunk import Trail
+from unified_flow.retrieval.formats.office import opened
+from unified_flow.retrieval.formats.table import table_lines
+
+_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_HEADING, _PARAGRAPH, _ITEM = f"{_TEXT}h", f"{_TEXT}p", f"{_TEXT}list-item"
+# Deleted text, comments, and what is made of the headings.
+_NOT_SHOWN = {f"{_TEXT}tracked-changes", f"{_OFFICE}annotation", f"{_TEXT}table-of-content"}
+_SPACES = {f"{_TEXT}s": " ", f"{_TEXT}tab": " ", f"{_TEXT}line-break": " "}
+# striprtf leaves them out; each is shown where it stands, in a line of its own.
+_BESIDES = re.compile(rb"\\(?:footnote|(?:header|footer)[lrf]?|shptxt)\b")
+
+
+def rich_text_parts(data: bytes) -> Iterator[Part]:
+    from striprtf.striprtf import rtf_to_text
+
+    if not data.startswith(b"{\\rtf"):
+        raise UnusableError("broken: no RTF can be read in it")
+    source = _BESIDES.sub(rb"\\line ", data).decode("latin-1")
+    text: str = rtf_to_text(source, errors="replace")  # type: ignore[no-untyped-call]
+    yield Part((), [" ".join(line.split()) for line in text.replace("|\n", "\n").split("\n")])
+
+
+def open_document_parts(data: bytes) -> Iterator[Part]:
+    """What headers and footers say comes once, at the end."""
+    with opened(data) as archive:
+        try:
+            content = ElementTree.fromstring(archive.read("content.xml"))
+            styles = ElementTree.fromstring(archive.read("styles.xml"))
+        except (KeyError, ElementTree.ParseError, zipfile.BadZipFile, zlib.error) as exc:
+            raise UnusableError("broken or encrypted: no text can be read in it") from exc
+    trail = Trail()
+    lead: tuple[str, ...] = ()
+    lines: list[str] = []
+    for block in _blocks(content.find(f"{_OFFICE}body")):
+        if block.tag == _HEADING and (title := _words(block)):
+            yield Part(trail.titles, lines, lead)
+            trail.enter(int(block.get(f"{_TEXT}outline-level", "1")), title)
+            lead, lines = (title,), []
+        else:
+            lines += [*_lines(block), ""]
+    yield Part(trail.titles, lines, lead)
+    margins = _blocks(styles.find(f"{_OFFICE}master-styles"))
+    yield Part((), list(dict.fromkeys(line for block in margins for line in _lines(block))))
+
+
+def _blocks(element: Element | None) -> Iterator[Element]:
+    """Headings, paragraphs, items and tables, whatever encloses them."""
+    for child in element if element is not None else ():
+        if child.tag in (_HEADING, _PARAGRAPH, _ITEM, f"{_TABLE}table"):
+            yield child
+        elif child.tag not in _NOT_SHOWN:
+            yield from _blocks(child)
+
+
+def _lines(block: Element) -> Iterator[str]:
+    if block.tag == f"{_TABLE}table":
+        rows = block.iter(f"{_TABLE}table-row")
+        cells = ([" ".join(map(_words, _blocks(cell))) for cell in row] for row in rows)
+        yield from table_lines(cells)
+    elif block.tag == _ITEM:
+        first, *more = [line for each in _blocks(block) for line in _lines(each)] or [""]
+        yield from (f"- {first}", *(f"  {line}" for line in more))
+    else:
+        yield _words(block)
+
+
+def _words(element: Element) -> str:
+    return " ".join(_text(element).split())
+
+
+def _text(element: Element) -> str:
+    """With the text of notes and boxes that are anchored in it."""
+    found = _SPACES.get(element.tag, element.text or "")
+    for child in element:
+        if child.tag not in _NOT_SHOWN:
+            said = _text(child)
+            found += f" ({said.strip()}) " if child.tag == f"{_TEXT}note-body" else said
+        found += child.tail or ""
+    return found
