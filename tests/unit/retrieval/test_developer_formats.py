@@ -507,7 +507,7 @@ def test_rich_text(index: Index, shelf: Path) -> None:
 
 
 def test_graphics_are_left_out_with_a_reason(index: Index, shelf: Path) -> None:
-    for name in ("a.svg", "b.PNG", "c.eps", "d.drawio"):
+    for name in ("a.svg", "b.EPS", "c.ps", "d.drawio"):
         (shelf / name).write_text("<svg><text>bread</text></svg>")
     report = index.update([shelf])
     assert {reason for _, reason in report.skipped} == {"graphics files are not read"}

@@ -184,16 +184,14 @@ def test_of_a_long_section_with_such_a_heading_its_beginning_is_first(
     assert second.heading == first.heading
 
 
-def test_drawings_and_the_source_of_manual_pages_are_skipped(index: Index, docs: Path) -> None:
+def test_drawings_are_skipped_and_manual_pages_are_read(index: Index, docs: Path) -> None:
     (docs / "oven.svg").write_text("<svg><text>bread</text></svg>")
     (docs / "bake.1").write_text(".TH BAKE 1\n.SH NAME\nbake \\- bread\n")
     (docs / "notes.1").write_text("Bread of the first day.\n")
 
     skipped = dict(index.update([docs]).skipped)
-    assert skipped == {
-        "kitchen/oven.svg": "SVG files are not read",
-        "kitchen/bake.1": "troff (a manual page's source) is not read",
-    }
+    assert skipped == {"kitchen/oven.svg": "graphics files are not read"}
+    assert index.search("bake")[0].text == "bake - bread"
 
 
 def test_a_headings_own_words_weigh_more_than_those_above(index: Index, docs: Path) -> None:

@@ -65,10 +65,7 @@ _CONVERTERS: dict[str, tuple[str, str, str]] = {
 _NOT_READ = {
     ".doc": "old Word", ".xls": "old Excel", ".ppt": "old PowerPoint", ".ods": "OpenDocument sheet",
     ".odp": "OpenDocument slide",
-    **dict.fromkeys(
-        (".ai", ".bmp", ".dia", ".drawio", ".eps", ".gif", ".graffle", ".ico", ".jpeg", ".jpg",
-         ".odg", ".png", ".ps", ".svg", ".svgz", ".tif", ".tiff", ".webp", ".xpm"), "graphics"
-    ),
+    **dict.fromkeys((".ai", ".drawio", ".eps", ".graffle", ".ps", ".svg", ".xpm"), "graphics"),
 }  # fmt: skip
 
 
