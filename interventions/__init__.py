@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from interventions.home import find_home
     from interventions.queue import InterventionQueue
     from interventions.secrets.redaction import redact, redact_text
-    from interventions.storage.store import Admission, AdmissionKind, Limits, MemoryStore
+    from interventions.storage.store import Admission, AdmissionKind, Limits
 
 _NAMES_IN = {
     "admission.request": ("InterventionRequest", "InterventionType", "Severity"),
@@ -47,7 +47,7 @@ _NAMES_IN = {
     "home": ("find_home",),
     "queue": ("InterventionQueue",),
     "secrets.redaction": ("redact", "redact_text"),
-    "storage.store": ("Admission", "AdmissionKind", "Limits", "MemoryStore"),
+    "storage.store": ("Admission", "AdmissionKind", "Limits"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 
@@ -64,7 +64,6 @@ __all__ = [
     "LimitError",
     "Limits",
     "LockTimeoutError",
-    "MemoryStore",
     "NoResumerError",
     "NotFoundError",
     "QueryError",

@@ -17,7 +17,6 @@ from interventions import (
     ConflictError,
     InterventionQueue,
     InterventionRequest,
-    MemoryStore,
     NotFoundError,
     QueryError,
 )
@@ -25,6 +24,7 @@ from interventions.entry import complete, is_open
 from interventions.recovery import rebuild
 from interventions.storage.file_store import FileStore
 from interventions.view.query import KEYS, parse
+from tests.unit.interventions.memory_store import MemoryStore
 
 SIZE, SESSION, ERROR = 8, 3, 4
 

@@ -14,11 +14,11 @@ from interventions import (
     InterventionQueue,
     LimitError,
     LockTimeoutError,
-    MemoryStore,
     NotFoundError,
 )
 from interventions.storage.file_store import FileStore
 from interventions.storage.store import Store
+from tests.unit.interventions.memory_store import MemoryStore
 
 
 @pytest.fixture(params=["file", "memory"])
