@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from interventions.secrets.issued import mask_tokens
-from interventions.secrets.names import MASK, NameKind, hides, name_kind
+from interventions.secrets.names import MASK, NameKind, hides, name_kind, words
 from interventions.secrets.prose import mask_stated
 
 _PEM = re.compile(
@@ -75,14 +75,7 @@ _FILE = re.compile(
     r"\.(?:c|cfg|conf|cpp|css|go|h|html|ini|java|js|json|log|md|py|rb|rs|rst|sh|toml|ts|txt|ya?ml)\Z"
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_]*tokens?[A-Za-z_]*\Z")
-# "Invalid password: must be longer", "the --token option": nobody's secret.
-_PROSE = frozenset(
-    """
-    a an and argument as at but can cannot contains does expected field flag for has if in invalid
-    is it may missing must needs no not only option or parameter please required requires should
-    the this to too value was when will with you your
-    """.split()  # noqa: SIM905
-)
+_PROSE = words("after_a_name")
 
 
 def scrub(text: str) -> str:

@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
 from interventions.secrets.names import MASK
 
-# Issued tokens carry their issuer's prefix; one alternation, each branch starting with a literal.
-_TOKENS = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"sk-(?!(?!(?:proj|ant|or|svcacct|admin|live|test)-)[a-z]{2,14}(?:-[a-z]{1,14}){1,8}"
-    r"(?![A-Za-z0-9_\-]))[A-Za-z0-9_\-]{8,}"
-    r"|(?:sk|pk|rk|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,}"
-    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
-    r"|gh[pousr]_[A-Za-z0-9]{16,}"
-    r"|github_pat_[A-Za-z0-9_]{20,}"
-    r"|glpat-[A-Za-z0-9_\-]{16,}"
-    r"|xox[abeoprs]-[A-Za-z0-9\-]{10,}"
-    r"|xapp-[A-Za-z0-9\-]{10,}"
-    r"|AIza[A-Za-z0-9_\-]{30,}"
-    r"|ya29\.[A-Za-z0-9_\-]{10,}"
-    r"|GOCSPX-[A-Za-z0-9_\-]{10,}"
-    r"|hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9_/\-]{8,}"
-    r"|discord(?:app)?\.com/api/webhooks/[0-9]{5,25}/[A-Za-z0-9_\-]{8,}"
-    r"|hf_[A-Za-z0-9]{20,}"
-    r"|npm_[A-Za-z0-9]{30,}"
-    r"|pypi-[A-Za-z0-9_\-]{20,}"
-    r"|dop_v1_[a-f0-9]{32,}"
-    r"|SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}"
-    r"|[0-9]{8,10}:[A-Za-z0-9_\-]{35}"
-    r")"
-)
+_FORMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["forms"]
+_TOKENS = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS)})")
 # `xoxb-your-token-here`, `ghp_xxxxxxxx`: what a page writes in the place of a token.
 _PLACEHOLDER = re.compile(r"[xX]{6,}\Z|[-_.](?:[A-Za-z]{1,14}[-_]){1,8}[A-Za-z]{1,14}\Z")
 

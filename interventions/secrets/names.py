@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NUMBER = re.compile(r"[+-]?[0-9][0-9_,.]{0,20}[ ]?(?:%|[A-Za-z]{1,3})?\Z")
@@ -25,56 +27,17 @@ class NameKind(Enum):
     SECRET = "a secret"
 
 
-# Words that a measure or a description beside them excuses: `max_tokens`, `auth_type`.
-_WEAK_WORDS = frozenset({"auth", "cookie", "cookies", "token", "tokens"})
-_SECRET_WORDS = frozenset(
-    """
-    accesskey accesskeys accesstokens accountkey apikey apikeys apitokens authorization authtokens
-    bearer cardnumber connectionstring contrasena credential credentials creditcard creditcards
-    creds csrf cvc cvv dsn encryptionkey jwt jwts kennwort loesenord losenord mfa otp otps
-    passcode passcodes passphrase passphrases passwd passwds password passwords passwort
-    passworter pin pins privatekey privatekeys pwd pwds refreshtokens secret secretkey secretkeys
-    secrets senha sessionkey sharedkey sig signature signatures signingkey ssn totp wachtwoord
-    xsrf
-    """.split()  # noqa: SIM905
-)
-_SECRET_PAIRS = frozenset(
-    """
-    access-key access-keys access-tokens account-key api-key api-keys api-tokens auth-tokens
-    bearer-tokens card-number client-key connection-string credit-card credit-cards encryption-key
-    encryption-keys id-tokens license-key master-key mot-passe pass-phrase pass-word pass-words
-    private-key private-keys refresh-tokens secret-key secret-keys service-key session-key
-    session-tokens shared-key signing-key signing-keys ssh-key ssh-keys storage-key
-    subscription-key
-    """.split()  # noqa: SIM905
-)
-# Beside `tokens` these make it a measure, after any other secret word too: `password_length`.
-_MEASURES = frozenset(
-    """
-    budget cached completion cost count counts input len length limit limits max min num output
-    per prompt rate ratio reasoning remaining size total ttl usage used window
-    """.split()  # noqa: SIM905
-)
-# As the last word these describe the secret, and do not give it: `password_required`.
-_DESCRIBERS = frozenset(
-    """
-    accepted enabled error errors exists expiration expired expires expiry failed failure invalid
-    kind method missing mode policy present rejected required scheme status supported type types
-    valid
-    """.split()  # noqa: SIM905
-)
-# What may follow a describer: `token_expires_at`.
-_TIMES = frozenset(
-    """
-    after at before date days hours in minute minutes ms on s second seconds time
-    """.split()  # noqa: SIM905
-)
-_SECRET_ENDINGS = tuple(
-    """
-    password passwords passwd passphrase passwort losenord secret token apikey apikeys secretkey
-    privatekey accesskey credentials
-    """.split()  # noqa: SIM905
-)
+_TABLE = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+
+
+def words(name: str) -> frozenset[str]:
+    """A list of `words.toml`."""
+    return frozenset(_TABLE[name].split())
+
+
+_WEAK_WORDS, _SECRET_WORDS, _SECRET_PAIRS = words("weak"), words("secret"), words("secret_pairs")
+_MEASURES, _DESCRIBERS, _TIMES = words("measures"), words("describers"), words("times")
+_SECRET_ENDINGS = tuple(words("secret_endings"))
 
 
 def hides(name: NameKind, text: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from interventions.secrets.names import MASK
+from interventions.secrets.names import MASK, words
 
 _NAME = (
     r"(?:pass(?:word|phrase|code)s?|pwd|pin(?:[ -]?(?:code|number))?|(?:api|access|secret|private)"
@@ -40,16 +40,7 @@ _HINTS = ("pass", "pwd", "pin", "key", "token", "credential", "lösenord", "kenn
           "code secret", "contraseña")  # fmt: skip
 _MIXED = re.compile(r"(?!\d+-[a-z]+\Z)(?=.*\d)(?=.*[^\W\d]).{5,}", re.IGNORECASE)
 _CLOSING = ".,;:?!)"
-# Words in the place of the value that state no secret.
-_NO_SECRET = frozenset(
-    """
-    a always an at by case changed compromised correct different empty encrypted expired for from
-    given hashed hidden held in incorrect invalid kept known leaked long lost managed missing my
-    named needed never new no not on optional our required right rotated safe same secret set short
-    stored strong that the there to too unknown used valid weak what where with wrong your
-    inte fel rätt sparat i på falsch richtig nicht im in dans faux incorrecte
-    """.split()  # noqa: SIM905
-)
+_NO_SECRET = words("states_none")
 
 
 def states_a_secret(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,24 +14,7 @@ from unified_flow.resume.replay.replay import replay
 
 WIDTH = 84
 
-TEMPLATE = '''"""{title}
-
-Written by `interventions export --as pytest`. It plays what the models and tools answered then,
-without network, and fails until {phase} can deal with it.
-"""
-
-from unified_flow.resume.replay.recording import Recording
-from unified_flow.resume.replay.replay import replay
-
-RECORDING = (
-{recording}
-)
-
-
-def test_turn_{turn_id}_gets_past_{phase}():
-    replayed = replay(Recording.model_validate_json(RECORDING))
-    assert replayed.gets_past({phase!r}), replayed.failure
-'''
+_TEMPLATE = Path(__file__).with_name("exported_test.txt")
 
 
 class NotReplayableError(Exception):
@@ -60,7 +44,7 @@ def as_test(recording: Recording, intervention_id: str) -> str:
         raise NotReplayableError(
             f"the failure of {failed.phase} cannot be repeated from what may be shown of it: {what}"
         )
-    return TEMPLATE.format(
+    return _TEMPLATE.read_text(encoding="utf-8").format(
         title=_plain(f"{intervention_id}: {failed.phase}: {failed.error_type}"),
         phase=failed.phase,
         turn_id=recording.turn_id,

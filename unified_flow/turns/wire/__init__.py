@@ -3,3 +3,10 @@
 `message.py` Message, `query_result.py` QueryResult, `failure.py` ErrorContext, `agents.py`
 AgentResponse. They are immutable. pydantic loads with them; nothing heavier does.
 """
+
+import json
+from pathlib import Path
+from typing import Any
+
+# The document's own, for the API's description.
+EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_bytes())

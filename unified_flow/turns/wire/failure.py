@@ -19,6 +19,7 @@ from interventions.secrets.redaction import redact_text
 from unified_flow.errors.classification import Classification
 from unified_flow.errors.kinds import kind_of
 from unified_flow.turns.events import now, stamp
+from unified_flow.turns.wire import EXAMPLES
 
 SHORTEST_SECRET = 8  # a shorter value of a variable would be found in ordinary words
 _TRACE = re.compile(r"Traceback|File \"|^\s+at .{1,200}:\d+", re.MULTILINE)
@@ -56,24 +57,7 @@ class PublicErrorContext(BaseModel):
 class ErrorContext(PublicErrorContext):
     """`original_error` and `log_details` are for the log (redacted there, as everything)."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        json_schema_extra={
-            "example": {
-                "error_type": "database",
-                "original_error": "QdrantException: Connection timeout after 5.0s",
-                "user_safe_message": (
-                    "The assistant is temporarily unavailable. Please try again later."
-                ),
-                "retry_able": True,
-                "log_details": {
-                    "request_id": "req-123",
-                    "timestamp": "2025-12-20T10:30:00Z",
-                    "qdrant_host": "qdrant.example.com",
-                },
-            }
-        },
-    )
+    model_config = ConfigDict(json_schema_extra={"example": EXAMPLES["ErrorContext"]})
 
     original_error: str
     log_details: dict[str, Any] = Field(description="`timestamp`, `request_id` and more")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, field_valida
 from unified_flow.turns.events import now, stamp
 from unified_flow.turns.passage import references_of
 from unified_flow.turns.turn import Turn
+from unified_flow.turns.wire import EXAMPLES
 
 MAX_CONTENT_CHARS = 10_000
 
@@ -27,15 +28,7 @@ class Message(BaseModel):
         frozen=True,
         extra="forbid",
         json_schema_serialization_defaults_required=True,
-        json_schema_extra={
-            "example": {
-                "id": "550e8400-e29b-41d4-a716-446655440000",
-                "role": "assistant",
-                "content": "ROS 2 is a robotics middleware framework...",
-                "timestamp": "2025-12-20T10:30:00Z",
-                "sources": ["intro/what-is-ros2", "basics/core-concepts"],
-            }
-        },
+        json_schema_extra={"example": EXAMPLES["Message"]},
     )
 
     id: UUID = Field(default_factory=uuid4, description="a UUID of version 4")

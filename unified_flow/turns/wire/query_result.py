@@ -13,6 +13,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from unified_flow.turns.passage import Passage, source_of
+from unified_flow.turns.wire import EXAMPLES
 
 SHORTEST_MS = 0.001  # what a clock shows as nothing still took some time
 
@@ -39,29 +40,7 @@ class RetrievedChunk(Wire):
 class QueryResult(Wire):
     """`query_text` is normalized: lower case, trimmed. `retrieved_chunks` are best first."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        json_schema_extra={
-            "example": {
-                "query_text": "what is ros2?",
-                "retrieved_chunks": [
-                    {
-                        "chunk_id": "doc1-chunk3",
-                        "text": "ROS 2 is a robotics middleware...",
-                        "score": 0.95,
-                        "metadata": {
-                            "chapter": "intro",
-                            "section": "what-is-ros2",
-                            "page_url": "/docs/intro/what-is-ros2",
-                        },
-                    }
-                ],
-                "total_results": 1,
-                "retrieval_time_ms": 145.2,
-            }
-        },
-    )
+    model_config = ConfigDict(json_schema_extra={"example": EXAMPLES["QueryResult"]})
 
     query_text: str
     retrieved_chunks: list[RetrievedChunk]
