@@ -1,6 +1,7 @@
 """What the failure ran on: the commit, whether the tree was clean, the versions that matter.
 
-Git is asked once per process, and again when HEAD, its branch or the index changed.
+The commit is read from git's own files. Git itself is asked once per process whether the tree is
+clean, and again when HEAD, its branch or the index changed.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -17,32 +17,22 @@ from typing import Any
 GIT_TIMEOUT_S = 2.0
 DEFAULT_PACKAGES = ("unified-flow", "pydantic", "httpx")
 
-
-@dataclass(frozen=True)
-class GitState:
-    commit: str | None
-    dirty: bool | None
-
-
-_git_states: dict[Path, tuple[tuple[int, ...], GitState]] = {}
+_dirty: dict[Path, tuple[tuple[int, ...], bool | None]] = {}
 
 
 def environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, Any]:
     """`extra` is what only the caller knows: configuration, model and recipe hashes."""
-    git = git_state(folder)
     return {
-        "git_commit": git.commit,
-        "git_dirty": git.dirty,
-        "packages": dict(_packages()),
-        "python": platform.python_version(),
+        "git_commit": head_commit(folder),
+        "git_dirty": is_dirty(folder),
         "platform": f"{platform.system()} {platform.machine()}",
-        **(extra or {}),
+        **passing_environment(folder, extra),
     }
 
 
 def passing_environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, Any]:
     """The same without starting a process, for what happens often and may never be read: whether
-    the tree is clean is left out, and so is a commit that git's files do not name."""
+    the tree is clean is left out."""
     commit = head_commit(folder)
     return {
         **({"git_commit": commit} if commit else {}),
@@ -76,37 +66,32 @@ def head_commit(folder: Path) -> str | None:
     return next((commit for commit, _, name in packed if name == reference), None)
 
 
-def git_state(folder: Path) -> GitState:
+def is_dirty(folder: Path) -> bool | None:
+    """None without a repository, or if git does not answer."""
     git_folder = _git_folder(folder)
     if git_folder is None:
-        return GitState(None, None)
+        return None
     # `logs/HEAD` grows with every commit, checkout and reset, whatever the branch is called.
     marks = tuple(_changed_ns(git_folder / name) for name in ("HEAD", "index", "logs/HEAD"))
-    known = _git_states.get(folder)
-    if known is not None and known[0] == marks:
-        return known[1]
-    state = _ask_git(folder)
-    _git_states[folder] = (marks, state)
-    return state
+    known = _dirty.get(folder)
+    if known is None or known[0] != marks:
+        known = _dirty[folder] = marks, _ask_git(folder)
+    return known[1]
 
 
-def _ask_git(folder: Path) -> GitState:
-    command = ["git", "-C", str(folder), "status", "--porcelain=v2", "--branch", "-uno"]
+def _ask_git(folder: Path) -> bool | None:
     try:
         answer = subprocess.run(
-            command,
+            ["git", "-C", str(folder), "status", "--porcelain", "-uno"],
             capture_output=True,
-            text=True,
             timeout=GIT_TIMEOUT_S,
             check=True,
             # Without this a status may rewrite the index of a repository somebody is working in.
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-        ).stdout.splitlines()
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return GitState(None, None)
-    commit = next((line[13:] for line in answer if line.startswith("# branch.oid ")), None)
-    dirty = any(line and not line.startswith("#") for line in answer)
-    return GitState(None if commit == "(initial)" else commit, dirty)
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return bool(answer.stdout)
 
 
 @cache

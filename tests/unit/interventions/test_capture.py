@@ -8,7 +8,7 @@ import pytest
 
 from interventions import InterventionRequest
 from interventions.admission.capture import capture
-from interventions.admission.environment import git_state
+from interventions.admission.environment import environment, is_dirty
 
 
 def _boom() -> None:
@@ -87,25 +87,31 @@ def _git(folder: Path, *words: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_git_state_follows_commits_and_the_index(tmp_path: Path) -> None:
+def test_git_state_follows_commits_and_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _git(tmp_path, "init", "-q")
     (tmp_path / "a.txt").write_text("1")
     _git(tmp_path, "add", "a.txt")
     _git(tmp_path, "commit", "-qm", "one")
-    first = git_state(tmp_path)
-    assert (first.commit, first.dirty) == (_git(tmp_path, "rev-parse", "HEAD"), False)
-    assert git_state(tmp_path) is first
+    first = environment(tmp_path)
+    assert first["git_commit"] == _git(tmp_path, "rev-parse", "HEAD")
+    assert first["git_dirty"] is False
+    with monkeypatch.context() as without_git:
+        without_git.setenv("PATH", "")
+        assert is_dirty(tmp_path) is False  # git is not asked again
     (tmp_path / "a.txt").write_text("2")
     _git(tmp_path, "add", "a.txt")
-    assert git_state(tmp_path).dirty is True
+    assert is_dirty(tmp_path) is True
     _git(tmp_path, "commit", "-qm", "two")
-    second = git_state(tmp_path)
-    assert second.commit == _git(tmp_path, "rev-parse", "HEAD") != first.commit
-    assert second.dirty is False
+    second = environment(tmp_path)
+    assert second["git_commit"] == _git(tmp_path, "rev-parse", "HEAD") != first["git_commit"]
+    assert second["git_dirty"] is False
 
 
 def test_no_repository_is_no_error(tmp_path: Path) -> None:
-    assert (git_state(tmp_path).commit, git_state(tmp_path).dirty) == (None, None)
+    found = environment(tmp_path)
+    assert (found["git_commit"], found["git_dirty"]) == (None, None)
 
 
 def test_the_environment_has_versions_and_what_the_caller_knows() -> None:
