@@ -90,8 +90,7 @@ def _application(options: argparse.Namespace) -> Monitor:
     from interventions.queue import queue_at
     from interventions.times import utc_now
     from monitor.app import Monitor
-    from monitor.core.snapshot import Source
-    from monitor.core.source import BundleSource, LiveSource
+    from monitor.core.source import BundleSource, LiveSource, Source
 
     source: Source
     if options.bundle is not None:

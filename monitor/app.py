@@ -24,7 +24,8 @@ from interventions.plaintext import clean
 from interventions.secrets.redaction import redact_text
 from interventions.times import utc_now
 from monitor.core.app_state import AppState
-from monitor.core.snapshot import Clock, Snapshot, Source
+from monitor.core.snapshot import Clock, Snapshot
+from monitor.core.source import Source
 from monitor.screens.help import HelpScreen
 from monitor.screens.triage import TriageScreen
 from monitor.widgets.keys import hidden_key, key

@@ -90,7 +90,7 @@ def describe(
         (Kind.RETRIED, "Retried", _retried(entry)),
         (Kind.KNOWN_FIXES, "Known fixes", [_past(other) for other in past]),
         (Kind.TRACEBACK, "Traceback", clean(entry.get("traceback") or "").split("\n")),
-        (Kind.TURN, "Turn", _fields({k: v for k, v in turn.items() if k != "ribbon"})),
+        *((Kind.TURN, title, lines) for title, lines in _turn(turn)),
         (Kind.CONTEXT, "Context", _fields(context)),
         (Kind.SAMPLE, "Latest occurrence", _sample(entry)),
         (Kind.MERGED, "Merged into it", [_merged(row) for row in entry["merged"]]),
@@ -185,6 +185,36 @@ def _retried(entry: Entry) -> list[str]:
 def _failure(failure: Entry | Sample) -> str:
     what = f"{failure.get('error_type')}: {failure.get('error_message')}"
     return f"{failure.get('phase')}: {what}"
+
+
+def _turn(turn: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """What the failed phase worked with and on, by title, from `context.turn`."""
+    rest = {name: value for name, value in turn.items() if name != "ribbon"}
+    yield "Question", clean(str(rest.pop("question", None) or "")).split("\n")
+    made_by = ("model", "recipe", "recipe_digest")
+    yield "Model and recipe", _fields({name: rest.pop(name, None) for name in made_by})
+    evidence, read = rest.pop("evidence", None), rest.pop("input", None)
+    found = evidence if isinstance(evidence, list) else []
+    yield "Evidence", [line for item in found for line in _evidence(item)]
+    yield "Input of the phase", _fields(read if isinstance(read, dict) else {"input": read})
+    yield "Turn", _fields(rest)
+
+
+def _evidence(item: Any) -> Iterator[str]:
+    """A search, and the score, chunk and source of each passage that it found."""
+    if not isinstance(item, dict):
+        yield one_line(str(item))
+        return
+    yield one_line(f"{item.get('tool', '?')} {item.get('query') or ''}")
+    passages = item.get("passages") or ()
+    for passage in passages if isinstance(passages, list) else ():
+        if isinstance(passage, dict):
+            score = passage.get("score")
+            shown = f"{score:.3f}" if isinstance(score, int | float) else "?"
+            where = one_line(f"{passage.get('chunk_id', '?')}  {passage.get('source', '')}")
+            yield f"{shown:>7}  {where}"
+    if not passages:
+        yield "  nothing found"
 
 
 def _sample(entry: Entry) -> list[str]:

@@ -12,7 +12,8 @@ from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.retry.contract import RetryFailedError
 from interventions.secrets.redaction import redact_text
-from monitor.core.snapshot import Clock, Source
+from monitor.core.snapshot import Clock
+from monitor.core.source import Source
 
 VIA = "monitor"
 Change = Callable[[Entry], Entry]

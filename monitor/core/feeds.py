@@ -16,7 +16,8 @@ from interventions.plaintext import one_line
 from interventions.retry.entry_points import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.storage.jsonl import Tail, parse_line
-from monitor.core.snapshot import Clock, Source
+from monitor.core.snapshot import Clock
+from monitor.core.source import Source
 
 MOST_TURNS = 100
 MOST_LINES = 500

@@ -1,4 +1,4 @@
-"""What the monitor shows at one moment, and where it comes from."""
+"""What the monitor shows at one moment."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
-from typing import Protocol
 
 from interventions.entry import Entry, Transition, is_open
 from interventions.health import Health
-from interventions.queue import InterventionQueue
 
 Clock = Callable[[], datetime]
 
@@ -58,27 +55,3 @@ class Background:
 
     past: tuple[Entry, ...] = ()
     journal: tuple[Transition, ...] = ()
-
-
-class Source(Protocol):
-    """A live queue or an exported file (`monitor/core/source.py`). Reading only."""
-
-    title: str
-    home: Path
-    queue: InterventionQueue | None
-
-    def stamp(self) -> object:
-        """Cheap; differs from the last one when `read` may answer something else."""
-        ...
-
-    def read(self) -> Snapshot:
-        """Never raises for the queue's own trouble: that is in the snapshot."""
-        ...
-
-    def history(self) -> list[Entry]:
-        """Closed entries, the latest first. Raises QueueError."""
-        ...
-
-    def background(self, intervention_id: str) -> Background:
-        """Raises QueueError."""
-        ...

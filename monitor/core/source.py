@@ -31,6 +31,10 @@ _LOCKED_AFTER_S = 2.0
 
 
 class LiveSource:
+    """`stamp` is cheap, and differs from the last one when `read` may answer something else. `read`
+    never raises for the queue's own trouble, which is in the snapshot; the others raise QueueError.
+    """
+
     def __init__(self, queue: InterventionQueue, clock: Clock = utc_now) -> None:
         self.queue: InterventionQueue | None = queue
         self.home = queue.home
@@ -151,9 +155,8 @@ class LiveSource:
 
 
 class BundleSource:
-    """An exported bundle, or a copy of a queue file. It is read once, and nothing in it changes.
-
-    Raises QueueError when the file is neither.
+    """The same of an exported bundle, or of a copy of a queue file. It is read once, and nothing in
+    it changes. Raises QueueError when the file is neither.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -177,6 +180,9 @@ class BundleSource:
         journal = tuple(line for line in self._journal if line.get("id") == intervention_id)
         entry = next((e for e in self._entries if e["id"] == intervention_id), None)
         return Background(tuple(similar(entry, self._similar) if entry else ()), journal)
+
+
+Source = LiveSource | BundleSource
 
 
 def _read_bundle(path: Path) -> tuple[list[Entry], list[Entry], list[Transition]]:

@@ -1,7 +1,7 @@
 """Everything about one entry as styled text. Never markup: what failed may contain any brackets.
 
 The words come from `interventions.view.describe`, as in `interventions show`, laid out by the kind
-of each section; the failed turn is laid out by `turn_text`.
+of each section.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from interventions.plaintext import one_line
 from interventions.view.description import Kind, Line, Section, describe
 from interventions.view.ribbon import Phase, phases, summary
 from monitor.core.snapshot import Background
-from monitor.widgets.turn_text import failed_turn, ribbon_line, titled
+from monitor.widgets.turn_text import ribbon_line, ribbon_names, titled
 
-# The turn is laid out here, and the keys are at the bottom of the screen.
-_SHOWN_ELSEWHERE = {Kind.PHASES, Kind.TURN, Kind.COMMANDS}
-_AFTER_THE_TURN = {Kind.CONTEXT, Kind.SAMPLE, Kind.MERGED, Kind.HISTORY, Kind.ENVIRONMENT}
+# What one looks for first comes before the traceback; the ribbon is in the header, too.
+_AFTER_THE_TRACEBACK = {
+    *(Kind.PHASES, Kind.TURN, Kind.CONTEXT, Kind.SAMPLE, Kind.MERGED),
+    *(Kind.HISTORY, Kind.ENVIRONMENT),
+}
 _SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}
 
 
@@ -29,16 +31,15 @@ def entry_text(
 ) -> Content:
     """`others` are open entries with the same fingerprint."""
     turn = entry["context"].get("turn")
-    turn = turn if isinstance(turn, dict) else {}
-    sections = describe(entry, list(background.past), list(background.journal), now)
-    head, *rest = [section for section in sections if section.kind not in _SHOWN_ELSEWHERE]
+    steps = phases(turn.get("ribbon")) if isinstance(turn, dict) else []
+    head, *rest = describe(entry, list(background.past), list(background.journal), now)
+    rest.sort(key=lambda section: section.kind in _AFTER_THE_TRACEBACK)
     return Content("\n\n").join(
         [
-            _header(entry, head, phases(turn.get("ribbon"))),
+            _header(entry, head, steps),
             *([_alike(others)] if others else []),
-            *(_section(section) for section in rest if section.kind not in _AFTER_THE_TURN),
-            *failed_turn(turn),
-            *(_section(section) for section in rest if section.kind in _AFTER_THE_TURN),
+            # The keys are at the bottom of the screen.
+            *(_section(each, steps) for each in rest if each.kind is not Kind.COMMANDS),
         ]
     )
 
@@ -66,7 +67,9 @@ def _alike(others: Sequence[Entry]) -> Content:
     return titled(f"Alike, open too ({len(others)})", [Content(line) for line in lines])
 
 
-def _section(section: Section) -> Content:
+def _section(section: Section, steps: list[Phase]) -> Content:
+    if section.kind is Kind.PHASES and steps:
+        return titled(section.title, [ribbon_names(steps)])
     lines = "\n".join(section.texts).rstrip("\n").split("\n")
     if section.kind is Kind.TRACEBACK:
         return titled(section.title, [_traceback_line(line) for line in lines])

@@ -1,10 +1,8 @@
-"""A turn as styled text: the ribbon of its phases, what it read and found, how far it is."""
+"""A turn as styled text: the ribbon of its phases, and how far it is."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from textual.content import Content
 
@@ -69,58 +67,3 @@ def live_turn(turn: LiveTurn) -> Content:
 
 def titled(title: str, lines: Sequence[Content]) -> Content:
     return Content("\n").join([Content.styled(title, _HEADING), *lines])
-
-
-def failed_turn(turn: dict[str, Any]) -> list[Content]:
-    """Of an entry's `context.turn`: the phases by name, the question, model and recipe, what was
-    found, and what the failed phase read."""
-    parts = []
-    if steps := phases(turn.get("ribbon")):
-        parts.append(titled("Phases", [ribbon_names(steps)]))
-    if turn.get("question"):
-        parts.append(titled("Question", [Content(clean(str(turn["question"])))]))
-    made_by = [
-        Content(f"{name} {one_line(str(turn[name]))}")
-        for name in ("model", "recipe", "recipe_digest")
-        if turn.get(name)
-    ]
-    if made_by:
-        parts.append(titled("Model and recipe", made_by))
-    evidence = turn.get("evidence")
-    if isinstance(evidence, list) and evidence:
-        parts.append(titled("Evidence", list(_evidence(evidence))))
-    if turn.get("input"):
-        parts.append(titled("Input of the phase", _json(turn["input"])))
-    known = {"ribbon", "question", "model", "recipe", "recipe_digest", "evidence", "input"}
-    other = {name: value for name, value in turn.items() if name not in known and value}
-    if other:
-        parts.append(titled("Turn", _json(other)))
-    return parts
-
-
-def _evidence(found: list[Any]) -> Iterator[Content]:
-    for item in found:
-        if not isinstance(item, dict):
-            yield Content(one_line(str(item)))
-            continue
-        query = one_line(str(item.get("query") or ""))
-        yield Content.assemble(one_line(str(item.get("tool", "?"))), "  ", (query, "italic"))
-        passages = item.get("passages")
-        for passage in passages if isinstance(passages, list) else []:
-            if isinstance(passage, dict):
-                yield _passage(passage)
-        if not passages:
-            yield Content.styled("  nothing found", "dim")
-
-
-def _passage(passage: dict[str, Any]) -> Content:
-    score = passage.get("score")
-    shown = f"{score:7.3f}" if isinstance(score, int | float) else f"{'?':>7}"
-    chunk = one_line(str(passage.get("chunk_id", "?")))
-    source = one_line(str(passage.get("source", "")))
-    return Content.assemble((shown, "bold"), f"  {chunk}  ", (source, "dim"))
-
-
-def _json(value: Any) -> list[Content]:
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    return [Content(clean(line)) for line in text.split("\n")]
