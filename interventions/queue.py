@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -106,12 +107,8 @@ class InterventionQueue(QueueReader):
     def resolve(self, intervention_id: str, note: str, **options: Unpack[ChangeOptions]) -> Entry:
         """Close it as solved, unverified. ConflictError when it is closed."""
         clean = _note(note)
-        return self._change(
-            "resolve",
-            intervention_id,
-            lambda entry, now, actor: transitions.resolve(entry, note=clean, actor=actor, now=now),
-            **options,
-        )
+        fields = partial(transitions.resolve, note=clean)
+        return self._change("resolve", intervention_id, fields, **options)
 
     def close_retried(
         self, ids: Collection[str], note: str, *, outcome: str, **options: Unpack[ActorOptions]
@@ -140,12 +137,8 @@ class InterventionQueue(QueueReader):
     ) -> Entry:
         """Close it as not worth fixing; it never counts as solved."""
         clean = redact_text(note.strip(), MAX_MESSAGE)
-        return self._change(
-            "dismiss",
-            intervention_id,
-            lambda entry, now, actor: transitions.dismiss(entry, note=clean, actor=actor, now=now),
-            **options,
-        )
+        fields = partial(transitions.dismiss, note=clean)
+        return self._change("dismiss", intervention_id, fields, **options)
 
     def supersede(
         self, turn_id: int, why: str, *, keep: Container[str] = (), **options: Unpack[ActorOptions]
@@ -178,38 +171,22 @@ class InterventionQueue(QueueReader):
         """Exactly one of the three. It stays open; more of the same are counted on it."""
         if until is not None and until.tzinfo is None:
             raise ValueError(f"{until.isoformat()} has no time zone")
-        return self._change(
-            "snooze",
-            intervention_id,
-            lambda entry, now, actor: transitions.snooze(
-                entry,
-                until=_after(now, duration) if duration is not None else until,
-                until_n_more=until_n_more,
-                now=now,
-            ),
-            **options,
+        fields = partial(
+            transitions.snooze, until=until, duration=duration, until_n_more=until_n_more
         )
+        return self._change("snooze", intervention_id, fields, **options)
 
     def reopen(self, intervention_id: str, **options: Unpack[ChangeOptions]) -> Entry:
         """Raises ConflictError when it is open, LimitError when it would pass a limit."""
-        return self._change(
-            "reopen",
-            intervention_id,
-            lambda entry, now, actor: transitions.reopen(entry, now=now),
-            **options,
-        )
+        return self._change("reopen", intervention_id, transitions.reopen, **options)
 
     def assign(
         self, intervention_id: str, owner: str | None, **options: Unpack[ChangeOptions]
     ) -> Entry:
         """`owner=None` takes it from its owner."""
         name = redact_text(owner, 100) if owner else None
-        return self._change(
-            "assign",
-            intervention_id,
-            lambda entry, now, actor: transitions.assign(entry, owner=name),
-            **options,
-        )
+        fields = partial(transitions.assign, owner=name)
+        return self._change("assign", intervention_id, fields, **options)
 
     def undo(
         self,
@@ -245,7 +222,7 @@ class InterventionQueue(QueueReader):
         self,
         action: str,
         intervention_id: str,
-        fields_of: Callable[[Entry, datetime, Actor], EntryFields],
+        fields_of: Callable[[Entry, Actor, datetime], EntryFields],
         *,
         expected_version: int | None = None,
         **options: Unpack[ActorOptions],
@@ -255,7 +232,7 @@ class InterventionQueue(QueueReader):
         with self.store.transaction(self.lock_timeout_s) as work:
             before = find_anywhere(work.state.entries, self.store, intervention_id)
             self._check_version(before, expected_version)
-            return self._write(work, action, before, fields_of(before, now, actor), actor, now)
+            return self._write(work, action, before, fields_of(before, actor, now), actor, now)
 
     def _write(
         self,
@@ -299,13 +276,6 @@ def _file_store(home: Path) -> Store:
     from interventions.storage.file_store import FileStore
 
     return FileStore(home)
-
-
-def _after(now: datetime, duration: timedelta) -> datetime:
-    try:
-        return now + duration
-    except OverflowError as error:
-        raise ValueError(f"{duration.days} days from now is after the year 9999") from error
 
 
 def _note(note: str) -> str:

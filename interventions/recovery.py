@@ -18,7 +18,7 @@ from interventions.queue import InterventionQueue
 from interventions.storage.error_log import dropped_lines, emergency_lines, error_lines
 from interventions.storage.queue_file import reading, salvage
 from interventions.storage.store import make_room
-from interventions.times import from_text, to_text, utc_now
+from interventions.times import from_text, utc_now
 from interventions.transitions import Actor, happened
 
 # What the log adds to a failure, and the queue must not keep.
@@ -106,17 +106,8 @@ def restore(queue: InterventionQueue, damaged: list[Path]) -> int:
         work.state = replace(
             work.state, entries=kept, admitted=dict(admitted | Counter(work.state.admitted))
         )
-        work.to_journal_after.append(
-            {
-                "at": to_text(utc_now()),
-                "action": "rebuild",
-                "id": None,
-                "rebuilt_from": [path.name for path in damaged],
-                "by": actor.name,
-                "via": actor.via,
-                "host": actor.host,
-            }
-        )
+        line = actor.line("rebuild", None, utc_now())
+        work.to_journal_after.append({**line, "rebuilt_from": [path.name for path in damaged]})
     return len(entries) - len(before)
 
 

@@ -1,6 +1,7 @@
 """What a person does to an entry: resolve, dismiss, snooze, reopen, assign, and undo of these.
 
-Each is a pure function from an entry to the fields that change; `change` writes them. The journal
+Each is a pure function from an entry, who acts and when to the fields that change; `change` writes
+them. The journal
 keeps the fields before and after, which makes undo the same for all of them.
 """
 
@@ -11,7 +12,7 @@ import secrets
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import cast
 
@@ -33,9 +34,20 @@ class Actor:
     def current(cls, *, by: str | None = None, via: str = "library") -> Actor:
         return cls(by or _user(), via, _host())
 
+    def line(self, action: str, intervention_id: str | None, now: datetime) -> Transition:
+        """What every line of the journal has."""
+        return {
+            "at": to_text(now),
+            "action": action,
+            "id": intervention_id,
+            "by": self.name,
+            "via": self.via,
+            "host": self.host,
+        }
+
 
 def resolve(
-    entry: Entry, *, note: str, actor: Actor, now: datetime, verified: str | None = None
+    entry: Entry, actor: Actor, now: datetime, *, note: str, verified: str | None = None
 ) -> EntryFields:
     """`verified` is the state of the turn that was resumed and got past the failed phase."""
     _must_be_open(entry, now, "resolve")
@@ -51,7 +63,7 @@ def resolve(
     }
 
 
-def dismiss(entry: Entry, *, note: str, actor: Actor, now: datetime) -> EntryFields:
+def dismiss(entry: Entry, actor: Actor, now: datetime, *, note: str) -> EntryFields:
     """Not worth fixing: closed, but never counted as solved."""
     _must_be_open(entry, now, "dismiss")
     return {
@@ -63,9 +75,16 @@ def dismiss(entry: Entry, *, note: str, actor: Actor, now: datetime) -> EntryFie
 
 
 def snooze(
-    entry: Entry, *, until: datetime | None, until_n_more: int | None, now: datetime
+    entry: Entry,
+    actor: Actor,
+    now: datetime,
+    *,
+    until: datetime | None,
+    duration: timedelta | None,
+    until_n_more: int | None,
 ) -> EntryFields:
     _must_be_open(entry, now, "snooze")
+    until = _after(now, duration) if duration is not None else until
     if (until is None) == (until_n_more is None):
         raise ValueError("snooze needs either a time or a number of occurrences")
     if until is not None and until <= now:
@@ -79,7 +98,7 @@ def snooze(
     }
 
 
-def reopen(entry: Entry, *, now: datetime) -> EntryFields:
+def reopen(entry: Entry, actor: Actor, now: datetime) -> EntryFields:
     if is_open(entry):
         raise ConflictError(
             f"{entry['id']} is {state_of(entry, now)}, so it cannot be reopened",
@@ -91,7 +110,7 @@ def reopen(entry: Entry, *, now: datetime) -> EntryFields:
     return {"resolved_at": None, "dismissed_at": None, "resolution": None, "resolutions": marked}
 
 
-def assign(entry: Entry, *, owner: str | None) -> EntryFields:
+def assign(entry: Entry, actor: Actor, now: datetime, *, owner: str | None) -> EntryFields:
     if (entry.get("owner") or None) == owner:
         raise ConflictError(f"{entry['id']} is already {_owned_by(owner)}")
     return {"owner": owner}
@@ -112,12 +131,7 @@ def change(
     work.to_journal.append(
         {
             "transition_id": secrets.token_hex(6),
-            "at": to_text(now),
-            "action": action,
-            "id": before["id"],
-            "by": actor.name,
-            "via": actor.via,
-            "host": actor.host,
+            **actor.line(action, before["id"], now),
             "version_from": before["version"],
             "version_to": after["version"],
             "before": cast(EntryFields, {name: before.get(name) for name in fields}),
@@ -139,7 +153,7 @@ def close_retried(
 ) -> Entry:
     """Resolve, verified, an entry whose turn was resumed and got past the failed phase: the one
     place that does. `outcome` is how the turn ended."""
-    fields = resolve(entry, note=note, actor=actor, now=now, verified=outcome)
+    fields = resolve(entry, actor, now, note=note, verified=outcome)
     return change(work, "resolve", entry, fields, actor, now, max_size)
 
 
@@ -192,6 +206,13 @@ def undo(entry: Entry, line: Transition) -> EntryFields:
                 hint=f"look first: interventions show {entry['id']}",
             )
     return line["before"].copy()
+
+
+def _after(now: datetime, duration: timedelta) -> datetime:
+    try:
+        return now + duration
+    except OverflowError as error:
+        raise ValueError(f"{duration.days} days from now is after the year 9999") from error
 
 
 def _must_be_open(entry: Entry, now: datetime, action: str) -> None:

@@ -21,7 +21,7 @@ from interventions.storage.store import (
     Store,
     Transaction,
 )
-from interventions.times import from_text, to_text, utc_now
+from interventions.times import from_text, utc_now
 from interventions.transitions import Actor
 
 
@@ -119,15 +119,7 @@ def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> En
 
 
 def _drain_line(failure: Entry, intervention_id: str, actor: Actor, now: datetime) -> Transition:
-    return {
-        "at": to_text(now),
-        "action": "drain",
-        "id": intervention_id,
-        "failure_id": failure["id"],
-        "by": actor.name,
-        "via": actor.via,
-        "host": actor.host,
-    }
+    return {**actor.line("drain", intervention_id, now), "failure_id": failure["id"]}
 
 
 def _dropped(decision: Decision, limits: Limits) -> Admission:
