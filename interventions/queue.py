@@ -121,15 +121,8 @@ class InterventionQueue(QueueReader):
         with self.store.transaction(self.lock_timeout_s) as work:
             closing = [e for e in work.state.entries if e["id"] in ids and is_open(e)]
             for entry in closing:
-                transitions.close_retried(
-                    work,
-                    entry,
-                    note=clean,
-                    outcome=outcome,
-                    actor=actor,
-                    now=now,
-                    max_size=self.limits.max_size,
-                )
+                fields = transitions.resolve(entry, actor, now, note=clean, verified=outcome)
+                self._write(work, "resolve", entry, fields, actor, now)
         return tuple(entry["id"] for entry in closing)
 
     def dismiss(
@@ -213,7 +206,7 @@ class InterventionQueue(QueueReader):
                     "there is nothing to undo", hint="history: interventions history"
                 )
             line, before = found
-            self._check_version(before, expected_version)
+            self.check_version(before, expected_version)
             after = self._write(work, "undo", before, transitions.undo(before, line), actor, now)
             work.to_journal[-1]["undoes"] = line["transition_id"]
         return line, after
@@ -231,7 +224,7 @@ class InterventionQueue(QueueReader):
         actor, now = Actor.current(**options), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
             before = find_anywhere(work.state.entries, self.store, intervention_id)
-            self._check_version(before, expected_version)
+            self.check_version(before, expected_version)
             return self._write(work, action, before, fields_of(before, actor, now), actor, now)
 
     def _write(
@@ -252,7 +245,8 @@ class InterventionQueue(QueueReader):
                 )
         return after
 
-    def _check_version(self, entry: Entry, version: int | None) -> None:
+    def check_version(self, entry: Entry, version: int | None) -> None:
+        """Raises ConflictError for another version than that, with who made it."""
         if version is None or entry["version"] == version:
             return
         journal = list(self.store.journal(entry["id"]))

@@ -141,22 +141,6 @@ def change(
     return after
 
 
-def close_retried(
-    work: Transaction,
-    entry: Entry,
-    *,
-    note: str,
-    outcome: str,
-    actor: Actor,
-    now: datetime,
-    max_size: int,
-) -> Entry:
-    """Resolve, verified, an entry whose turn was resumed and got past the failed phase: the one
-    place that does. `outcome` is how the turn ended."""
-    fields = resolve(entry, actor, now, note=note, verified=outcome)
-    return change(work, "resolve", entry, fields, actor, now, max_size)
-
-
 def last_undoable(
     journal: Iterable[Transition], entries: dict[str, Entry], intervention_id: str | None
 ) -> tuple[Transition, Entry] | None:

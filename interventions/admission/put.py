@@ -57,16 +57,11 @@ def _apply(
     decision = decide(work.state.entries, failure, limits, now)
     if decision.closes is not None:
         # The retry got past the phase that had failed, which is what the entry was about.
-        phases = decision.closes["phase"], failure["phase"]
-        transitions.close_retried(
-            work,
-            decision.closes,
-            note="a retry got past {}; the turn then failed in {}".format(*phases),
-            outcome=f"failed in {phases[1]}",
-            actor=Actor.current(via="retry"),
-            now=now,
-            max_size=limits.max_size,
-        )
+        solved, actor = decision.closes, Actor.current(via="retry")
+        ended = f"failed in {failure['phase']}"
+        note = f"a retry got past {solved['phase']}; the turn then {ended}"
+        fields = transitions.resolve(solved, actor, now, note=note, verified=ended)
+        transitions.change(work, "resolve", solved, fields, actor, now, limits.max_size)
     if decision.kind is AdmissionKind.DROPPED:
         dropped = work.state.dropped
         counts = {**dropped, decision.reason: dropped.get(decision.reason, 0) + 1}

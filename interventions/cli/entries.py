@@ -163,7 +163,7 @@ def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> Non
     flag = home_flag(home)
     for section in describe(entry, past, journal, now, home_flag=flag, resumer=has_resumer()):
         say_painted(paint(section.title, "bold"))
-        for line in section.texts:
+        for line in section.lines:
             say(f"  {line}" if line else "")
         say("")
 
@@ -176,9 +176,6 @@ def export(
             "--output", "-o", help="Write this file instead of stdout.", show_default=False
         ),
     ] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Markdown instead of JSON, to paste anywhere.")
-    ] = False,
     form: Annotated[
         str | None,
         typer.Option("--as", metavar="FORM", help="json, markdown, or pytest: a test of its turn."),
@@ -189,8 +186,7 @@ def export(
     """One intervention, redacted once more, to hand on."""
     if form not in (None, "json", "markdown", "pytest"):
         raise typer.BadParameter(f"{form!r} is no form: json, markdown or pytest")
-    markdown = markdown or form == "markdown"
-    if as_json and (markdown or form == "pytest"):
+    if as_json and form not in (None, "json"):
         raise typer.BadParameter("--json is another form than the one that is asked for")
     from interventions.view import description
 
@@ -202,7 +198,7 @@ def export(
         text = find_turn_reader().as_pytest(entry, queue.home)
     else:
         past, journal = queue.similar(entry["id"]), queue.journal(entry["id"])
-        render = description.as_markdown if markdown else description.as_json
+        render = description.as_markdown if form == "markdown" else description.as_json
         text = render(entry, past, journal, utc_now())
     text = clean(text)
     if output is None:

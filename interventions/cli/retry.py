@@ -6,7 +6,6 @@ effect, and a text to edit.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
@@ -44,13 +43,11 @@ from interventions.retry.retries import (
     retry_entry,
     waiting_turns,
 )
-from interventions.secrets.redaction import redact, redact_text
+from interventions.secrets.redaction import redact_text
 from interventions.storage.disk import draft_hint, save_draft
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
-
-ARGS_SHOWN = 400
 
 
 def retry(
@@ -243,14 +240,8 @@ def asker() -> Callable[[BegunCall], CallDecision] | None:
 
 def ask(call: BegunCall) -> CallDecision:
     """What to do about the call. Ctrl-C goes through; the end of input leaves it."""
-    args = json.dumps(redact(dict(call.args)), ensure_ascii=False)
-    shown = args if len(args) <= ARGS_SHOWN else args[: ARGS_SHOWN - 1] + "…"
-    note(f"turn {call.turn_id} called {one_line(call.tool)} with {one_line(shown)}")
-    note(
-        "it had begun and not finished when the turn stopped: whether it wrote is unknown"
-        if call.unfinished
-        else "it has written, and would be called again"
-    )
+    for line in str(call).splitlines():
+        note(line)
     answers: dict[str, CallDecision] = {"r": "again", "l": "leave"}
     choice = "[r]un it again, or [l]eave the turn as it is? "
     if call.unfinished:

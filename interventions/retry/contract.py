@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from interventions.errors import QueueError
+from interventions.plaintext import one_line
 
 if TYPE_CHECKING:
     from interventions.entry import Entry
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 Scope = Literal["once", "session", "always"]
 CallDecision = Literal["again", "done", "leave"]
 FAILED, ANSWERED_BEFORE = "failed", "answered before"
+ARGS_SHOWN = 400
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,20 @@ class BegunCall:
     tool: str
     args: Mapping[str, Any]
     unfinished: bool
+
+    def __str__(self) -> str:
+        """The call, redacted and short, and what is known of it: two lines."""
+        from interventions.secrets.redaction import redact  # late: every command loads this module
+
+        args = json.dumps(redact(dict(self.args)), ensure_ascii=False)
+        shown = args if len(args) <= ARGS_SHOWN else args[: ARGS_SHOWN - 1] + "…"
+        known = (
+            "it had begun and not finished when the turn stopped, so whether it wrote is unknown: "
+            "look whether the effect is there"
+            if self.unfinished
+            else "it has written, and would be called again"
+        )
+        return f"turn {self.turn_id} called {one_line(self.tool)} with {one_line(shown)}\n{known}"
 
 
 Ask = Callable[[BegunCall], CallDecision]
@@ -118,22 +135,9 @@ class RetryResult:
         return "nothing says that its phase has completed"
 
     def as_dict(self) -> dict[str, Any]:
-        """For `--json`."""
-        return {
-            "turn_id": self.turn_id,
-            "status": self.status,
-            "passed": self.passed,
-            "from": self.resumed_at,
-            "changed": list(self.changed),
-            "response": self.response,
-            "phase": self.phase,
-            "intervention_id": self.intervention_id,
-            "message": self.message,
-            "difference": list(self.difference),
-            "closed": self.closed,
-            "waiting": self.waiting,
-            "trouble": self.trouble,
-        }
+        """For `--json`, where `from` is the phase at which it went on."""
+        said = {each.name: getattr(self, each.name) for each in fields(RetryResult)}
+        return {"from": said.pop("resumed_at"), **said}
 
 
 class Resumer(Protocol):

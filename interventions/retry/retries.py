@@ -68,14 +68,10 @@ def entry_to_retry(
     """The entry, if a retry of it may begin. Raises NotFoundError; ConflictError for one that is
     closed or is not `expected_version`."""
     entry = queue.find(intervention_id)
-    name = short_id(entry["id"])
     if not is_open(entry):
-        raise ConflictError(f"{entry['id']} is closed", hint=f"interventions reopen {name}")
-    if expected_version is not None and entry["version"] != expected_version:
-        raise ConflictError(
-            f"{entry['id']} is version {entry['version']}, not {expected_version}",
-            hint=f"somebody changed it: interventions show {name}",
-        )
+        hint = f"interventions reopen {short_id(entry['id'])}"
+        raise ConflictError(f"{entry['id']} is closed", hint=hint)
+    queue.check_version(entry, expected_version)
     return entry
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -36,6 +36,7 @@ class Kind(StrEnum):
     """What a section is about, for a front end that lays sections out; titles are for people."""
 
     HEAD = "head"
+    SUPERSEDED = "superseded"
     PHASES = "phases"
     ERROR = "error"
     REGRESSION = "regression"
@@ -52,20 +53,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Line:
-    text: str
-    warning: bool = False
-
-
-@dataclass(frozen=True)
 class Section:
     kind: Kind
     title: str
-    lines: list[Line]
-
-    @property
-    def texts(self) -> list[str]:
-        return [line.text for line in self.lines]
+    lines: list[str]
 
 
 def describe(
@@ -78,12 +69,14 @@ def describe(
     resumer: bool = True,
 ) -> list[Section]:
     """`past` are earlier resolutions of the same failure; empty sections are left out. Without a
-    `resumer` nothing can be retried."""
+    `resumer` nothing can be retried. Whatever a section is made of, nothing in it commands a
+    terminal."""
     turn = entry["context"].get("turn")
     turn = turn if isinstance(turn, dict) else {}
     context = {name: value for name, value in entry["context"].items() if name != "turn"}
-    sections: list[tuple[Kind, str, Sequence[str | Line]]] = [
+    sections: list[tuple[Kind, str, list[str]]] = [
         (Kind.HEAD, entry["id"], _head(entry, now)),
+        (Kind.SUPERSEDED, "Superseded", [one_line(entry.get("superseded") or "")]),
         (Kind.PHASES, "Phases", [_phases(turn.get("ribbon"))]),
         (Kind.ERROR, "Error", _error(entry)),
         (Kind.REGRESSION, "Regression", _regression(entry)),
@@ -99,17 +92,10 @@ def describe(
         (Kind.COMMANDS, "Go on with", _commands(entry, home_flag, resumer)),
     ]
     return [
-        Section(kind, one_line(title), [_safe(line) for line in lines])
+        Section(kind, one_line(title), [clean(line) for line in lines])
         for kind, title, lines in sections
         if any(lines)
     ]
-
-
-def _safe(line: str | Line) -> Line:
-    """Whatever a section is made of, nothing in it commands a terminal."""
-    if isinstance(line, Line):
-        return Line(clean(line.text), line.warning)
-    return Line(clean(line))
 
 
 def _phases(value: Any) -> str:
@@ -117,7 +103,7 @@ def _phases(value: Any) -> str:
     return one_line(value) if isinstance(value, str) else in_line(phases(value))
 
 
-def _head(entry: Entry, now: datetime) -> list[Line]:
+def _head(entry: Entry, now: datetime) -> list[str]:
     age = short_duration(now - from_text(entry["created_at"]))
     who = f", assigned to {entry['owner']}" if entry.get("owner") else ""
     tool = latest_failure(entry).get("tool")
@@ -136,12 +122,9 @@ def _head(entry: Entry, now: datetime) -> list[Line]:
         lines.append(f"snoozed until {entry['snoozed_until']}")
     if entry.get("snoozed_until_occurrences"):
         lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
-    shown = [Line(one_line(line)) for line in lines]
-    if entry.get("superseded"):
-        shown.append(Line(one_line(f"superseded: {entry['superseded']}"), warning=True))
     if entry.get("resolution"):
-        shown.append(Line(one_line(f"{state_of(entry, now)}: {entry['resolution']}")))
-    return shown
+        lines.append(f"{state_of(entry, now)}: {entry['resolution']}")
+    return [one_line(line) for line in lines]
 
 
 def _blocked(turns: list[int]) -> str:
@@ -283,7 +266,7 @@ def _commands(entry: Entry, home_flag: str, resumer: bool) -> list[str]:
         commands.append(f"interventions retry {short}{home_flag}")
     commands.append(f"interventions snooze {short} --for 1d{home_flag}")
     commands.append(f'interventions dismiss {short} --note "why not"{home_flag}')
-    commands.append(f"interventions export {short} --markdown{home_flag}")
+    commands.append(f"interventions export {short} --as markdown{home_flag}")
     return commands
 
 
@@ -319,9 +302,9 @@ def as_markdown(entry: Entry, past: list[Entry], journal: list[Transition], now:
     for number, section in enumerate(describe(_redacted(entry), clean_past, journal, now)):
         if section.kind is Kind.COMMANDS:
             continue  # they are for this machine
-        fence = "~" * _fence_length(section.texts)
+        fence = "~" * _fence_length(section.lines)
         lines += [f"{'#' if number == 0 else '##'} {section.title}", ""]
-        lines += [f"{fence}text", *section.texts, fence, ""]
+        lines += [f"{fence}text", *section.lines, fence, ""]
     return "\n".join(lines).rstrip()
 
 

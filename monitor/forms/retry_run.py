@@ -3,7 +3,6 @@ written."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +23,12 @@ from interventions.plaintext import one_line
 from interventions.retry.contract import BegunCall, CallDecision
 from interventions.retry.entry_points import LiveTurn, find_turn_reader
 from interventions.retry.retries import RetriedTurn
-from interventions.secrets.redaction import redact, redact_text
+from interventions.secrets.redaction import redact_text
 from monitor.core.feeds import redacted
 from monitor.widgets.keys import key
 
 JOBS = 4
 _MOST_PROBLEMS = 6
-_MOST_ARGUMENTS = 400
 _POLL_S = 0.2
 
 ShowProgress = Callable[[Sequence[LiveTurn], str], None]
@@ -122,19 +120,9 @@ class BegunCallForm(ModalScreen[CallDecision]):
 
     def compose(self) -> ComposeResult:
         call = self._call
-        args = json.dumps(redact(dict(call.args)), ensure_ascii=False)
-        shown = args if len(args) <= _MOST_ARGUMENTS else args[: _MOST_ARGUMENTS - 1] + "…"
-        why = (
-            "it had begun and not finished when the turn stopped;\n"
-            "whether it wrote is unknown: look whether the effect is there"
-            if call.unfinished
-            else "it has written, and would be called again"
-        )
         with Vertical(id="form", classes="box") as box:
             box.border_title = f"Turn {call.turn_id}"
-            yield Static(
-                f"it called {one_line(call.tool)} with {one_line(shown)}\n{why}", markup=False
-            )
+            yield Static(str(call), markup=False)
             with Horizontal(id="form-buttons"):
                 yield Button("Leave the turn", id="leave", compact=True)
                 yield Button("Run it again", id="again", compact=True)

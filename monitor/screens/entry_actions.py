@@ -193,7 +193,7 @@ class EntryScreen(Screen[None]):
         else:
             self.notify_once(
                 f"sent {what} to the terminal (OSC 52), which does not say whether it took it; "
-                "if not: interventions export ID --markdown"
+                "if not: interventions export ID --as markdown"
             )
 
     def action_edit(self) -> None:

@@ -13,7 +13,7 @@ from textual.content import Content
 
 from interventions.entry import Entry, latest_failure, short_id
 from interventions.plaintext import one_line
-from interventions.view.description import Kind, Line, Section, describe
+from interventions.view.description import Kind, Section, describe
 from interventions.view.ribbon import Phase, phases, summary
 from monitor.core.snapshot import Background
 from monitor.widgets.turn_text import ribbon_line, ribbon_names, titled
@@ -52,11 +52,7 @@ def _header(entry: Entry, head: Section, steps: list[Phase]) -> Content:
         lines.append(Content.styled(again, style))
     if steps:
         lines.append(Content.assemble(ribbon_line(steps), "  ", (summary(steps), "dim")))
-    return Content("\n").join([*lines, *map(_head_line, head.lines)])
-
-
-def _head_line(line: Line) -> Content:
-    return Content.styled(line.text, "bold $text-warning" if line.warning else "")
+    return Content("\n").join([*lines, *map(Content, head.lines)])
 
 
 def _alike(others: Sequence[Entry]) -> Content:
@@ -70,7 +66,9 @@ def _alike(others: Sequence[Entry]) -> Content:
 def _section(section: Section, steps: list[Phase]) -> Content:
     if section.kind is Kind.PHASES and steps:
         return titled(section.title, [ribbon_names(steps)])
-    lines = "\n".join(section.texts).rstrip("\n").split("\n")
+    lines = "\n".join(section.lines).rstrip("\n").split("\n")
+    if section.kind is Kind.SUPERSEDED:
+        return titled(section.title, [Content.styled(line, "bold $text-warning") for line in lines])
     if section.kind is Kind.TRACEBACK:
         return titled(section.title, [_traceback_line(line) for line in lines])
     return titled(section.title, [Content(line) for line in lines if line])

@@ -130,7 +130,7 @@ async def test_what_nobody_needs_any_more_says_so(
         await pilot.press("f")
         assert text(pilot).count("SUPERSEDED") == 1
         await pilot.press("G")
-        await until(pilot, lambda: "superseded: turn 1 was abandoned by ada" in text(pilot))
+        await until(pilot, lambda: "turn 1 was abandoned by ada" in text(pilot))
 
 
 async def test_what_came_of_it_is_in_sight_on_a_small_terminal(

@@ -175,7 +175,7 @@ def test_show_has_everything(queue, make, run: Run) -> None:
 def test_text_from_outside_commands_nothing(queue, make, run: Run) -> None:
     nasty = "\x1b[31mred\x1b]8;;http://evil\x07link [bold]x[/] [link=http://e]y\u202e\x9b2J"
     name = queue.put(make(error_message=nasty, context={"page title": nasty})).intervention_id
-    for words in (["list"], ["show", short(name)], ["export", short(name), "--markdown"]):
+    for words in (["list"], ["show", short(name)], ["export", short(name), "--as", "markdown"]):
         out = run(*words, columns=200).stdout
         assert not set("\x1b\x07\u202e\x9b") & set(out)
         assert "[bold]x[/]" in out
@@ -225,7 +225,7 @@ def test_no_field_of_no_entry_commands_the_terminal_in_any_command(
     commands = """list|list --flat|list --json|list --jsonl|show ONE|show ONE --json|health|
         health --json|assign ONE you|assign ONE|undo|snooze ONE --for 1d|resolve ONE -m x|
         resolve ONE -m x|dismiss TWO|reopen TWO|retry CLOSED|retry THREE|similar THREE|history|
-        history --json|similar CLOSED|export THREE|export THREE --markdown|show CLOSED|
+        history --json|similar CLOSED|export THREE|export THREE --as markdown|show CLOSED|
         export CLOSED|resolve int_ -m x|watch --all --limit 2|watch --all --jsonl --limit 1|
         doctor --check|doctor|drain|dismiss --query is:open --yes|undo --json"""
     for command in commands.split("|"):
@@ -449,7 +449,7 @@ def test_export_is_redacted_again_and_private(home: Path, queue, make, run: Run)
     secret = "sk-" + "ABCDEFGHIJKLMNOP1234"
     path.write_text(path.read_text().replace("broke", f"broke {secret}"))
     assert secret not in run("export", short(name)).stdout
-    assert secret not in run("export", short(name), "--markdown").stdout
+    assert secret not in run("export", short(name), "--as", "markdown").stdout
     run("export", short(name), "-o", "out.json")
     assert json.loads((home / "out.json").read_text())["intervention"]["id"] == name
     assert (home / "out.json").stat().st_mode & 0o777 == 0o600
@@ -640,7 +640,7 @@ def test_json_before_watch_and_export(queue: InterventionQueue, make, run: Run) 
     watched = run("--json", "watch", "--all", "--limit", "1").stdout
     assert json.loads(watched)["id"] == name
     assert json.loads(run("--json", "export", "last").stdout)["intervention"]["id"] == name
-    run("export", "last", "--json", "--markdown", code=2)
+    run("export", "last", "--json", "--as", "markdown", code=2)
 
 
 def test_session_and_limit(queue: InterventionQueue, make, run: Run) -> None:

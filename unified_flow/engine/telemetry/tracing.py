@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from interventions import InterventionQueue
-from interventions.entry import Entry, state_of
+from interventions.entry import Entry, entry_view
 from interventions.errors import NotFoundError
 from interventions.home import find_home
 from interventions.queue import queue_at
@@ -90,21 +90,12 @@ def _traced(line: RequestLine, root: Path) -> RequestTrace:
         entry = _entry(line, queue_at(root))
     except NotFoundError:
         entry = None
-    return RequestTrace(**said, intervention=_waiting(entry) if entry is not None else None)
-
-
-def _waiting(entry: Entry) -> Waiting:
-    return Waiting(
-        id=entry["id"],
-        state=state_of(entry, utc_now()),
-        severity=entry["severity"],
-        phase=entry["phase"],
-        tool=entry.get("tool"),
-        error_type=entry["error_type"],
-        error_category=entry.get("error_category"),
-        error_message=redact_text(entry["error_message"]),
-        resolution=entry.get("resolution"),
-    )
+    waiting = None
+    if entry is not None:
+        message = redact_text(entry["error_message"])
+        view = {"error_category": None, **entry_view(entry, utc_now())}
+        waiting = Waiting.model_validate({**view, "error_message": message})
+    return RequestTrace(**said, intervention=waiting)
 
 
 def _entry(line: RequestLine, queue: InterventionQueue) -> Entry | None:

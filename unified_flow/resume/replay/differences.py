@@ -75,12 +75,7 @@ def compare(recording: Recording, events: list[Observed], *, alone: bool = False
                 now.append((event, asked))
                 asked = []
             case PhaseFailed():
-                failure = RecordedFailure(
-                    phase=event.phase,
-                    error_type=event.error_type,
-                    message=event.error_message,
-                    tool=event.tool,
-                )
+                failure = RecordedFailure.of(event)
     compared = []
     for place in range(max(len(then), len(now))):
         if place >= len(now):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -69,6 +69,15 @@ class RecordedFailure(Plain):
     error_type: str
     message: str
     tool: str | None = None
+
+    @classmethod
+    def of(cls, event: PhaseFailed) -> Self:
+        return cls(
+            phase=event.phase,
+            error_type=event.error_type,
+            message=event.error_message,
+            tool=event.tool,
+        )
 
     @property
     def limit(self) -> bool:
@@ -159,7 +168,7 @@ def record(events: Iterable[AnyEvent]) -> Recording:
         user_id=turn.user_id,
         question=asked,
         visits=tuple(kept),
-        failed=_failed(turn),
+        failed=RecordedFailure.of(turn.failure) if turn.failure else None,
         resumptions=tuple(resumptions),
         history=turn.history,
         unfinished=turn.failure is None and turn.status not in ("answered", "clarify"),
@@ -170,18 +179,6 @@ def record(events: Iterable[AnyEvent]) -> Recording:
 def _limits(turn: Turn) -> dict[str, int]:
     found = turn.failure.limit if turn.failure else None
     return {found.loop: found.limit} if found else {}
-
-
-def _failed(turn: Turn) -> RecordedFailure | None:
-    failure = turn.failure
-    if failure is None:
-        return None
-    return RecordedFailure(
-        phase=failure.phase,
-        error_type=failure.error_type,
-        message=failure.error_message,
-        tool=failure.tool,
-    )
 
 
 def _add(visits: list[RecordedVisit], **changes: Any) -> None:
