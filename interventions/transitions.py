@@ -112,7 +112,7 @@ def reopen(entry: Entry, actor: Actor, now: datetime) -> EntryFields:
 
 def assign(entry: Entry, actor: Actor, now: datetime, *, owner: str | None) -> EntryFields:
     if (entry.get("owner") or None) == owner:
-        raise ConflictError(f"{entry['id']} is already {_owned_by(owner)}")
+        raise ConflictError(f"{entry['id']} is already assigned to {owner or 'nobody'}")
     return {"owner": owner}
 
 
@@ -223,10 +223,6 @@ def _end_snooze(entry: Entry) -> EntryFields:
 
 def _history(kind: str, note: str, actor: Actor, now: datetime) -> Resolution:
     return {"kind": kind, "at": to_text(now), "by": actor.name, "note": note}
-
-
-def _owned_by(owner: str | None) -> str:
-    return f"assigned to {owner}" if owner else "assigned to nobody"
 
 
 @cache

@@ -44,7 +44,7 @@ from interventions.retry.retries import (
     waiting_turns,
 )
 from interventions.secrets.redaction import redact_text
-from interventions.storage.disk import draft_hint, save_draft
+from interventions.storage.disk import keep_draft
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
@@ -282,7 +282,7 @@ def edit_text(name: str, text: str) -> str:
         saved = content.decode("utf-8")
     except UnicodeDecodeError as exc:
         why = "what was saved is not UTF-8; nothing has happened"
-        raise UsageError(why, hint=draft_hint(save_draft(name, content))) from exc
+        raise UsageError(why, hint=keep_draft(name, content)) from exc
     if saved == text:
         note("nothing was edited: it goes on with what stood there")
     return saved

@@ -75,18 +75,13 @@ def _obstacle(folder: Path, error: OSError) -> Obstacle:
     )
 
 
-def save_draft(name: str, content: bytes) -> Path | None:
-    """Where the draft is, readable by its owner alone; None if there is no room for it."""
+def keep_draft(name: str, content: bytes) -> str:
+    """Write it where its owner alone can read it; the hint that says so, empty if there is no room
+    for it."""
     try:
         path = Path(tempfile.mkdtemp(prefix="kept-")) / name
-        descriptor = open_private(path, os.O_WRONLY)
-        with os.fdopen(descriptor, "wb") as file:
+        with os.fdopen(open_private(path, os.O_WRONLY), "wb") as file:
             file.write(content)
     except OSError:
-        return None
-    return path
-
-
-def draft_hint(path: Path | None) -> str:
-    """The hint that goes with the reason for which it cannot be used."""
-    return f"what you wrote is kept in {path}" if path is not None else ""
+        return ""
+    return f"what you wrote is kept in {path}"

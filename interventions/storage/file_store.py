@@ -19,8 +19,8 @@ from interventions.home import (
     sync_folder,
     transitions_file,
 )
+from interventions.storage.group_commit import Letter, answer_all
 from interventions.storage.history import Archive, Journal
-from interventions.storage.letters import Letter, answer_all
 from interventions.storage.lock import FairLock
 from interventions.storage.queue_file import (
     Lines,

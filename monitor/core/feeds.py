@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from interventions.entry import Entry
 from interventions.errors import NoResumerError, QueueError
@@ -83,14 +83,9 @@ def _turns_reader(source: Source) -> Callable[[], Feed]:
 
 def redacted(turn: LiveTurn) -> LiveTurn:
     """A journal keeps questions and errors as they were; on a screen they are redacted."""
-    shown = turn.copy()
-    if "question" in turn:
-        shown["question"] = _redacted(turn["question"] or "")
-    if "doing" in turn:
-        shown["doing"] = _redacted(turn["doing"] or "")
-    if "error" in turn:
-        shown["error"] = _redacted(turn["error"] or "")
-    return shown
+    private = turn.keys() & {"question", "doing", "error"}
+    clean = {name: _redacted(str(turn.get(name) or "")) for name in private}
+    return cast(LiveTurn, {**turn, **clean})
 
 
 # The same turns are read again several times a second.

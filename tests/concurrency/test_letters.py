@@ -13,7 +13,7 @@ from interventions import InterventionQueue, InterventionRequest
 from interventions.entry import Entry
 from interventions.home import queue_file
 from interventions.storage.error_log import error_lines
-from interventions.storage.letters import FORGOTTEN_AFTER_S, Letter
+from interventions.storage.group_commit import FORGOTTEN_AFTER_S, Letter
 
 
 def request(name: str) -> InterventionRequest:

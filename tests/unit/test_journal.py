@@ -10,6 +10,7 @@ import re
 import stat
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -247,8 +248,9 @@ def test_a_look_at_a_turn_keeps_nobody_from_it(tmp_path: Path) -> None:
     path = tmp_path / NAME
     looking = os.open(path, os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)
+    threading.Timer(turn_lock.PAUSE_S / 2, os.close, [looking]).start()
     with path.open("rb+") as journal:
-        turn_lock.take(journal.fileno(), path, pause=lambda seconds: os.close(looking))
+        turn_lock.take(journal.fileno(), path)
         assert turn_lock.is_held(path)
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from interventions import InterventionQueue
 from interventions.errors import QueueError
 from interventions.retry.contract import Ask, BegunCall, CallDecision, Edit
-from interventions.storage.disk import draft_hint, save_draft
+from interventions.storage.disk import keep_draft
 from unified_flow.engine.services import Services
 from unified_flow.errors import HumanNeededError, InputError, ToolDeniedError
 from unified_flow.errors.turns import NotResumableError
@@ -103,7 +103,7 @@ def _edit_input(
     try:
         edited = edits(before, text)
     except NotResumableError as exc:
-        kept = draft_hint(save_draft(name, text.encode("utf-8", "surrogatepass")))
+        kept = keep_draft(name, text.encode("utf-8", "surrogatepass"))
         hint = "; ".join(filter(None, (exc.hint, kept)))
         raise NotResumableError(str(exc), hint=hint) from exc
     return replace(request, edited_for=phase, edited_from=digest(before), edited=edited)

@@ -36,7 +36,7 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
             head = (
                 f"\n## {NUMBER[event.phase]}. {event.phase}{again} ({event.duration_ms:.1f} ms)\n"
             )
-            return head + _body(_structure(event.output, clean=clean))
+            return head + _body(redact(event.output, WHOLE) if clean else event.output)
         case PhaseFailed():
             waits = f"\nintervention {event.intervention_id}" if event.intervention_id else ""
             return (
@@ -45,7 +45,7 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
             )
         case TurnResumed():
             head = f"\nResumed at {event.phase} by {event.by}, {event.at:%F %T} UTC\n"
-            return head + _edited(_structure(event.edited, clean=clean))
+            return head + _edited(redact(event.edited, WHOLE) if clean else event.edited)
         case TurnAbandoned():
             return f"\nAbandoned by {event.by}: {event.reason}\n"
         case GuardrailChecked() if event.decision != "pass":
@@ -57,10 +57,6 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
             return f"\n{event.status.capitalize()}{kept} after {event.duration_ms:.0f} ms.\n"
         case _:
             return ""
-
-
-def _structure(value: Any, *, clean: bool) -> Any:
-    return redact(value, WHOLE) if clean else value
 
 
 def _edited(edited: dict[str, Any]) -> str:

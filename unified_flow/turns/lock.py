@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 # A reader takes the lock for a moment, a runner for long.
@@ -13,10 +12,10 @@ TRIES = 5
 PAUSE_S = 0.02
 
 
-def take(descriptor: int, path: Path, *, pause: Callable[[float], None] = time.sleep) -> None:
+def take(descriptor: int, path: Path) -> None:
     """Take the lock of the turn whose journal, `path`, is open as `descriptor`.
 
-    Waits for at most 80 ms, with `pause`. Raises BlockingIOError if somebody runs the turn, and
+    Waits for at most 80 ms. Raises BlockingIOError if somebody runs the turn, and
     FileNotFoundError if it was removed between the opening and the lock.
     """
     for left in reversed(range(TRIES)):
@@ -26,7 +25,7 @@ def take(descriptor: int, path: Path, *, pause: Callable[[float], None] = time.s
         except BlockingIOError:
             if not left:
                 raise
-            pause(PAUSE_S)
+            time.sleep(PAUSE_S)
     if not os.path.samestat(path.stat(), os.fstat(descriptor)):
         raise FileNotFoundError(2, "it was replaced", str(path))
 
