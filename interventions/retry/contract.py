@@ -31,14 +31,14 @@ class BegunCall:
     unfinished: bool
 
     def __str__(self) -> str:
-        """The call, redacted and short, and what is known of it: two lines."""
+        """The call, redacted and short, and what is known of it, in lines."""
         from interventions.secrets.redaction import redact  # late: every command loads this module
 
         args = json.dumps(redact(dict(self.args)), ensure_ascii=False)
         shown = args if len(args) <= ARGS_SHOWN else args[: ARGS_SHOWN - 1] + "…"
         known = (
-            "it had begun and not finished when the turn stopped, so whether it wrote is unknown: "
-            "look whether the effect is there"
+            "it had begun and not finished when the turn stopped;\n"
+            "whether it wrote is unknown: look whether the effect is there"
             if self.unfinished
             else "it has written, and would be called again"
         )

@@ -33,7 +33,7 @@ def _told(entry: dict[str, Any]) -> list[str]:
     """Everything that is said of an entry, on whatever face."""
     journal = [{"id": entry["id"], "after": 3}, {"id": entry["id"], "at": ESCAPE}]
     sections = describe(entry, [entry], journal, NOW)
-    lines = [line for one in sections for line in (one.title, *one.texts)]
+    lines = [line for one in sections for line in (one.title, *one.lines)]
     return lines + table(grouped([entry]), 140, NOW)
 
 
