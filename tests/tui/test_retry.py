@@ -140,6 +140,6 @@ async def test_what_came_of_it_is_in_sight_on_a_small_terminal(
     async with monitor().run_test(size=(60, 20)) as pilot:
         await pilot.press("t", "enter")
         await until(pilot, lambda: "418" in text(pilot).partition("failed again")[2])
-        assert "Cancel" in text(pilot)
+        await until(pilot, lambda: "Cancel" in text(pilot))
         await pilot.press("pageup")
         await until(pilot, lambda: "Retry 4 interventions" in text(pilot))
