@@ -16,6 +16,7 @@ from unified_flow.cli.live import new_session_id, run_turn
 from unified_flow.cli.outcome import exit_code, of_refusal, of_turn
 from unified_flow.cli.terminal import on_terminal, progress_bar, say_object
 from unified_flow.errors import InputError
+from unified_flow.turns.input_files import first_mistake, read_text
 
 if TYPE_CHECKING:
     from unified_flow.flow import UnifiedFlow
@@ -43,10 +44,8 @@ class Line:
         try:
             return BatchQuestion.model_validate_json(self.text)
         except ValidationError as exc:
-            first = exc.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "JSON"
             raise InputError(
-                f"line {self.number}: {where}: {first['msg'].lower()}",
+                f"line {self.number}: {first_mistake(exc)}",
                 field="batch",
                 hint='a line is a question, or {"id"?, "question", "session_id"?}',
             ) from exc
@@ -54,12 +53,7 @@ class Line:
 
 def read_lines(path: Path) -> list[Line]:
     """The lines that ask something. Raises InputError if the file cannot be read as text."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
-        raise InputError(f"the batch {path} cannot be read: {reason}", field="batch") from exc
-    numbered = enumerate(text.split("\n"), 1)
+    numbered = enumerate(read_text(path, "batch").split("\n"), 1)
     return [Line(number, line.strip()) for number, line in numbered if line.strip()]
 
 

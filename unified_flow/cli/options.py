@@ -12,6 +12,7 @@ import typer
 from interventions.cli.options import AsJson as AsJson
 from interventions.cli.options import AsJsonl as AsJsonl
 from interventions.cli.options import Edit as Edit
+from interventions.cli.options import FromPhase as FromPhase
 from interventions.cli.options import Grant as Grant
 from interventions.cli.options import Home as Home
 from interventions.cli.options import NoteText as NoteText

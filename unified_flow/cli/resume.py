@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import typer
 
@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 
 def resume(
     name: options.TurnOrIntervention,
-    from_phase: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="PHASE",
-            help="Go back: drop what this phase and those after it had found.",
-        ),
-    ] = None,
+    from_phase: options.FromPhase = None,
     rerun_tools: options.RerunTools = False,
     tools_done: options.ToolsDone = False,
     edit: options.Edit = False,

@@ -11,8 +11,8 @@ from typing import Any
 from interventions.secrets.redaction import redact
 from interventions.settings import notification_settings, queue_settings
 from unified_flow.config.file import FILE, read_tables
-from unified_flow.config.settings import Settings, load
-from unified_flow.config.settings_reference import Known, every_setting, variable_of
+from unified_flow.config.settings import Settings, load, variable_set
+from unified_flow.config.settings_reference import Known, every_setting
 
 HIDDEN = "[redacted]"
 
@@ -61,11 +61,9 @@ def _at(tree: Any, path: tuple[str, ...]) -> Any:
 
 
 def _source(known: Known, file: dict[str, Any], where: str) -> str:
-    tables = [known.path[:end] for end in range(len(known.path), 0, -1)]
-    present = {name.upper(): name for name in os.environ}
-    for path in tables:
-        if (variable := variable_of(path)) in present:
-            return present[variable]
+    for end in range(len(known.path), 0, -1):
+        if (variable := variable_set(known.path[:end])) is not None:
+            return variable
     try:
         _at(file, known.path)
     except (KeyError, TypeError):

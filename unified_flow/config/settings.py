@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, Unpack, get_args
+from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_settings import (
@@ -41,6 +41,7 @@ from unified_flow.config.tables import (
     Size,
     ToolSettings,
     VectorSettings,
+    table_in,
 )
 from unified_flow.config.tool_names import FAMILIES
 from unified_flow.errors import ConfigError
@@ -287,7 +288,7 @@ def _explain(exc: ValidationError, where: Path | None, flags: Collection[str]) -
     first = found[0]
     key = ".".join(str(part) for part in first["loc"])
     source = f" (in {where}, a flag or the environment)" if where else ""
-    variable = _variable(first["loc"])
+    variable = variable_set(first["loc"])
     if variable is not None and first["loc"][0] not in flags:
         source = f" (in the environment variable {variable})"
     if first["type"] == "extra_forbidden":
@@ -301,9 +302,14 @@ def _explain(exc: ValidationError, where: Path | None, flags: Collection[str]) -
     return ConfigError(f"setting {key!r} is wrong: {first['msg'].lower()}{source}", hint=as_list)
 
 
-def _variable(loc: tuple[int | str, ...]) -> str | None:
-    """The environment's variable that sets what stands there: it goes before the file."""
-    wanted = (PREFIX + NESTED.join(map(str, loc))).upper()
+def variable_of(path: tuple[int | str, ...]) -> str:
+    """The environment's variable that sets what stands there, or a whole table as JSON."""
+    return (PREFIX + NESTED.join(map(str, path))).upper()
+
+
+def variable_set(path: tuple[int | str, ...]) -> str | None:
+    """As it is written where it is set: it goes before the file."""
+    wanted = variable_of(path)
     return next((name for name in sorted(os.environ) if name.upper() == wanted), None)
 
 
@@ -312,6 +318,5 @@ def _known(loc: tuple[int | str, ...]) -> list[str]:
     table: type[BaseModel] = Settings
     for part in loc[:-1]:
         field = table.model_fields.get(str(part))
-        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
-        table = next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), table)
+        table = (table_in(field) if field is not None else None) or table
     return list(table.model_fields)

@@ -12,7 +12,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from interventions.settings import NotificationSettings, QueueSettings
-from unified_flow.config.settings import NESTED, PREFIX, Settings
+from unified_flow.config.settings import Settings
+from unified_flow.config.tables import table_in
 
 QUEUE_TABLES: dict[str, type[QueueSettings] | type[NotificationSettings]] = {
     "queue": QueueSettings,
@@ -34,11 +35,6 @@ class Known:
         return ".".join(self.path)
 
 
-def variable_of(path: tuple[str, ...]) -> str:
-    """The environment variable that sets a setting, or a whole table as JSON."""
-    return (PREFIX + NESTED.join(path)).upper()
-
-
 def every_setting() -> Iterator[Known]:
     """In the order of the file: what stands at the top first, then table by table."""
     known = [*_of_model(Settings, ()), *_of_queue()]
@@ -50,7 +46,7 @@ def every_setting() -> Iterator[Known]:
 def _of_model(table: type[BaseModel], above: tuple[str, ...]) -> Iterator[Known]:
     for name, field in table.model_fields.items():
         path = (*above, name)
-        inner = _table_in(field)
+        inner = table_in(field)
         if inner is None:
             default = None if field.is_required() else field.get_default(call_default_factory=True)
             yield Known(path, default, field.description or "")
@@ -65,11 +61,6 @@ def _of_queue() -> Iterator[Known]:
         for field in fields(settings):
             assert field.default is not MISSING
             yield Known((table, field.name), field.default, field.metadata["description"])
-
-
-def _table_in(field: FieldInfo) -> type[BaseModel] | None:
-    kinds = [field.annotation, *get_args(field.annotation)]
-    return next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), None)
 
 
 def _is_named(field: FieldInfo) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
 from unified_flow.config.allowed_addresses import parse_allowed
 from unified_flow.config.document_roots import DocumentRoot
@@ -15,6 +16,12 @@ from unified_flow.config.paths import GGUF, EmbeddingModel, ModelName, ModuleSpe
 
 class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def table_in(field: FieldInfo) -> type[BaseModel] | None:
+    """The table that a setting is, or holds under any name."""
+    kinds = [field.annotation, *get_args(field.annotation)]
+    return next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), None)
 
 
 Size = Literal["small", "large", "auto"]

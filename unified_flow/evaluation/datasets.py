@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interventions.home import make_private_folder
 from unified_flow.errors import InputError
+from unified_flow.turns.input_files import first_mistake, read_text
 
 WITHOUT = ":without"
 
@@ -54,13 +55,7 @@ class Dataset:
 
 def read_dataset(path: Path) -> Dataset:
     """A `.jsonl` file is read line by line, any other as SQuAD. Raises InputError."""
-    try:
-        data = path.read_bytes()
-        text = data.decode("utf-8-sig")
-    except OSError as exc:
-        raise InputError(f"{path} cannot be read: {exc.strerror}", field="dataset") from exc
-    except UnicodeDecodeError as exc:
-        raise InputError(f"{path} is not UTF-8 text", field="dataset") from exc
+    text = read_text(path, "dataset")
     read = _jsonl if path.suffix in {".jsonl", ".ndjson"} else _squad
     questions, groups = read(text, path)
     if not questions:
@@ -70,7 +65,9 @@ def read_dataset(path: Path) -> Dataset:
         if question.id in seen:
             raise InputError(f"{path}: two questions have the id {question.id}", field="dataset")
         seen.add(question.id)
-    return Dataset(path.stem, sha256(data).hexdigest(), tuple(questions), tuple(groups))
+    return Dataset(
+        path.stem, sha256(path.read_bytes()).hexdigest(), tuple(questions), tuple(groups)
+    )
 
 
 def draw(
@@ -138,7 +135,7 @@ def _squad(text: str, path: Path) -> tuple[list[DatasetQuestion], list[Group]]:
         articles = _Squad.model_validate_json(text).data
     except ValidationError as exc:
         raise InputError(
-            f"{path} is not of SQuAD form: {_first(exc)}",
+            f"{path} is not of SQuAD form: {first_mistake(exc)}",
             field="dataset",
             hint="JSON with data[].paragraphs[].qas[], or lines of JSON in a .jsonl file",
         ) from exc
@@ -200,18 +197,10 @@ def _line(line: str, path: Path, number: int) -> _Line:
         return _Line.model_validate_json(line)
     except ValidationError as exc:
         raise InputError(
-            f"{path}:{number}: {_first(exc)}",
+            f"{path}:{number}: {first_mistake(exc)}",
             field="dataset",
             hint='{"id"?, "question", "answers" or "answer", "unanswerable"?, "docs"?}',
         ) from exc
-
-
-def _first(exc: ValidationError) -> str:
-    """What is wrong first, and where."""
-    first = exc.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or "JSON"
-    empty = first["type"] == "string_pattern_mismatch"
-    return f"{where}: {'is empty' if empty else first['msg'].lower()}"
 
 
 Corpus = dict[str, list[Path]]

@@ -6,14 +6,14 @@ import json
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
-from interventions.home import open_private
+from interventions.storage import jsonl
 from unified_flow.turns.events import stamp
 
 logger = logging.getLogger("unified_flow.guardrails")
@@ -33,18 +33,21 @@ class DecisionOutbox:
 
     def put(self, row: dict[str, Any]) -> None:
         with self._lock():
-            _append(self.file, _line(row))
+            jsonl.append(self.file, _line(row), durable=True)
 
     def reject(self, row: dict[str, Any], why: str) -> None:
         """To the dead letters, so that the row holds up no other."""
         logger.critical("a decision was refused, see %s: %s", self.dead_letters, why)
-        _append(self.dead_letters, _line(row))
+        jsonl.append(self.dead_letters, _line(row), durable=True)
 
     @contextmanager
     def drain(self) -> Iterator[list[dict[str, Any]]]:
         """The rows that wait; removed once the block ends well. None while another drains it."""
         lock = self._lock(wait_s=0)
-        if not self._has_rows() or not _acquired(lock):
+        with suppress(Timeout), suppress(FileNotFoundError):
+            if self.file.stat().st_size > 0:
+                lock.acquire()
+        if not lock.is_locked:
             yield []
             return
         try:
@@ -60,39 +63,16 @@ class DecisionOutbox:
                 yield row
                 continue
             logger.critical("a decision that waited cannot be read, see %s", self.dead_letters)
-            _append(self.dead_letters, line + b"\n")
-
-    def _has_rows(self) -> bool:
-        try:
-            return self.file.stat().st_size > 0
-        except FileNotFoundError:
-            return False
+            jsonl.append(self.dead_letters, line, durable=True)
 
     def _lock(self, wait_s: float = -1) -> FileLock:
         # A new one each time, so that it holds among threads too.
         return FileLock(f"{self.file}.lock", timeout=wait_s, mode=0o600)
 
 
-def _acquired(lock: FileLock) -> bool:
-    try:
-        lock.acquire()
-    except Timeout:
-        return False
-    return True
-
-
 def _line(row: dict[str, Any]) -> bytes:
     stored = row | {"created_at": stamp(row["created_at"])}
-    return json.dumps(stored, default=str).encode() + b"\n"
-
-
-def _append(file: Path, line: bytes) -> None:
-    descriptor = open_private(file, os.O_WRONLY | os.O_APPEND)
-    try:
-        os.write(descriptor, line)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return json.dumps(stored, default=str).encode()
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

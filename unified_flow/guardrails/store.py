@@ -21,6 +21,7 @@ from unified_flow.guardrails.outbox import DecisionOutbox
 from unified_flow.guardrails.schema import MESSAGE_CHARS, ai_decisions, ai_rules
 from unified_flow.guardrails.sql_database import RefusedError, SqlDatabase
 from unified_flow.guardrails.user_rules import UserRules
+from unified_flow.turns.input_files import first_mistake
 
 ONE_ROW = ("message_id", "outcome")
 MOST_MATCHERS = 256
@@ -192,7 +193,7 @@ class GuardrailStore:
         try:
             return UserRules(**row)
         except (ValidationError, InputError) as exc:
-            why = exc.errors()[0]["msg"] if isinstance(exc, ValidationError) else str(exc)
+            why = first_mistake(exc) if isinstance(exc, ValidationError) else str(exc)
             raise RetrievalError(
                 f"the rules of {row['user_id']} in {self.named} cannot be read: {why}",
                 hint="mend the row, or import the rules anew",

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from unified_flow.errors import InputError
 from unified_flow.guardrails.matcher import Rule, canonical, checked_pattern, checked_rule
+from unified_flow.turns.input_files import first_mistake, read_text
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 FILE_HINT = "a line a rule, or JSON as `unified-flow rules list --json` prints it"
@@ -102,10 +103,7 @@ def read_rules(file: Path, user_id: str) -> list[UserRules]:
     if file.stat().st_size > MAX_FILE_BYTES:
         large = f"{file} is larger than {MAX_FILE_BYTES:,} bytes"
         raise InputError(large, field="file", hint=FILE_HINT)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise InputError(f"{file} is no UTF-8 text", field="file", hint=FILE_HINT) from exc
+    text = read_text(file, "file")
     if text.lstrip()[:1] in ("{", "["):
         return _from_json(text, file, user_id)
     lines = [line.strip() for line in text.splitlines()]
@@ -119,7 +117,7 @@ def _from_json(text: str, file: Path, user_id: str) -> list[UserRules]:
         rows = read.get("rules", [read]) if isinstance(read, dict) else read
         return [UserRules.model_validate({"user_id": user_id, **row}) for row in rows]
     except (ValidationError, TypeError, ValueError, AttributeError) as exc:
-        why = exc.errors()[0]["msg"] if isinstance(exc, ValidationError) else str(exc)
+        why = first_mistake(exc) if isinstance(exc, ValidationError) else str(exc)
         raise InputError(f"{file} holds no rules: {why}", field="file", hint=FILE_HINT) from exc
 
 
