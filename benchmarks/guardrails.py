@@ -24,7 +24,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.guardrails import open_store
 from unified_flow.guardrails.matcher import Matcher, Rule
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.turns.turn import Turn

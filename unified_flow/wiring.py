@@ -19,7 +19,6 @@ from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, 
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.guardrails.guardrails import Guardrails
-from unified_flow.guardrails.inspector import Inspector
 from unified_flow.guardrails.recorder import Recorder
 from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry
@@ -179,10 +178,9 @@ def _guardrails(
         from unified_flow.guardrails.moderator import moderator_of
 
         moderator = moderator_of(own)
-    recorder = Recorder(queue, own)
-    inspector = Inspector(home, own, recorder, moderator)
     always = settings.policy == "silent"
-    return Guardrails(sessions, memory, inspector, recorder, always=always)
+    recorder = Recorder(queue, own)
+    return Guardrails(home, own, sessions, memory, recorder, moderator, always=always)
 
 
 def _own_modules(settings: Settings, given: list[str]) -> ToolModules:

@@ -24,7 +24,7 @@ from unified_flow.api.app import make_app
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.guardrails import open_store
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.wiring import wire
 

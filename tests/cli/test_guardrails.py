@@ -18,7 +18,7 @@ from tests.servers.moderation_server import ModerationServer
 from unified_flow.cli.app import app
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.guardrails.decisions import RecordedDecision
-from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.guardrails import open_store
 
 runner = CliRunner()
 

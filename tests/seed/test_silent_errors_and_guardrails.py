@@ -25,7 +25,7 @@ from tests.servers.moderation_server import ModerationServer
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import InputError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.guardrails import open_store
 from unified_flow.guardrails.schema import ai_decisions, ai_rules
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.phases import NAMES

@@ -29,7 +29,7 @@ ToPerson = Annotated[
 def _store(home: Path | None) -> GuardrailStore:
     """Raises ConfigError, also where the extra is not installed."""
     from unified_flow.config.settings import load
-    from unified_flow.guardrails.inspector import open_store
+    from unified_flow.guardrails.guardrails import open_store
 
     place = find_home(home)
     return open_store(place, load(place).guardrails)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interventions.home import make_private_folder
 from unified_flow.errors import InputError
-from unified_flow.turns.input_files import first_mistake, read_text
+from unified_flow.turns.input_checks import first_mistake, read_text
 
 WITHOUT = ":without"
 

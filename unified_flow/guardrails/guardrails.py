@@ -9,55 +9,84 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from unified_flow.errors import RetrievalError
+from interventions.home import state_folder
+from unified_flow.config.tables import GuardrailSettings
+from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.guardrails.decisions import GuardrailStats, stats_of
-from unified_flow.guardrails.inspector import Inspector
-from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder, log_block, log_failure
-from unified_flow.guardrails.verdict import BROKEN, PASS, GuardrailResult, Stage
+from unified_flow.guardrails.moderator import ModerationFailed, Moderator, moderated
+from unified_flow.guardrails.recorder import (
+    REPLY_CHARS,
+    Recorder,
+    left_s,
+    log_block,
+    log_failure,
+)
+from unified_flow.guardrails.verdict import (
+    BROKEN,
+    PASS,
+    UNREADABLE,
+    GuardrailResult,
+    Stage,
+    of_moderation,
+    of_rules,
+)
 from unified_flow.phases.errors import PhaseError
 from unified_flow.policies import MAX_ATTEMPTS
 from unified_flow.turns.events import GuardrailChecked, HistoryRead
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.memory import MemoryRecord, MemoryStore
+from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
-    from unified_flow.guardrails.store import GuardrailStore
+    from unified_flow.guardrails.store import ActiveRules, GuardrailStore
 
 logger = logging.getLogger("unified_flow.guardrails")
+DATABASE_FILE = "guardrails.sqlite3"
+NEEDED = ("sqlalchemy", "alembic", "ahocorasick", "confusable_homoglyphs")
 
 
 class Guardrails:
-    """One for all turns of a process. `always`: every answer is recorded, also of users for whom
-    nothing is checked (the policy `silent`). Raises ConfigError where there can be rules and the
-    extra is missing: no turn begins that cannot be checked."""
+    """One for all turns of a process. A check that fails, or is unfinished when the turn's time is
+    up, is reported to a person, and is a result. `always`: every answer is recorded, also of users
+    for whom nothing is checked (the policy `silent`). Raises ConfigError where there can be rules
+    and the extra is missing: no turn begins that cannot be checked."""
 
     def __init__(
         self,
+        home: Path,
+        settings: GuardrailSettings,
         sessions: SessionStore,
         memory: MemoryStore,
-        inspector: Inspector,
         recorder: Recorder,
+        moderator: Moderator | None,
         *,
         always: bool,
     ) -> None:
+        self._home = home
+        self._settings = settings
         self._sessions = sessions
         self._memory = memory
-        self._inspector = inspector
         self._recorder = recorder
+        self._moderator = moderator
         self._always = always
-        if self.may_silence or inspector.has_store:
+        self._opening = Lock()
+        self._store: GuardrailStore | None = None
+        if self.may_silence or self._has_store:
             self.store()
 
     @property
     def checks_replies(self) -> bool:
         """Whether a reply is moderated before it is said."""
-        return self._inspector.moderator is not None
+        return self._moderator is not None
 
     @property
     def may_silence(self) -> bool:
@@ -65,9 +94,19 @@ class Guardrails:
         came, which shows why, nor the text while it is written."""
         return self._always or self.checks_replies
 
+    @property
+    def _has_store(self) -> bool:
+        """Whether there can be rules: a database is configured, or the file of one exists."""
+        if self._store is not None or self._settings.database_url_env is not None:
+            return True
+        return (state_folder(self._home) / DATABASE_FILE).exists()
+
     def store(self) -> GuardrailStore:
         """Raises ConfigError where the extra is missing."""
-        return self._inspector.store()
+        with self._opening:
+            if self._store is None:
+                self._store = open_store(self._home, self._settings)
+        return self._store
 
     async def admits(self, ledger: Ledger, ends_at: float | None = None) -> bool:
         """Whether the message may be answered. A resumed turn keeps its decision.
@@ -78,7 +117,7 @@ class Guardrails:
         turn = ledger.turn
         if turn.pre is not None:
             return turn.pre.decision == "pass"
-        result = await self._completed(turn, self._of_message(ledger, ends_at), ends_at)
+        result = await self._completed(turn, self._admitted(ledger, ends_at), ends_at)
         if result is None:
             return True
         _record(ledger, "pre", result)
@@ -96,7 +135,7 @@ class Guardrails:
             # It was released before; the process may have died before that was recorded.
             await self._recorder.in_time(self._recorder.answered(turn, self.store()), ends_at)
             return True
-        checking = self._inspector.moderated(turn, reply, "post", ends_at)
+        checking = self._moderated(turn, reply, "post", ends_at)
         result = await self._completed(turn, checking, ends_at) or PASS
         more = {"reply": reply[:REPLY_CHARS]}
         if not result.passes:
@@ -132,31 +171,100 @@ class Guardrails:
 
     def count(self) -> tuple[int, int] | None:
         """(rules, users); None where there is no database yet. Raises as `store` does."""
-        if not self._inspector.has_store:
+        if not self._has_store:
             return None
         everybody = self.store().all_rules()
         return sum(len(list(rules.rules())) for rules in everybody), len(everybody)
 
     async def try_moderation(self) -> str | None:
         """What is wrong with it, if anything."""
-        return await self._inspector.try_moderation()
+        assert self._moderator is not None
+        outcome = await moderated(self._moderator, "hello", self._settings.moderation_timeout_s)
+        return str(outcome.error) if isinstance(outcome, ModerationFailed) else None
 
     def stats_of_today(self) -> GuardrailStats | None:
         """None where there is no database yet. Raises RetrievalError."""
-        return stats_of(self.store().by_day(1), 1) if self._inspector.has_store else None
+        return stats_of(self.store().by_day(1), 1) if self._has_store else None
 
     async def aclose(self) -> None:
         await self._recorder.aclose()
-        await self._inspector.aclose()
+        if self._moderator is not None:
+            await self._moderator.aclose()
+        if self._store is not None:
+            self._store.close()
 
-    async def _of_message(self, ledger: Ledger, ends_at: float | None) -> GuardrailResult | None:
-        result = await self._inspector.message(ledger.turn, ends_at)
+    async def _admitted(self, ledger: Ledger, ends_at: float | None) -> GuardrailResult | None:
+        result = await self._of_message(ledger.turn, ends_at)
         history = ledger.turn.history
         if result is not None and result.passes and history:
-            kept = await self._inspector.history(ledger.turn, history, ends_at)
+            kept = await self._of_history(ledger.turn, history, ends_at)
             if len(kept) < len(history):
                 ledger.record_always(HistoryRead(phase="query_analyzer", turns=kept))
         return result
+
+    async def _of_message(self, turn: Turn, ends_at: float | None) -> GuardrailResult | None:
+        """None where nothing is configured for this user. The cheapest check comes first, and a
+        text that is blocked already is sent to no endpoint."""
+        try:
+            async with asyncio.timeout_at(ends_at):
+                active = await self._rules_of(turn.user_id)
+        except (RetrievalError, TimeoutError) as exc:
+            await self._recorder.report(exc, turn, ends_at)
+            return UNREADABLE
+        if active is None and self._moderator is None:
+            return None
+        if active is not None:
+            result = await asyncio.to_thread(
+                of_rules, active.rules, active.matcher, turn.channel, turn.question
+            )
+            if not result.passes:
+                return result
+        return await self._moderated(turn, turn.question, "pre", ends_at)
+
+    async def _of_history(
+        self, turn: Turn, history: Sequence[PriorTurn], ends_at: float | None
+    ) -> list[PriorTurn]:
+        """The part of the caller's history that the model may see: a front end sends the blocked
+        messages of a conversation again with every later one."""
+        async with asyncio.timeout_at(ends_at):
+            active = await self._rules_of(turn.user_id)
+        checks = [self._passes(turn, each, active, ends_at) for each in history]
+        passed = await asyncio.gather(*checks)
+        return [each for each, passes in zip(history, passed, strict=True) if passes]
+
+    async def _moderated(
+        self, turn: Turn, text: str, stage: Stage, ends_at: float | None
+    ) -> GuardrailResult:
+        if self._moderator is None or not text:
+            return PASS
+        own_s = self._settings.moderation_timeout_s
+        timeout_s = own_s if ends_at is None else min(own_s, left_s(ends_at))
+        outcome = await moderated(self._moderator, text, timeout_s)
+        if isinstance(outcome, ModerationFailed):
+            await self._recorder.report(outcome.error, turn, ends_at)
+        return of_moderation(
+            outcome,
+            stage=stage,
+            fails_open=self._settings.moderation_failure == "fail_open",
+            escalate=self._settings.escalate_categories,
+        )
+
+    async def _passes(
+        self, turn: Turn, exchange: PriorTurn, active: ActiveRules | None, ends_at: float | None
+    ) -> bool:
+        """An exchange without an answer does not: it was met with silence."""
+        if not exchange.answer.strip():
+            return False
+        text = f"{exchange.question}\n{exchange.answer}"
+        found = await asyncio.to_thread(active.matcher.matches, text) if active else []
+        if found:
+            return False
+        return (await self._moderated(turn, text, "pre", ends_at)).passes
+
+    async def _rules_of(self, user_id: str) -> ActiveRules | None:
+        if not self._has_store:
+            return None
+        return await asyncio.to_thread(self.store().active_rules, user_id)
 
     async def _completed(
         self,
@@ -190,3 +298,24 @@ class Guardrails:
 
 def _record(ledger: Ledger, stage: Stage, result: GuardrailResult) -> None:
     ledger.record_always(GuardrailChecked(stage=stage, **asdict(result)))
+
+
+def open_store(home: Path, settings: GuardrailSettings) -> GuardrailStore:
+    """The database is opened on first use, its modules are loaded here: without rules nobody pays
+    for SQLAlchemy, nor needs the extra. Raises ConfigError without the extra, and for a variable
+    that holds no URL."""
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise ConfigError(
+            f"guardrails need the extra `guardrails` ({missing[0]} is not installed)",
+            hint="pip install 'unified-flow[guardrails]'",
+        )
+    from unified_flow.guardrails.outbox import WAITING
+    from unified_flow.guardrails.sql_database import SqlDatabase
+    from unified_flow.guardrails.store import GuardrailStore
+
+    state = state_folder(home)
+    if settings.database_url_env is not None:
+        database = SqlDatabase.of_variable(settings.database_url_env)
+    else:
+        database = SqlDatabase.of_file(state / DATABASE_FILE)
+    return GuardrailStore(database, state / WAITING)

@@ -21,7 +21,7 @@ from unified_flow.guardrails.outbox import DecisionOutbox
 from unified_flow.guardrails.schema import MESSAGE_CHARS, ai_decisions, ai_rules
 from unified_flow.guardrails.sql_database import RefusedError, SqlDatabase
 from unified_flow.guardrails.user_rules import UserRules
-from unified_flow.turns.input_files import first_mistake
+from unified_flow.turns.input_checks import first_mistake
 
 ONE_ROW = ("message_id", "outcome")
 MOST_MATCHERS = 256

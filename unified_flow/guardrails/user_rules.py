@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from unified_flow.errors import InputError
 from unified_flow.guardrails.matcher import Rule, canonical, checked_pattern, checked_rule
-from unified_flow.turns.input_files import first_mistake, read_text
+from unified_flow.turns.input_checks import first_mistake, read_text
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 FILE_HINT = "a line a rule, or JSON as `unified-flow rules list --json` prints it"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import secrets
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, get_args
+
+from pydantic import ValidationError
 
 from unified_flow.errors import InputError
 from unified_flow.turns.events import now
@@ -107,3 +110,20 @@ def _refuse_unreadable(text: str, field: str, what: str) -> None:
 def new_request_id() -> str:
     """`2026-01-04-1f9c0a3e5b7d`: the date, so that a log is quickly found, and chance."""
     return f"{now():%Y-%m-%d}-{secrets.token_hex(6)}"
+
+
+def read_text(path: Path, field: str) -> str:
+    """Raises InputError for what cannot be read as UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
+        raise InputError(f"{path} cannot be read: {reason}", field=field) from exc
+
+
+def first_mistake(exc: ValidationError) -> str:
+    """What is wrong first, and where."""
+    first = exc.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "JSON"
+    empty = first["type"] == "string_pattern_mismatch"
+    return f"{where}: {'is empty' if empty else first['msg'].lower()}"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.guardrails import open_store
 from unified_flow.guardrails.store import GuardrailStore
 
 

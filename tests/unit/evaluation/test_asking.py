@@ -11,7 +11,7 @@ from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.datasets import DatasetQuestion
 from unified_flow.evaluation.flow_runner import USER, ask
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.guardrails import open_store
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.wiring import wire

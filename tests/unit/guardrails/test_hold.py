@@ -17,7 +17,7 @@ from tests.servers.moderation_server import ModerationServer
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import InputError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.guardrails import open_store
 from unified_flow.guardrails.moderator import Moderated, ModerationFailed, moderated
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.turns.results import PriorTurn

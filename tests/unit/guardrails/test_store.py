@@ -24,7 +24,7 @@ from tests.servers.postgres import Hanging
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.guardrails.decisions import BlocksOfDay, RecordedDecision, stats_of
-from unified_flow.guardrails.inspector import open_store
+from unified_flow.guardrails.guardrails import open_store
 from unified_flow.guardrails.schema import metadata
 from unified_flow.guardrails.sql_database import SqlDatabase
 from unified_flow.guardrails.store import GuardrailStore
@@ -223,7 +223,7 @@ def test_another_process_sees_the_rules_at_once(tmp_path: Path) -> None:
         "import sys\n"
         "from pathlib import Path\n"
         "from unified_flow.config.tables import GuardrailSettings\n"
-        "from unified_flow.guardrails.inspector import open_store\n"
+        "from unified_flow.guardrails.guardrails import open_store\n"
         "add = lambda r: r.model_copy(update={'flagged_keywords': (*r.flagged_keywords, 'w' + "
         "str(len(r.flagged_keywords)))})\n"
         "store = open_store(Path(sys.argv[1]), GuardrailSettings())\n"
