@@ -9,14 +9,19 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nbformat import v4
 from odf.opendocument import OpenDocumentText
 from odf.style import Footer, MasterPage, PageLayout
 from odf.table import Table, TableCell, TableRow
 from odf.text import H, List, ListItem, Note, NoteBody, NoteCitation, P
 
+from tests.cli.test_ask import run
 from unified_flow.errors import InputError
 from unified_flow.lib.sandbox import SandboxLimits
+from unified_flow.retrieval.formats.chunk import chunks
+from unified_flow.retrieval.formats.document import sections_of
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.reading import Reading
 from unified_flow.turns.passage import Passage
@@ -525,3 +530,56 @@ def test_a_format_is_forced_by_a_pattern(index: Index, shelf: Path) -> None:
     assert index.search("80 wide")[0].heading == ""
     with pytest.raises(InputError, match="'rts' is no format"):
         Reading(formats={"*.txt": "rts"})
+
+
+# As a whole
+
+
+def test_questions_are_answered_from_all_of_them(home: Path, shelf: Path) -> None:
+    nbformat.write(notebook(), shelf / "tides.ipynb")
+    (shelf / "kelda.inc").write_text(ADOC)
+    (shelf / "kelda.8").write_text(MAN)
+    (shelf / "wells.yaml").write_text(API)
+    (shelf / "pump.py").write_text(MODULE)
+    (shelf / "cafe.rtf").write_text(RTF)
+    (home / "unified_flow.toml").write_text('[documents]\nformats = {"*.inc" = "adoc"}\n')
+    for question, answer, source in (
+        ("When was the tide gauge replaced?", "in 1998", "tides.ipynb:"),
+        ("What is the held-out score?", "0.934", "tides.ipynb:"),
+        ("On which port is metrics?", "7072", "kelda.inc:25"),
+        ("What does kelda return if the well is dry?", "75", "kelda.8:19"),
+        ("How does DELETE /wells respond?", "Filled", "wells.yaml:24"),
+        ("What does Pump.open do?", "Opens the inlet valve.", "pump.py:13"),
+        ("When does the café open on Sundays?", "at ten", "cafe.rtf:2"),
+    ):
+        done = run("ask", question, "--docs", shelf, home=home)
+        assert answer in done.stdout
+        assert f"shelf/{source}" in done.stdout
+
+
+_PIECE = st.sampled_from(
+    ["\n", " ", "text", '"', "'''", '"""', "[[", "<<a,", "]", "{", "}", "\\[", "\\f(", "----\n",
+     "====\n", "|===\n", "|a\n", ".TH A 1\n", ".SH B\n", ".IP\n", ".It\n", ".de x\n", "def f():\n",
+     "class A:\n", '"cells": [', '"source": ["a"],\n', "null", "\\{", "```\n", "* ", "= T\n"]
+)  # fmt: skip
+
+
+@given(
+    pieces=st.lists(_PIECE, max_size=30),
+    format=st.sampled_from([(".adoc", ADOC), (".man", MAN + MDOC), (".py", MODULE)]),
+    at=st.integers(0, 500),
+)
+def test_whatever_a_file_holds_its_places_are_in_it(
+    pieces: list[str], format: tuple[str, str], at: int
+) -> None:
+    extension, text = format
+    text = text[:at] + "".join(pieces) + text[at:]
+    for chunk in chunks(sections_of(extension, text)):
+        assert 1 <= chunk.line <= chunk.end_line <= text.count("\n") + 1
+
+
+@pytest.mark.parametrize("extension", [".adoc", ".man", ".py", ".ipynb"])
+@pytest.mark.parametrize("mark", ["<<a,", "[[", "http://", "\\[", "\\f[", '"', "{", "|", "- "])
+def test_a_line_of_nothing_but_marks_takes_no_time(extension: str, mark: str) -> None:
+    """Else it would end this run."""
+    assert list(chunks(sections_of(extension, f"{mark * 100_000}\n\nThe end.\n")))

@@ -22,11 +22,12 @@ _SILENT = re.compile(
 )
 _CELL = re.compile(r"(?:\A|(?<=\s))[\d.+*<^>]*[adehlms]?\|")
 _ITEM = re.compile(r"\s*(\*{1,5}|\.{1,5})\s+(?=\S)")
+# Each alternative looks no further than it is worth: a line may be nothing but marks.
 _INLINE = re.compile(
-    r"<<[^,>]+,\s*(?P<title>[^>]+)>>|<<#?(?P<label>[^>]+)>>|\[\[[^\]]*\]\]"
-    r"|(?:\b(?:link|xref|mailto):|\b(?=https?://))(?P<target>[^\s\[\]]+)\[(?P<text>[^\]]*)\]"
-    r"|(?P<macro>footnote|kbd|btn|menu|image|icon|pass):[^\s\[]*\[(?P<said>[^\]]*)\]"
-    r"|\{(?P<name>[\w-]+)\}"
+    r"<<[^,<>]{1,200},\s*(?P<title>[^<>]{1,500})>>|<<#?(?P<label>[^<>]{1,200})>>|\[\[[^\[\]]{0,200}\]\]"
+    r"|(?:\b(?:link|xref|mailto):|\b(?=https?://))(?P<target>[^\s\[\]]{1,500})\[(?P<text>[^\[\]]{0,500})\]"
+    r"|(?P<macro>footnote|kbd|btn|menu|image|icon|pass):[^\s\[]{0,200}\[(?P<said>[^\[\]]{0,2000})\]"
+    r"|\{(?P<name>[\w-]{1,100})\}"
 )
 
 

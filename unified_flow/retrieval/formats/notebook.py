@@ -34,7 +34,7 @@ def sections(text: str) -> Iterator[Section]:
         _, language = notebook["metadata"].get("language_info", {}).get("name", (0, ""))
         for cell in notebook["cells"]:
             _show_cell(cell, language, shown)
-    except (ValueError, LookupError, TypeError, AttributeError, StopIteration):
+    except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError):
         yield Section((), 1, text.split("\n"))
     else:
         yield from markdown.sections("\n".join(shown))
