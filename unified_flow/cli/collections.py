@@ -13,12 +13,21 @@ from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.completion import collection_names
 from unified_flow.cli.documents import note_unasked
-from unified_flow.cli.terminal import say_object
+from unified_flow.cli.terminal import say_object, say_result
 
 if TYPE_CHECKING:
     from unified_flow.retrieval.collection import Statistics
 
 REASONS = 10  # for which files were skipped
+
+
+def _argument(default: str = "") -> Any:
+    return typer.Argument(
+        metavar="[NAME]" if default else "NAME",
+        help=f"The collection's name{default}.",
+        autocompletion=collection_names,
+        show_default=False,
+    )
 
 
 def list_collections(as_json: options.AsJson = False, home: options.Home = None) -> None:
@@ -54,15 +63,7 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
 
 
 def show_collection(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="The collection's name [default: the setting `collection`].",
-            autocompletion=collection_names,
-            show_default=False,
-        ),
-    ] = None,
+    name: Annotated[str | None, _argument(" [default: the setting `collection`]")] = None,
     docs: options.Docs = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -89,15 +90,7 @@ def show_collection(
 
 
 def delete_collection(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="The collection's name.",
-            autocompletion=collection_names,
-            show_default=False,
-        ),
-    ],
+    name: Annotated[str, _argument()],
     yes: options.Yes = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -120,10 +113,7 @@ def delete_collection(
     if not yes and not typer.confirm(f"delete the index of {name}?", err=True):
         raise typer.Exit(Code.FAILED)
     delete_collection(folder, name)
-    if as_json:
-        say_object({"deleted": name})
-    else:
-        say(f"deleted {name}; the documents are untouched")
+    say_result(as_json, {"deleted": name}, f"deleted {name}; the documents are untouched")
 
 
 def _of_statistics(found: Statistics) -> dict[str, Any]:

@@ -13,10 +13,9 @@ import typer
 from interventions.cli.terminal import note, say
 from unified_flow.cli import options
 from unified_flow.cli.documents import note_unasked
-from unified_flow.cli.terminal import counted, progress_bar, say_object
+from unified_flow.cli.terminal import counted, progress_bar, say_object, say_result
 
 if TYPE_CHECKING:
-    from unified_flow.retrieval.documents import Documents
     from unified_flow.retrieval.index_update import IndexReport
 
 SKIPPED_SHOWN = 20
@@ -68,7 +67,9 @@ def index(
     documents = open_documents(home, None if delete else paths, collection)
     try:
         if delete:
-            _delete(documents, paths or [], as_json)
+            gone = documents.index.forget(paths or [])
+            done = f"{counted(gone, 'file')} deleted from the index; the documents are untouched"
+            say_result(as_json, {"removed": gone}, done)
             return
         with progress_bar("indexing", show=sys.stderr.isatty()) as progress:
             report = documents.refresh(
@@ -78,14 +79,6 @@ def index(
         note_unasked(home, collection)
     finally:
         documents.close()
-
-
-def _delete(documents: Documents, paths: list[str], as_json: bool) -> None:
-    removed = documents.index.forget(paths)
-    if as_json:
-        say_object({"removed": removed})
-    else:
-        say(f"{counted(removed, 'file')} deleted from the index; the documents are untouched")
 
 
 def _of_report(report: IndexReport) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from interventions.errors import NotFoundError
 from interventions.home import find_home
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
-from unified_flow.cli.terminal import say_object
+from unified_flow.cli.terminal import say_object, say_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,10 +55,7 @@ def add(
     unified-flow memory add "I work with ROS 2 Humble on Ubuntu"
     """
     record = _store(home).create(user, text)
-    if as_json:
-        say_object(_row(record))
-    else:
-        say(record.id)
+    say_result(as_json, _row(record), record.id)
 
 
 def delete(

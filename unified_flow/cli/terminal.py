@@ -21,6 +21,11 @@ def say_object(value: Any) -> None:
     say(json.dumps(value, ensure_ascii=False))
 
 
+def say_result(as_json: bool, value: Any, text: str) -> None:
+    """What a command did: for a script the object, for a person a line."""
+    say_object(value) if as_json else say(text)
+
+
 def on_terminal() -> bool:
     """A person watches: both streams are terminals."""
     return sys.stdout.isatty() and sys.stderr.isatty()

@@ -14,7 +14,7 @@ from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact, redact_for_asker, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.sessions import session_named
-from unified_flow.cli.terminal import beginning, counted, say_object
+from unified_flow.cli.terminal import beginning, counted, say_object, say_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,10 +140,7 @@ def delete_grants(
     gone = _store(home).revoke(name, session_id=session_named(session, home))
     if not gone:
         raise NotFoundError(f"nothing was allowed to {name}", hint="unified-flow grants list")
-    if as_json:
-        say_object({"tool": name, "deleted": gone})
-    else:
-        say(f"deleted {counted(gone, 'grant')}")
+    say_result(as_json, {"tool": name, "deleted": gone}, f"deleted {counted(gone, 'grant')}")
 
 
 def _store(home: Path | None) -> GrantStore:

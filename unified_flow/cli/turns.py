@@ -10,7 +10,7 @@ from interventions.cli.terminal import note, say, width
 from interventions.secrets.redaction import WHOLE, redact, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.sessions import session_named
-from unified_flow.cli.terminal import beginning, on_terminal, say_object
+from unified_flow.cli.terminal import beginning, on_terminal, say_object, say_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,8 +168,6 @@ def prune(
     done = 0
     if not dry_run:
         done = housekeeping.prune(archive.folders, chosen, keep=keep, before=before)
-    if as_json:
-        say_object({"turns": chosen, "removed": done})
-    else:
-        names = ", ".join(map(str, chosen)) or "none"
-        say(f"would delete: {names}" if dry_run else f"deleted {done}: {names}")
+    names = ", ".join(map(str, chosen)) or "none"
+    said = f"would delete: {names}" if dry_run else f"deleted {done}: {names}"
+    say_result(as_json, {"turns": chosen, "removed": done}, said)
