@@ -131,8 +131,8 @@ async def test_the_detail_tells_all(queue: InterventionQueue, monitor: Make) -> 
             "search took longer than 30 s",
             "How do topics differ from services?",
             "recipes/planner.md",
-            "doc.search  topics services",
-            "7.250  12  robots.md:5",
+            "doc.search topics services",
+            "7.250  12 robots.md:5",
             "resolved_query",
             "git_commit",
         ):
