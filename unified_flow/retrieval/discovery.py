@@ -76,7 +76,7 @@ def discover(
         found.skipped.append((printable(top), _reason(exc)))
         return found
     walk = _Walk(root, frozenset(map(str, exclude)), frozenset(include), found)
-    if walk.is_refused(top):
+    if walk.is_refused(top, stat.S_ISDIR(status.st_mode)):
         found.skipped.append((printable(root.name), SECRET))
     elif stat.S_ISDIR(status.st_mode):
         walk.walk(top)
@@ -124,7 +124,7 @@ class _Walk:
             is_folder = entry.is_dir(follow_symlinks=False)
             if self._left_out(entry, is_folder) or rules.ignore(entry.path, is_folder):
                 return False
-            if self.is_refused(entry.path):
+            if self.is_refused(entry.path, is_folder):
                 self._skip(entry.path, SECRET)
             elif is_folder:
                 return True
@@ -141,8 +141,8 @@ class _Walk:
             self._skip(entry.path, _reason(exc))
         return False
 
-    def is_refused(self, path: str) -> bool:
-        return path not in self.include and is_secret(path)
+    def is_refused(self, path: str, is_folder: bool) -> bool:
+        return path not in self.include and is_secret(self._below(path), is_folder=is_folder)
 
     def add_included(self) -> None:
         """Those in folders that git ignores, or that hold secrets."""
@@ -172,8 +172,11 @@ class _Walk:
                 self._skip(path, "link that leads out of the folder")
 
     def _shown(self, path: str) -> str:
-        above = str(self.root.parent)
-        return printable(path[len(above) :].lstrip("/"))
+        return printable(self._below(path))
+
+    def _below(self, path: str) -> str:
+        """From the root's own name down."""
+        return path[len(str(self.root.parent)) :].lstrip("/")
 
     def _skip(self, path: str, reason: str) -> None:
         self.found.skipped.append((self._shown(path), reason))

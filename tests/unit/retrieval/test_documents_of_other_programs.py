@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shlex
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from fpdf import FPDF
 from tests.office import write_pdf, write_scan
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.retrieval.collection import statistics
+from unified_flow.retrieval.formats import table
 from unified_flow.retrieval.formats.document import converter_of, lines_of
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.reading import Reading
@@ -350,3 +352,24 @@ def test_what_stands_around_a_page_is_not_read(index: Index, shelf: Path) -> Non
     assert "Quist" in text
     for left_out in ("imprint", "lanterns", "copyright"):
         assert index.search(left_out) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Vara;Pris\nTe;1,50\nRis;2,25\n", "Vara: Te | Pris: 1,50"),
+        ('name,says\nEva,"a; b; c"\nBo,"d; e, f"\n', "name: Eva | says: a; b; c"),
+        ("As of May\n\nname\tage\nEva Q, Umea\tnine\n", "name: Eva Q, Umea | age: nine"),
+        ("name|age\nEva|nine\n", "name: Eva | age: nine"),
+    ],
+)
+def test_what_divides_a_table_is_found(text: str, line: str) -> None:
+    (section,) = table.sections(text)
+    assert line in section.lines
+
+
+def test_a_table_that_is_none_takes_no_time() -> None:
+    started = time.perf_counter()
+    (section,) = table.sections("\"'\n" * 16_000)
+    assert time.perf_counter() - started < 2
+    assert len(section.lines) == 16_001

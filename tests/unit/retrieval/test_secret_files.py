@@ -18,7 +18,9 @@ from unified_flow.retrieval.reading import Reading
 from unified_flow.retrieval.secret_files import is_secret, secret_in
 from unified_flow.tools.builtin.file_search import file_tools
 
-KEY = CA().private_key_pem.bytes()
+AUTHORITY = CA()
+KEY = AUTHORITY.private_key_pem.bytes()
+CERTIFICATE = AUTHORITY.cert_pem.bytes()
 AWS = "[default]\naws_access_key_id = AKIAIOSFODNN7EXAMPLE\naws_secret_access_key = " + "wJa/" * 10
 KUBE = "apiVersion: v1\nusers:\n- name: me\n  user:\n    client-key-data: LS0tLS1CRUdJTiBSU0E="
 
@@ -59,16 +61,30 @@ def test_names_that_say_it(index: Index, project: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     ["environment.md", "id_mapping.md", "id_token.py", "secrets.md", "secrets.rst", "keys.txt",
-     "src/kube/config", "terraform.tf", "env", "monkey.txt"],
+     "src/kube/config", "terraform.tf", "env", "monkey.txt",
+     "id_verification/page.md", "id_card"],
 )  # fmt: skip
 def test_names_that_only_sound_like_it(name: str) -> None:
-    assert not is_secret(f"/home/me/project/{name}")
+    assert not is_secret(f"project/{name}")
+
+
+def test_what_is_above_the_root_says_nothing_and_a_folder_is_no_key(
+    index: Index, tmp_path: Path
+) -> None:
+    root = tmp_path / ".git" / "docs"
+    (root / "id_rsa").mkdir(parents=True)
+    (root / "id_rsa" / "pier.md").write_text("# Pier\n\nThe pier is of oak.\n")
+    assert index.update([root]).files == 1
+    read, *_ = file_tools([root])
+    shown = asyncio.run(read.run(read.arguments(path="id_rsa/pier.md"))).result
+    assert "of oak" in json.dumps(shown)
 
 
 @pytest.mark.parametrize(
     ("content", "held"),
     [
         (KEY, "a private key"),
+        (KEY + CERTIFICATE * 9, "a private key"),
         (json.dumps({"type": "service_account", "private_key": KEY.decode()}).encode(),
          "a private key"),
         (AWS.encode(), "cloud credentials"),
@@ -87,14 +103,17 @@ def test_a_key_of_ssh_keygen(project: Path, tmp_path: Path) -> None:
         pytest.skip("needs ssh-keygen")
     key = tmp_path / "deploy"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    assert secret_in(key.read_bytes()) == "a private key"
+    assert secret_in(key.read_bytes(), "") == "a private key"
 
 
 def test_a_page_that_shows_a_key_or_a_setting_is_a_document() -> None:
     page = "How to make a key with openssl, and where to put it.\n" * 80
-    assert secret_in(page.encode() + KEY) is None
-    assert secret_in(f"Set it in your profile:\n\n    {AWS}\n\nThen try it.\n".encode()) is None
-    assert secret_in(b" \n\t" * 30_000 + b"aws_secret_access_key") is None
+    assert secret_in(page.encode() + KEY, ".md") is None
+    assert (
+        secret_in(f"Set it in your profile:\n\n    {AWS}\n\nThen try it.\n".encode(), ".txt")
+        is None
+    )
+    assert secret_in(b" \n\t" * 30_000 + b"aws_secret_access_key", "") is None
 
 
 def test_file_tools_keep_to_the_same_list(project: Path) -> None:
@@ -114,7 +133,7 @@ def test_file_tools_keep_to_the_same_list(project: Path) -> None:
     assert not any(".aws" in path or ".git" in path for path in run(glob, pattern="*")["files"])
     found = run(grep, pattern="zeppelin|aws_secret")
     assert found["matches"] == []
-    assert sum(count for reason, count in found["skipped"].items() if "secrets" in reason) == 3
+    assert found["skipped"] == {"may hold secrets": 3}
 
 
 def test_who_means_it_gets_it_until_all_is_built_anew(index: Index, project: Path) -> None:

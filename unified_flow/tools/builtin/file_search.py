@@ -22,10 +22,10 @@ from pydantic import AfterValidator, Field
 from unified_flow.config import tool_names
 from unified_flow.errors import FileUnusableError, PathRefusedError, ToolError, ToolTimeoutError
 from unified_flow.lib.threads import in_daemon_thread
-from unified_flow.retrieval.discovery import FoundFile
+from unified_flow.retrieval.discovery import SECRET, FoundFile
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.builtin.file_read import file_read, read_text
-from unified_flow.tools.builtin.roots import Roots
+from unified_flow.tools.builtin.roots import Roots, SecretFileError
 
 GREP_TIMEOUT_S = 10.0
 _WORKER = Path(__file__).with_name("grep_worker.py")
@@ -237,8 +237,10 @@ def _text(roots: Roots, file: FoundFile) -> tuple[str | None, str]:
     """The file's text, or the reason why a search over many files goes past it."""
     try:
         return read_text(roots, roots.locate(file.path)), ""
+    except SecretFileError:
+        return None, SECRET
     except PathRefusedError:
-        return None, "may hold secrets, or no regular file inside the folder"
+        return None, "no regular file inside the folder"
     except FileUnusableError:
         return None, "not text, too large, or gone"
     except PermissionError:

@@ -24,6 +24,10 @@ _INTO = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
+class SecretFileError(PathRefusedError):
+    """The file holds keys or credentials."""
+
+
 @dataclass(frozen=True)
 class Located:
     """A file inside `root`; `real` has no links in it, `shown` is how passages name it."""
@@ -68,12 +72,13 @@ class Roots:
     def read(self, located: Located, max_bytes: int) -> bytes:
         """At most `max_bytes` + 1 of it, so that a longer file shows.
 
-        Raises PathRefusedError, FileUnusableError, and PermissionError as it comes.
+        Raises PathRefusedError (SecretFileError for what it holds), FileUnusableError, and
+        PermissionError as it comes.
         """
         with os.fdopen(self._open(located), "rb") as file:
             data = file.read(max_bytes + 1)
-        if held := secret_in(data):
-            raise PathRefusedError(f"{located.shown} holds {held}", hint="Name another file.")
+        if held := secret_in(data, located.real.suffix.casefold()):
+            raise SecretFileError(f"{located.shown} holds {held}", hint="Name another file.")
         return data
 
     def files(self) -> tuple[list[FoundFile], dict[str, int]]:
@@ -96,11 +101,14 @@ class Roots:
         return named + [root / path for root in self.paths]
 
     def _inside(self, real: Path) -> Located | None:
-        if is_secret(str(real)) or any(real.is_relative_to(closed) for closed in self.exclude):
+        if any(real.is_relative_to(closed) for closed in self.exclude):
             return None
         # The innermost root, so that a file has one name however the roots overlap.
         holding = [root for root in self.paths if real.is_relative_to(root)]
-        return Located(max(holding, key=lambda root: len(root.parts)), real) if holding else None
+        root = max(holding, key=lambda root: len(root.parts), default=None)
+        if root is None or is_secret(str(real.relative_to(root.parent))):
+            return None
+        return Located(root, real)
 
     def _refused(self, path: str) -> PathRefusedError:
         allowed = ", ".join(printable(str(root)) for root in self.paths) or "none"
