@@ -96,7 +96,7 @@ def wire(
     modules = None
     if tools is None:
         servers = [McpServer(name, each, root) for name, each in settings.mcp.items()]
-        built_in = _built_in_tools(retriever or documents, settings, roots, private, memory)
+        built_in = _built_in_tools(retriever, documents, settings, roots, private, memory)
         modules = _own_modules(settings, given_modules)
         tools = [*built_in, *installed_tools()]
     return Services(
@@ -149,6 +149,7 @@ def _asked_with(
 
 def _built_in_tools(
     retriever: Retriever | None,
+    documents: Documents | None,
     settings: Settings,
     docs: list[Root],
     private: list[Path],
@@ -156,9 +157,9 @@ def _built_in_tools(
 ) -> list[Tool]:
     """A new one: a file in `tools/builtin/`, a name in `config/tool_names.py`, a place here."""
     roots = folders_of(resolved(settings.roots) if settings.roots else docs)
-    search = [doc_search(retriever)] if retriever is not None else []
-    if isinstance(retriever, Documents):
-        search = [doc_search(retriever, languages=retriever.languages, unread=retriever.unread)]
+    searched = retriever or documents
+    told = None if retriever else documents
+    search = [doc_search(searched, documents=told)] if searched is not None else []
     files = list(file_tools(roots, exclude=private)) if roots else []
     research = internet_research(fetch_policy_of(settings.research))
     return [*search, *files, research, CALCULATE, HUMAN_ASK, *memory_tools(memory)]

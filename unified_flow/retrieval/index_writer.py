@@ -139,7 +139,8 @@ class IndexWriter:
         self._languages = Counter(dict(connection.execute(rows)))
 
     def update(self, found: Sequence[tuple[Root, Discovery]], progress: Progress | None) -> Counts:
-        self._sample(found)
+        if not self._languages and self._reading.language is None:
+            self._sample(found)
         done: set[str] = set()
         total = sum(len(discovery.files) for _, discovery in found)
         for root, discovery in found:
@@ -228,7 +229,7 @@ class IndexWriter:
     def _sample(self, found: Sequence[tuple[Root, Discovery]]) -> None:
         """Some files of a new index tell the language of most: the first few may be exceptions."""
         files = [file for _, discovery in found for file in discovery.files]
-        for file in files[:: len(files) // _SAMPLED + 1] if not self._languages else ():
+        for file in files[:: len(files) // _SAMPLED + 1]:
             with suppress(UnusableError):
                 text = decode(content_of(file, MAX_BYTES)).text
                 if language := language_of_document(text, ""):

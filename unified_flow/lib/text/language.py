@@ -75,17 +75,20 @@ def language_of(text: str, default: str = "en") -> str:
     Reads at most the first few thousand characters.
     """
     script, found, _ = _evidence(text[:_SAMPLE])
-    best = max(found, key=lambda code: (found[code], code == default), default=default)
-    return script or best
+    return script or _commonest(found, default)
 
 
 def language_of_document(text: str, default: str) -> str:
     """The same of a whole document: `default` unless it is running text that is clearly in another.
     The few common words of a table, a listing or a page of links are chance."""
     script, found, length = _evidence(text[:_SAMPLE])
-    best = max(found, key=lambda code: (found[code], code == default), default=default)
+    best = _commonest(found, default)
     is_clear = found[best] >= max(length / _RUNNING, 2 * (found[default] + 1))
     return script or (best if is_clear else default)
+
+
+def _commonest(found: Counter[str], default: str) -> str:
+    return max(found, key=lambda code: (found[code], code == default), default=default)
 
 
 @lru_cache(maxsize=512)

@@ -49,11 +49,9 @@ def _delimiter(sample: str) -> str:
     found: dict[tuple[int, int], str] = {}
     for delimiter in "|\t;,":
         widths = [len(row) for row in islice(_reader(sample, delimiter), _HEAD) if row]
-        width, count = next(
-            iter(Counter(each for each in widths if each > 1).most_common(1)), (0, 0)
-        )
-        if 2 * count > len(widths):
-            found[count, width] = delimiter
+        for width, count in Counter(widths).most_common(1):
+            if width > 1 and 2 * count > len(widths):
+                found[count, width] = delimiter
     if not found:
         raise csv.Error("no delimiter")
     return found[max(found)]

@@ -5,9 +5,8 @@ What the conversation is about weighs in, whoever made the plan: it comes with t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -16,6 +15,9 @@ from unified_flow.lib.text import language_of
 from unified_flow.lib.threads import FewThreads
 from unified_flow.retrieval import Retriever
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
+
+if TYPE_CHECKING:
+    from unified_flow.retrieval.documents import Documents
 
 THREADS = 4  # an index is read by one at a time; the others wait for it
 UNREAD = 5  # documents that a result names
@@ -29,11 +31,10 @@ class SearchArguments(Arguments):
 def doc_search(
     retriever: Retriever,
     timeout_s: float = 30.0,
-    languages: Callable[[], Sequence[str]] | None = None,
-    unread: Callable[[], Sequence[str]] | None = None,
+    documents: Documents | None = None,
 ) -> Tool:
-    """`languages` tells those of the documents: a result names them if the query's is another.
-    `unread` tells what of the documents could not be read, which a result names."""
+    """Of `documents` a result names what could not be read, and their languages if the query's is
+    another."""
     threads = FewThreads(THREADS, tool_names.DOC_SEARCH)
 
     async def run(args: SearchArguments) -> ToolOutput:
@@ -47,11 +48,11 @@ def doc_search(
             "passages": [passage.model_dump(mode="json") for passage in passages],
         }
         asked = language_of(args.query, default="")
-        if languages is not None and asked:
-            known = await threads.run(languages)
+        if documents is not None and asked:
+            known = await threads.run(documents.languages)
             if known and asked not in known:
                 result["languages"] = list(known)
-        if unread is not None and (left := await threads.run(unread)):
+        if documents is not None and (left := await threads.run(documents.unread)):
             more = [f"… {len(left) - UNREAD}"] if len(left) > UNREAD else []
             result["unread"] = [*left[:UNREAD], *more]
         return ToolOutput(
