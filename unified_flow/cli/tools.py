@@ -205,7 +205,7 @@ async def _called(
     services: Services, name: str, pairs: list[str], args_json: str | None, session: str
 ) -> ToolOutput:
     from unified_flow.errors import InputError, ToolDeniedError, ToolError, UnifiedFlowError
-    from unified_flow.lib.text.urls import urls_of, without_fragment
+    from unified_flow.lib.text.urls import addresses_of, without_fragment
     from unified_flow.tools import Caller
     from unified_flow.tools.toolbox import arguments_from_json, arguments_from_pairs
     from unified_flow.turns.results import ToolRequest
@@ -223,7 +223,7 @@ async def _called(
         except ValueError as exc:
             raise InputError(f"the arguments of {name}: {exc}", field="args") from exc
         tool, checked = services.toolbox.check(ToolRequest(tool=name, args=args))
-        urls = frozenset(map(without_fragment, urls_of(args)))  # which a person has typed
+        urls = frozenset(map(without_fragment, addresses_of(args)))  # which a person has typed
         permission = await services.gate.admit(tool, args, session_id=session, urls=urls)
         if permission.verdict == "denied":
             raise ToolDeniedError(f"{name} did not run: {permission.why}")

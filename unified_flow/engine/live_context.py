@@ -20,7 +20,7 @@ from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import CallSite
 from unified_flow.errors import LimitReachedError
 from unified_flow.lib.clock import elapsed_ms
-from unified_flow.lib.text.urls import urls_of, without_fragment
+from unified_flow.lib.text.urls import urls_in, without_fragment
 from unified_flow.models import ModelCall, Stream
 from unified_flow.models.reply import parse_reply
 from unified_flow.phases.recipe import Recipe
@@ -36,6 +36,7 @@ from unified_flow.turns.events import (
 )
 from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.passage import passages_in
 from unified_flow.turns.results import (
     GatheredContext,
     Memory,
@@ -78,8 +79,7 @@ class LivePhaseContext:
     async def tools(self) -> tuple[ToolDescription, ...]:
         toolbox, gate, turn = self._services.toolbox, self._services.gate, self._ledger.turn
         await toolbox.open()
-        withheld = {each.name for each in toolbox if gate.withholds(each, turn.session_id)}
-        withheld |= _refused(turn)
+        withheld = gate.withheld(toolbox, turn.session_id) | _refused(turn)
         known = toolbox.describe(personal=turn.persist)
         return tuple(t for t in known if t.name not in withheld and not gate.denies(t.name))
 
@@ -271,7 +271,7 @@ class LivePhaseContext:
 def _refused(turn: Turn) -> set[str]:
     """The tools that a person has said no to in this turn: nobody is asked twice."""
     results = (*turn.sections.coordinator, *turn.tools_done.values())
-    return {result.tool for result in results if not result.success}
+    return {result.tool for result in results if result.result == NOT_ALLOWED}
 
 
 def _as_refused(request: ToolRequest) -> ToolResult:
@@ -279,9 +279,17 @@ def _as_refused(request: ToolRequest) -> ToolResult:
 
 
 def _urls_named(turn: Turn) -> frozenset[str]:
-    """The addresses of the question and of what this turn has fetched: no model made them up."""
-    fetched = (r.result for r in turn.sections.coordinator if r.tool == INTERNET_RESEARCH)
-    return frozenset(map(without_fragment, urls_of([turn.question, *fetched])))
+    """The addresses in the question, and those in the text of pages whose own addresses are among
+    them: no model made them up. What else a result holds are the model's own words, which a page
+    that it chose may repeat."""
+    known = set(map(without_fragment, urls_in(turn.question)))
+    for each in turn.sections.coordinator:
+        if each.tool != INTERNET_RESEARCH or not each.success:
+            continue
+        if all(without_fragment(page["url"]) in known for page in each.result["pages"]):
+            texts = [passage.text for passage in passages_in(each.result)]
+            known |= {without_fragment(url) for text in texts for url in urls_in(text)}
+    return frozenset(known)
 
 
 def _request_digest(call: ModelCall) -> str:

@@ -16,6 +16,10 @@ SEVERITY = "critical"
 
 async def run(turn: Turn, context: PhaseContext) -> Plan:
     plan = await _plan(turn, context)
+    refused = {result.tool for result in turn.sections.coordinator if not result.success}
+    if plan.tool_requests and refused >= {request.tool for request in plan.tool_requests}:
+        why = "a person has refused what is left to do"
+        plan = Plan(decision="COMPLETE", route="synthesis", goals=plan.goals, reasoning=why)
     lacking = [f"without the tools of {name}: {why}" for name, why in context.lacking.items()]
     reasons = [plan.reasoning] if plan.reasoning else []
     return plan.model_copy(update={"reasoning": "; ".join(reasons + lacking)})

@@ -24,7 +24,7 @@ from unified_flow.turns.results import Claim
 
 MAX_CLAIM_CHARS = 4000
 BUILT_IN = "built in"
-_NAME = re.compile(r"\w[\w./:-]{0,127}")
+NAME = re.compile(r"\w[\w./:-]{0,127}")
 
 
 class Access(StrEnum):
@@ -81,7 +81,7 @@ class Tool:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a name that no model or person could write, and for no time."""
-        if not _NAME.fullmatch(self.name):
+        if not NAME.fullmatch(self.name):
             raise ConfigError(
                 f"a tool cannot be called {brief_repr(self.name, 60)}",
                 hint="a name has letters, digits and . _ - / : and at most 128 of them",

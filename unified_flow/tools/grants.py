@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private, state_folder
 from unified_flow.errors import ConfigError
@@ -29,7 +29,7 @@ class Grant(BaseModel):
     tool: str
     session_id: str | None
     by: str
-    at: datetime
+    at: datetime = Field(default_factory=lambda: datetime.now(UTC))
     definition: str = ""
     hosts: tuple[str, ...] = ()
 
@@ -63,34 +63,15 @@ class GrantStore:
         """Raises ConfigError for a file that cannot be read: nothing counts as allowed then."""
         return self._read().grants
 
-    def of(self, tool: str, session_id: str) -> tuple[Grant, ...]:
-        return tuple(g for g in self.all() if g.tool == tool and g.holds(session_id))
-
-    def add(
-        self,
-        tool: str,
-        *,
-        session_id: str | None,
-        by: str,
-        definition: str = "",
-        hosts: tuple[str, ...] = (),
-    ) -> None:
+    def add(self, grant: Grant) -> None:
         """In place of what was granted for another definition. Raises ConfigError if the file
         cannot be written."""
-        grant = Grant(
-            tool=tool,
-            session_id=session_id,
-            by=by,
-            at=datetime.now(UTC),
-            definition=definition,
-            hosts=hosts,
-        )
         with self._changing() as grants:
             others = [
                 g
                 for g in grants
-                if (g.tool, g.session_id) != (tool, session_id)
-                or (g.definition == definition and g.hosts != hosts)
+                if (g.tool, g.session_id) != (grant.tool, grant.session_id)
+                or (g.definition == grant.definition and g.hosts != grant.hosts)
             ]
             grants[:] = [*others, grant]
 

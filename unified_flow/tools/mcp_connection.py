@@ -117,10 +117,17 @@ class McpConnection:
             self._running -= 1
 
     async def refresh(self) -> None:
-        """Lists the tools again if the server has said that they changed."""
-        if self._outdated and self._client is not None:
-            self._outdated = False
-            self.tools = tuple(await _all_tools(self._client))
+        """Lists the tools again if the server said that they changed. Raises ToolServerError."""
+        if not self._outdated or self._client is None:
+            return
+        from mcp import MCPError
+
+        try:
+            async with asyncio.timeout(self._settings.start_timeout_s):
+                found = await _all_tools(self._client)
+        except (MCPError, TimeoutError) as exc:
+            raise self.failure("does not list its tools", exc) from exc
+        self.tools, self._outdated = tuple(found), False
 
     async def is_usable(self) -> bool:
         """Asks the server only if a call has timed out, since one that hangs would do so with every

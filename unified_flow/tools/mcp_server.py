@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from interventions.home import open_private
 from unified_flow.config.tables import McpSettings
 from unified_flow.errors import ConfigError, ToolError
-from unified_flow.tools import Access, Tool, ToolOutput, current_caller
+from unified_flow.tools import NAME, Access, Tool, ToolOutput, current_caller
 from unified_flow.tools.functions import claims_of
 from unified_flow.tools.mcp_schema import arguments_of
 
@@ -63,12 +63,14 @@ class McpServer:
         return self._tools
 
     def _bounded(self, tools: Sequence[McpTool]) -> Sequence[McpTool]:
-        """Those that the settings name. Raises ToolError for more than can be chosen from."""
+        """Those that the settings and a model can name. Raises ToolError for too many."""
         own = self._settings
         tools = [
             tool
             for tool in tools
-            if _matches(tool.name, own.include) and not _matches(tool.name, own.exclude)
+            if NAME.fullmatch(tool.name)
+            and _matches(tool.name, own.include)
+            and not _matches(tool.name, own.exclude)
         ]
         if len(tools) > MAX_TOOLS:
             raise ToolError(

@@ -6,16 +6,16 @@ for every tool.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from unified_flow.errors import ToolDeniedError
-from unified_flow.lib.text.urls import host_of, urls_of, without_fragment
+from unified_flow.lib.text.urls import addresses_of, host_of, without_fragment
 from unified_flow.tools import Access, Tool
 from unified_flow.tools.builtin.memory_tools import is_requested_by
-from unified_flow.tools.grants import GrantStore, Scope
+from unified_flow.tools.grants import Grant, GrantStore, Scope
 
 GATED = frozenset({Access.WRITES, Access.NETWORK})
 NOT_ALLOWED = "not allowed by the person"
@@ -68,31 +68,49 @@ class PermissionGate:
 
         Raises ConfigError if what was granted cannot be read.
         """
+        return self._decide(tool, session_id, args, urls)
+
+    def _decide(
+        self,
+        tool: Tool,
+        session_id: str,
+        args: Mapping[str, Any] | None,
+        urls: Collection[str],
+        grants: Sequence[Grant] | None = None,
+    ) -> PermissionDecision:
         free = decide(tool.name, tool.access, allow=self._allow, deny=self._deny)
-        strange = _strange_url(tool, args or {}, urls)
+        strange = _unknown_url(tool, args or {}, urls)
         if free.verdict == "denied" or (free.verdict == "allowed" and strange is None):
             return free
-        given = self.grants.of(tool.name, session_id)
+        known = self.grants.all() if grants is None else grants
+        given = [grant for grant in known if grant.tool == tool.name and grant.holds(session_id)]
         valid = [grant for grant in given if grant.definition == tool.definition]
-        hosts = hosts_named(tool, args or {})
-        if valid and hosts <= {host for grant in valid for host in grant.hosts}:
+        hosts, seen = hosts_named(tool, args or {}), {host for each in valid for host in each.hosts}
+        # A call that names no host could go anywhere, so a grant for hosts does not cover it.
+        covered = hosts <= seen if hosts else any(not grant.hosts for grant in valid)
+        if valid and (args is None or covered):
             return PermissionDecision("allowed", str(valid[-1]))
         if strange is not None:
             why = f"{strange} stands neither in the question nor on a page that this turn has read"
             return PermissionDecision("ask", why)
-        if given and not valid:
-            return PermissionDecision("ask", f"it was {given[-1]}, and is another tool now")
+        if given:
+            now = "for another host" if valid else "as it was defined then"
+            return PermissionDecision("ask", f"it was {given[-1]}, {now}")
         return free
 
     def denies(self, name: str) -> bool:
         """Whether nobody can allow it here."""
         return _matching(name, self._deny) is not None
 
-    def withholds(self, tool: Tool, session_id: str) -> bool:
-        """Whether nobody will allow it now. What is remembered, the question may ask for."""
-        if self.attended or tool.personal:
-            return False
-        return self.decide(tool, session_id).verdict == "ask"
+    def withheld(self, tools: Iterable[Tool], session_id: str) -> set[str]:
+        """Those that nobody will allow now. What is remembered, the question may ask for."""
+        if self.attended:
+            return set()
+        grants = self.grants.all()
+        asked = (tool for tool in tools if not tool.personal)
+        return {
+            t.name for t in asked if self._decide(t, session_id, None, (), grants).verdict == "ask"
+        }
 
     async def admit(
         self,
@@ -136,23 +154,25 @@ class PermissionGate:
     def _remember(self, tool: Tool, args: Mapping[str, Any], scope: Scope, session_id: str) -> None:
         """Raises ConfigError if it cannot be written. `once` leaves nothing behind."""
         if scope != "once":
-            self.grants.add(
-                tool.name,
+            grant = Grant(
+                tool=tool.name,
                 session_id=session_id if scope == "session" else None,
                 by=self._by,
                 definition=tool.definition,
-                hosts=tuple(sorted(hosts_named(tool, args))),
+                hosts=tuple(sorted(hosts_named(tool, args) - {""})),
             )
+            self.grants.add(grant)
 
 
 def hosts_named(tool: Tool, args: Mapping[str, Any]) -> frozenset[str]:
-    """The hosts of the addresses in the arguments of a tool that uses the network."""
+    """The hosts of the addresses in the arguments of a tool that uses the network, which no grant
+    covers if one cannot be read. A host that no address names is not seen."""
     if Access.NETWORK not in tool.access:
         return frozenset()
-    return frozenset(map(host_of, [*urls_of(args), *_fetched(tool, args)]))
+    return frozenset(map(host_of, [*addresses_of(args), *_fetched(tool, args)]))
 
 
-def _strange_url(tool: Tool, args: Mapping[str, Any], urls: Collection[str]) -> str | None:
+def _unknown_url(tool: Tool, args: Mapping[str, Any], urls: Collection[str]) -> str | None:
     """An address to fetch that the model may have made up, with what it has read in it."""
     for url in _fetched(tool, args):
         if without_fragment(url) not in urls and host_of(url) not in (tool.fetches or ()):

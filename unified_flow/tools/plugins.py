@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
@@ -36,29 +36,65 @@ def installed_tools() -> list[Tool]:
 
 
 class ToolModules:
-    """What `module`, `module:name` and `path/to/file.py[:name]` name, as the files are now."""
+    """What `module`, `module:name` and `path/to/file.py[:name]` name, as the files are now: these
+    modules, and those beside them that they import."""
 
     def __init__(self, specs: Sequence[str]) -> None:
         self._specs = tuple(specs)
-        self._modules: list[ModuleType] = []
+        self._changed_at: dict[Path, int] | None = None  # None: not loaded
         self._tools: tuple[Tool, ...] = ()
 
     def tools(self) -> tuple[Tool, ...]:
         """The same ones until a file changes. Raises ConfigError."""
-        modules = [_loaded(spec.partition(":")[0]) for spec in self._specs]
-        if modules != self._modules:
-            self._tools = tuple(tool for spec in self._specs for tool in _of_spec(spec))
-            self._modules = modules
+        if not self._specs or self._changed_at == self._files():
+            return self._tools
+        if self._changed_at is not None:
+            for name in self._own_modules():
+                del sys.modules[name]
+            importlib.invalidate_caches()
+        self._changed_at = {}  # what fails is loaded anew
+        self._tools = tuple(tool for spec in self._specs for tool in _of_spec(spec))
+        for name in self._own_modules():
+            sys.modules[name].__dict__.setdefault("print", _print_to_stderr)
+        self._changed_at = self._files()
         return self._tools
 
     def digests(self) -> dict[str, str]:
         """Of the files of each module, 16 hex digits."""
-        found = {}
-        for spec in self._specs:
-            files = sorted(path for path, _ in _stamps.get(spec.partition(":")[0], {}).values())
-            content = b"".join(path.read_bytes() for path in files if path.is_file())
-            found[spec] = sha256(content).hexdigest()[:16]
-        return found
+        return {
+            spec: sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()[:16]
+            for spec in self._specs
+            if (files := {path for path in _beside(spec).values() if path.is_file()})
+        }
+
+    def _own_modules(self) -> set[str]:
+        return {name for spec in self._specs for name in _beside(spec)}
+
+    def _files(self) -> dict[Path, int]:
+        files = {path for spec in self._specs for path in _beside(spec).values()}
+        return {path: path.stat().st_mtime_ns if path.is_file() else 0 for path in files}
+
+
+def _beside(spec: str) -> dict[str, Path]:
+    """The modules that are loaded from where that one lies, by name, with their files."""
+    named = spec.partition(":")[0]
+    main = Path(named) if is_module_path(named) else _file_of(sys.modules.get(named))
+    if main is None:
+        return {}
+    return {
+        name: path
+        for name, module in list(sys.modules.items())
+        if (path := _file_of(module)) is not None
+        and path.is_relative_to(main.parent)
+        and "site-packages" not in path.parts
+        and name.partition(".")[0] not in OUR_PACKAGES
+        and name != "__main__"
+    }
+
+
+def _file_of(module: ModuleType | None) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file) if isinstance(file, str) else None
 
 
 def _of_entry_point(point: EntryPoint) -> list[Tool]:
@@ -71,7 +107,8 @@ def _of_entry_point(point: EntryPoint) -> list[Tool]:
 def _of_spec(spec: str) -> list[Tool]:
     module_name, _, name = spec.partition(":")
     origin = f"module {module_name}"
-    module = _loaded(module_name)
+    with loading(origin, "mend it, or name another with --tools"):
+        module = _module(module_name)
     if not name:
         return _tools_in(module, origin)
     if not hasattr(module, name):
@@ -96,47 +133,6 @@ def object_of(spec: str) -> Any:
     """What `module:name` or `path/to/file.py:name` names. Raises whatever its import raises."""
     module_name, _, name = spec.partition(":")
     return getattr(_module(module_name), name)
-
-
-_stamps: dict[str, dict[str, tuple[Path, int]]] = {}
-"""By what names a module: it and those beside it that it imports, with file and time of change."""
-
-
-def _loaded(named: str) -> ModuleType:
-    """The module as its files are now. Raises ConfigError."""
-    known = _stamps.get(named, {})
-    if any(_changed_at(path) != at for path, at in known.values()):
-        for name in known:
-            sys.modules.pop(name, None)
-        importlib.invalidate_caches()
-    before = set(sys.modules)
-    try:
-        with loading(f"module {named}", "mend it, or name another with --tools"):
-            module = _module(named)
-    finally:
-        if new := _beside(named, sys.modules.keys() - before):
-            _stamps[named] = {name: (path, _changed_at(path)) for name, path in new.items()}
-    module.__dict__.setdefault("print", _print_to_stderr)
-    return module
-
-
-def _beside(named: str, modules: Iterable[str]) -> dict[str, Path]:
-    """The files of those that lie where the module lies, and are a person's own."""
-    found = {m: Path(getattr(sys.modules[m], "__file__", None) or "") for m in modules}
-    main = found.get(named)
-    folder = Path(named).parent if is_module_path(named) else main.parent if main else None
-    return {
-        name: path
-        for name, path in found.items()
-        if folder is not None
-        and path.is_relative_to(folder)
-        and "site-packages" not in path.parts
-        and name.partition(".")[0] not in OUR_PACKAGES
-    }
-
-
-def _changed_at(path: Path) -> int:
-    return path.stat().st_mtime_ns if path.is_file() else 0
 
 
 def _print_to_stderr(*values: object, file: Any = None, **options: Any) -> None:

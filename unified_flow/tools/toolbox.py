@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 MAX_RESULT_CHARS = 1_000_000
 _VALUE_SHOWN = 60
 _ERRORS_SHOWN = 8
+_PAUSE_S = 60.0  # until an optional server that did not answer is asked again
 
 
 class Toolbox:
@@ -50,6 +52,7 @@ class Toolbox:
         self._modules = modules or ToolModules(())
         self._of_modules = self._modules.tools()
         self._served: dict[str, tuple[Tool, ...]] = {}
+        self._asked_again_at: dict[str, float] = {}
         self.lacking: dict[str, str] = {}  # optional servers, and why they do not answer
         self._tools = _by_name((*self._built_in, *self._of_modules))
 
@@ -73,14 +76,18 @@ class Toolbox:
             self.__dict__.pop("_described", None)
 
     async def _tools_of(self, server: McpServer) -> Sequence[Tool]:
-        self.lacking.pop(server.name, None)
+        if monotonic() < self._asked_again_at.get(server.name, 0.0):
+            return ()
         try:
-            return await server.tools()
+            tools = await server.tools()
         except (ConfigError, ToolError) as exc:
             if not server.optional:
                 raise
             self.lacking[server.name] = str(exc)
+            self._asked_again_at[server.name] = monotonic() + _PAUSE_S
             return ()
+        self.lacking.pop(server.name, None)
+        return tools
 
     @property
     def module_digests(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ import pytest
 
 from unified_flow.errors import ConfigError, ToolDeniedError
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.tools.grants import GrantStore, Scope
+from unified_flow.tools.grants import Grant, GrantStore, Scope
 from unified_flow.tools.permission_gate import (
     PermissionGate,
     PermissionReply,
@@ -110,7 +110,7 @@ def test_the_person_at_the_terminal_decides_and_for_how_long(store: GrantStore) 
 
 
 def test_deny_is_nobody_s_to_overrule(store: GrantStore) -> None:
-    store.add("file.write", session_id=None, by="ada")
+    store.add(Grant(tool="file.write", session_id=None, by="ada"))
     person = Person("always")
     gate = PermissionGate(store, deny=("file.*",), asker=person)
     with pytest.raises(ToolDeniedError, match=r"tools\.deny"):
@@ -125,10 +125,10 @@ def test_a_call_that_was_granted_when_the_turn_was_resumed_runs_once(store: Gran
 
 
 def test_grants_are_private_and_can_be_revoked(store: GrantStore) -> None:
-    store.add("a", session_id=None, by="ada")
-    store.add("a", session_id="s", by="ada")
-    store.add("a", session_id="s", by="bo")
-    store.add("b", session_id="s", by="ada")
+    store.add(Grant(tool="a", session_id=None, by="ada"))
+    store.add(Grant(tool="a", session_id="s", by="ada"))
+    store.add(Grant(tool="a", session_id="s", by="bo"))
+    store.add(Grant(tool="b", session_id="s", by="ada"))
     assert [(g.tool, g.session_id, g.by) for g in store.all()] == [
         ("a", None, "ada"),
         ("a", "s", "bo"),
@@ -139,12 +139,11 @@ def test_grants_are_private_and_can_be_revoked(store: GrantStore) -> None:
     assert store.revoke("a", session_id="s") == 1
     assert store.revoke("a") == 1
     assert [grant.tool for grant in store.all()] == ["b"]
-    assert store.of("b", "t") == ()
 
 
 def test_no_grant_is_lost_among_several_writers(store: GrantStore) -> None:
     def add(number: int) -> None:
-        GrantStore(store.path).add(f"t{number}", session_id=None, by="ada")
+        GrantStore(store.path).add(Grant(tool=f"t{number}", session_id=None, by="ada"))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(add, range(24)))
@@ -161,10 +160,10 @@ def test_a_damaged_file_grants_nothing(store: GrantStore, text: str) -> None:
 
 
 def test_a_newer_version_s_fields_are_kept(store: GrantStore) -> None:
-    store.add("a", session_id=None, by="ada")
+    store.add(Grant(tool="a", session_id=None, by="ada"))
     written = json.loads(store.path.read_text()) | {"later": 1}
     store.path.write_text(json.dumps(written))
-    store.add("b", session_id=None, by="ada")
+    store.add(Grant(tool="b", session_id=None, by="ada"))
     assert json.loads(store.path.read_text())["later"] == 1
 
 
@@ -183,7 +182,7 @@ def test_a_grant_holds_for_the_tool_as_it_was_when_a_person_saw_it(store: GrantS
     assert verdict(web()) == "allowed"
     assert len(person.asked) == 1
     assert verdict(web("Fetch, and delete.")) == "denied"
-    assert "is another tool now" in person.why
+    assert "as it was defined then" in person.why
     assert verdict(web(command="serve --as root")) == "denied"
 
 
@@ -199,6 +198,16 @@ def test_a_grant_of_the_network_holds_for_the_host_that_a_person_saw(store: Gran
     assert verdict("https://docs.example/b?c=d") == "allowed"
     assert verdict("https://evil.example/a") == "denied"
     assert verdict("https://more.example/a") == "allowed"
+    for told in (
+        "https://docs.example'@evil.example/",
+        "https://docs.example)@evil.example/",
+        "see //evil.example/?k",
+        "ftp://evil.example",
+        "http://[::1]/a",
+        "http://[bad",
+    ):
+        person.replies.append("no")
+        assert verdict(told) == "denied", told
     assert verdict("https://docs.example/a") == "allowed"
-    assert len(person.asked) == 3
+    assert len(person.asked) == 9
     assert {grant.hosts for grant in store.all()} == {("docs.example",), ("more.example",)}

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.tools.running import run
 from unified_flow.config.paths import located_module
 from unified_flow.errors import ConfigError
 from unified_flow.tools.plugins import ToolModules, installed_tools
+from unified_flow.tools.toolbox import Toolbox
 
 PLAIN = '''
 from json import dumps
@@ -107,3 +109,21 @@ def test_an_installed_package_offers_tools_by_its_entry_points(folder: Path) -> 
     )
     assert "('weather', 'entry point shop (plain_tools:weather)')" in shown.stdout
     assert installed_tools() == []
+
+
+def test_a_helper_that_two_modules_share_is_read_again_for_both(tmp_path: Path) -> None:
+    (tmp_path / "shared_rate.py").write_text("RATE = 1\n")
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(
+            f"def {name}() -> int:\n    'It.'\n    import shared_rate as r\n    return r.RATE\n"
+        )
+    modules = ToolModules([str(tmp_path / "one.py"), str(tmp_path / "two.py")])
+
+    def results() -> list[object]:
+        return [run(Toolbox(modules.tools()), name).result for name in ("one", "two")]
+
+    assert results() == [1, 1]
+    before = modules.digests()
+    (tmp_path / "shared_rate.py").write_text("RATE = 22\n")
+    assert results() == [22, 22]
+    assert modules.digests() != before

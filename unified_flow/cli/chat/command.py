@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import typer
 
-from interventions.cli.terminal import Code, note, paint, say, say_painted
+from interventions.cli.terminal import Code, note, paint, say_painted
 from interventions.errors import QueueError
 from interventions.home import open_private, state_folder
 from interventions.plaintext import one_line
@@ -73,7 +73,7 @@ def chat(
 
 
 async def _talk(chat: Conversation) -> Code:
-    from unified_flow.cli.chat.slash_commands import LeaveChat
+    from unified_flow.cli.chat.slash_commands import LeaveChat, show_question
 
     typed = sys.stdin.isatty() and on_terminal()
     try:
@@ -82,7 +82,8 @@ async def _talk(chat: Conversation) -> Code:
             _welcome(chat, trouble)
         if chat.unfinished is not None:
             note(f"not answered yet: {beginning(redact_text(chat.unfinished.question), 80)}")
-            note(_way_on(chat.unfinished))
+            if not show_question(chat):
+                note(_way_on(chat.unfinished))
         history = state_folder(chat.flow.services.home) / HISTORY
         source = _edited(history, lambda: _status(chat)) if typed else _piped()
         async with aclosing(source) as lines:
@@ -97,14 +98,16 @@ async def _talk(chat: Conversation) -> Code:
 
 async def _one(chat: Conversation, line: str) -> None:
     """A question or a command. Its errors are reported, and the chat goes on."""
-    from unified_flow.cli.chat.slash_commands import run_command
+    from unified_flow.cli.chat.slash_commands import names_command, run_command, show_question
     from unified_flow.cli.outcome import show_outcome, understood_as
 
     if not line:
         return
     try:
-        if line.startswith("/") or _question_to_person(chat.unfinished) is not None:
-            await run_command(chat, line if line.startswith("/") else f"/retry {line}")
+        if chat.question is not None and not names_command(line):
+            line = f"/retry {line}"
+        if line.startswith("/"):
+            await run_command(chat, line)
             return
         await chat.ask(line)
         if chat.last is not None and chat.last.status == "interrupted":
@@ -113,9 +116,7 @@ async def _one(chat: Conversation, line: str) -> None:
             if asked := understood_as(chat.last):
                 meaning = f"understood as: {one_line(asked)}"
                 say_painted(paint(meaning, "dim")) if chat.live else note(meaning)
-            if (question := _question_to_person(chat.last)) is not None:
-                say(question)
-                note("the next line is the answer; /new begins anew instead")
+            if show_question(chat):
                 return
             show_outcome(chat.last, chat.error, chat.home, document_folders(chat.flow))
             if chat.error is not None:
@@ -131,14 +132,6 @@ def _way_on(turn: Turn) -> str:
     if _was_refused(turn):
         return "/allow lets it run this once and goes on (/allow session, /allow always); or ask on"
     return "mended? /retry goes on from there; /show tells all"
-
-
-def _question_to_person(turn: Turn | None) -> str | None:
-    """What `human.ask` wants to know before the turn goes on."""
-    failure = turn.failure if turn is not None else None
-    if failure is None or failure.error_type != "HumanNeededError":
-        return None
-    return redact_text(failure.error_message)
 
 
 def _was_refused(turn: Turn) -> bool:

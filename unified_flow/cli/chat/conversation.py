@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from interventions.secrets.redaction import redact_text
 from unified_flow.cli.live import phases_shown, run_turn
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
-from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.human_input import ASKED, ResumeRequest
 from unified_flow.resume.prepared_turn import prepare, resume_prepared
 from unified_flow.resume.resumption import ResumeResult
 from unified_flow.turns.archive import TurnArchive
@@ -40,6 +41,14 @@ class Conversation:
         """The latest turn, if it failed or was interrupted."""
         turn = self.last
         return turn if turn is not None and turn.status in {"failed", "interrupted"} else None
+
+    @property
+    def question(self) -> str | None:
+        """What `human.ask` wants to know before the turn goes on."""
+        failure = self.last.failure if self.last is not None else None
+        if failure is None or failure.error_type != ASKED:
+            return None
+        return redact_text(failure.error_message)
 
     async def ask(self, question: str) -> None:
         """One turn; `last` and `error` say how it went. Ctrl-C interrupts it, and no more."""

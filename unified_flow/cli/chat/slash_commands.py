@@ -31,6 +31,10 @@ class SlashCommand:
     run: Callable[[Conversation, str], Awaitable[None]]
 
 
+def names_command(line: str) -> bool:
+    return line.startswith("/") and line[1:].partition(" ")[0] in COMMANDS
+
+
 async def run_command(chat: Conversation, line: str) -> None:
     """`/name words`. For an unknown name, suggest the nearest ones."""
     name, _, words = line[1:].strip().partition(" ")
@@ -68,7 +72,17 @@ async def _go_on(chat: Conversation, **wanted: str | None) -> None:
     if resumed is None:
         note("interrupted; /retry goes on with it")
         return
-    show_resumed(resumed, chat.home)
+    if not show_question(chat):
+        show_resumed(resumed, chat.home)
+
+
+def show_question(chat: Conversation) -> bool:
+    """What a person has to say before the turn goes on, if anything."""
+    if chat.question is None:
+        return False
+    say(chat.question)
+    note("the next line is the answer; /new begins anew instead")
+    return True
 
 
 async def _reload(chat: Conversation, words: str) -> None:

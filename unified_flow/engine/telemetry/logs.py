@@ -66,20 +66,15 @@ def _loggers() -> tuple[logging.Logger, logging.Logger]:
 
 
 class _Terminal(logging.Handler):
-    """Each line once: what is full stays full for all failures of a batch."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._said: set[str] = set()
+    """A line that repeats the one before is left out: what is full is full for a whole batch."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        line = self.format(record)
-        if line not in self._said:
-            self._said.add(line)
+        if (line := self.format(record)) != getattr(self, "last", None):
+            self.last = line
             print(line, file=sys.stderr)
 
 
-_terminal = _Terminal()
+_terminal = _Terminal(logging.WARNING)
 
 
 class _PrivateFile(logging.Handler):

@@ -8,6 +8,8 @@ from typing import Any
 from urllib.parse import urldefrag, urlsplit
 
 URL = re.compile(r"\bhttps?://[^\s<>\"'`“”)\]]+", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+|(?<!\S)//\S+", re.IGNORECASE)
+_NETLOC = re.compile(r"[\w.-]+(:\d+)?|\[[0-9a-f:.]+\](:\d+)?", re.IGNORECASE)
 _AFTER = ".,;:!?"  # the sentence's, not the address's
 
 
@@ -15,27 +17,30 @@ def urls_in(text: str) -> list[str]:
     return [url.rstrip(_AFTER) for url in URL.findall(text)]
 
 
-def urls_of(value: Any) -> Iterator[str]:
-    """Those in every text of a JSON-able value."""
+def addresses_of(value: Any) -> Iterator[str]:
+    """Whatever a program could take for an address in the texts of a JSON-able value: prose ends
+    one at a bracket, and a client may not."""
     match value:
         case str():
-            yield from urls_in(value)
+            yield from _ADDRESS.findall(value)
         case Mapping():
             for each in value.values():
-                yield from urls_of(each)
+                yield from addresses_of(each)
         case list() | tuple():
             for each in value:
-                yield from urls_of(each)
+                yield from addresses_of(each)
 
 
 def host_of(url: str) -> str:
-    """As names are compared; "" for what is no address."""
+    """As names are compared; "" where clients could read different ones."""
     try:
-        return (urlsplit(url).hostname or "").rstrip(".")
+        parts = urlsplit(url)
     except ValueError:
         return ""
+    plain = _NETLOC.fullmatch(parts.netloc)
+    return (parts.hostname or "").rstrip(".") if plain else ""
 
 
 def without_fragment(url: str) -> str:
-    """What is sent for it."""
+    """As it is sent."""
     return urldefrag(url).url
