@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -34,7 +33,7 @@ def index(
         bool, typer.Option("--rebuild", help="Read everything again, whatever is there.")
     ] = False,
     include: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(help="Read this file too, from now on, though it may hold secrets."),
     ] = None,
     delete: Annotated[
@@ -64,7 +63,8 @@ def index(
         raise typer.BadParameter("--delete goes alone")
     if delete and not paths:
         raise typer.BadParameter("--delete needs the folders, files or pages to delete")
-    documents = open_documents(home, None if delete else paths, collection)
+    named = None if delete else [*(paths or ()), *(include or ())]
+    documents = open_documents(home, named, collection)
     try:
         if delete:
             gone = documents.index.forget(paths or [])
@@ -72,9 +72,7 @@ def index(
             say_result(as_json, {"removed": gone}, done)
             return
         with progress_bar("indexing", show=sys.stderr.isatty()) as progress:
-            report = documents.refresh(
-                progress, rebuild=rebuild, fetch_again=True, include=include or ()
-            )
+            report = documents.refresh(progress, rebuild=rebuild, fetch_again=True)
         say_object(_of_report(report)) if as_json else _show(report)
         note_unasked(home, collection)
     finally:

@@ -14,9 +14,8 @@ from unified_flow.config.document_roots import Root, folders_of, own_folders
 from unified_flow.errors import InputError
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
-from unified_flow.retrieval.discovery import discover
+from unified_flow.retrieval.discovery import discover, meant
 from unified_flow.retrieval.index import SUFFIX, Index
-from unified_flow.retrieval.reading import Reading
 
 LARGEST = 5
 
@@ -94,13 +93,12 @@ def unknown_collection(folder: Path, name: str) -> InputError:
 def statistics(index: Index, exclude: Iterable[Path] = ()) -> Statistics:
     """Looks at the folders too, for what is left out of them; `exclude` as in `Index.update`."""
     roots = index.roots()
-    left_out = frozenset(exclude) | own_folders(index.path)
+    left_out = frozenset([*exclude, *own_folders(index.path), *meant(roots)])
     unread = index.unread()
     shown = "(SELECT min(shown) FROM member WHERE file_id = file.id)"
     with index.reading() as reader:
         where = reader.scope.restriction
-        include = Reading().with_included(store.stored(reader.connection, "reading")).include
-        found = [discover(root, left_out, include) for root in folders_of(roots)]
+        found = [discover(root, left_out) for root in folders_of(roots)]
         skipped = Counter(reason for each in found for _, reason in each.skipped)
 
         def rows(sql: str) -> sqlite3.Cursor:

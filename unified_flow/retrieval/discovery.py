@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -41,7 +41,7 @@ class FoundFile:
     """`shown` is the path as passages give it: from the root's own name down.
 
     `data` is the content of what is no file on disk (a web page), `extension` then says how to
-    read it.
+    read it. A file `is_named` that is a root itself: it is read though it may hold secrets.
     """
 
     path: str
@@ -49,6 +49,7 @@ class FoundFile:
     stamp: Stamp
     data: bytes | None = None
     extension: str | None = None
+    is_named: bool = False
 
 
 @dataclass
@@ -59,14 +60,12 @@ class Discovery:
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
-def discover(
-    root: Path, exclude: Collection[Path] = (), include: Collection[str] = ()
-) -> Discovery:
+def discover(root: Path, exclude: Collection[Path] = ()) -> Discovery:
     """Every file under `root` (absolute) that git would not ignore, in a fixed order.
 
     The root itself is never ignored. Links are not followed out of the root, so that a search
-    shows nothing that the user did not name. What may hold secrets is left out, but for the files
-    that `include` names, which nothing leaves out.
+    shows nothing that the user did not name. What may hold secrets is left out, but for a file that
+    is the root.
     """
     found = Discovery()
     top = str(root)
@@ -75,24 +74,27 @@ def discover(
     except OSError as exc:
         found.skipped.append((printable(top), _reason(exc)))
         return found
-    walk = _Walk(root, frozenset(map(str, exclude)), frozenset(include), found)
-    if walk.is_refused(top, stat.S_ISDIR(status.st_mode)):
+    if stat.S_ISREG(status.st_mode):
+        found.files.append(FoundFile(top, printable(root.name), _stamp(status), is_named=True))
+    elif is_secret(root.name, is_folder=True):
         found.skipped.append((printable(root.name), SECRET))
     elif stat.S_ISDIR(status.st_mode):
-        walk.walk(top)
-        walk.add_included()
-    elif stat.S_ISREG(status.st_mode):
-        found.files.append(FoundFile(top, printable(root.name), _stamp(status)))
+        _Walk(root, frozenset(map(str, exclude)), found).walk(top)
     else:
         found.skipped.append((printable(root.name), "not a regular file"))
     return found
+
+
+def meant(roots: Iterable[Path | str]) -> set[Path]:
+    """The files among the roots that a walk from another root is not to speak of as secret."""
+    files = (root for root in roots if isinstance(root, Path) and not root.is_dir())
+    return {file for file in files if is_secret(file.name)}
 
 
 @dataclass
 class _Walk:
     root: Path
     exclude: frozenset[str]
-    include: frozenset[str]
     found: Discovery
 
     def walk(self, top: str) -> None:
@@ -124,7 +126,7 @@ class _Walk:
             is_folder = entry.is_dir(follow_symlinks=False)
             if self._left_out(entry, is_folder) or rules.ignore(entry.path, is_folder):
                 return False
-            if self.is_refused(entry.path, is_folder):
+            if is_secret(self._below(entry.path), is_folder=is_folder):
                 self._skip(entry.path, SECRET)
             elif is_folder:
                 return True
@@ -140,18 +142,6 @@ class _Walk:
         except OSError as exc:
             self._skip(entry.path, _reason(exc))
         return False
-
-    def is_refused(self, path: str, is_folder: bool) -> bool:
-        return path not in self.include and is_secret(self._below(path), is_folder=is_folder)
-
-    def add_included(self) -> None:
-        """Those in folders that git ignores, or that hold secrets."""
-        known = {file.path for file in self.found.files}
-        for path in sorted(self.include - known):
-            if path.startswith(f"{self.root}/"):
-                with suppress(OSError):
-                    file = FoundFile(path, self._shown(path), _stamp(Path(path).stat()))
-                    self.found.files.append(file)
 
     def _left_out(self, entry: os.DirEntry[str], is_folder: bool) -> bool:
         if entry.path in self.exclude:

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -196,17 +195,15 @@ class Documents:
         *,
         rebuild: bool = False,
         fetch_again: bool = False,
-        include: Sequence[Path] = (),
     ) -> IndexReport:
-        """`include` names files to read from now on though they may hold secrets. Raises InputError
-        for roots without documents, RetrievalError for a broken index, and for roots that are not
-        there any more."""
+        """Raises InputError for roots without documents, RetrievalError for a broken index, and for
+        roots that are not there any more."""
         report = self.index.update(
             self.roots,
             progress=progress,
             rebuild=rebuild,
             exclude=self.private,
-            reading=replace(self._reading, include=frozenset(map(str, resolved(include)))),
+            reading=self._reading,
             fetch=self._fetch,
             fetch_again=fetch_again,
         )

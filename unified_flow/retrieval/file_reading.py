@@ -129,7 +129,7 @@ def _read(changed: Changed, language: str, converter: Converter, reading: Readin
         read.is_known = read.digest == known
         if read.is_known:
             return read
-        if file.path not in reading.include and (held := secret_in(data, extension)):
+        if not file.is_named and (held := secret_in(data, extension)):
             raise UnusableError(f"{SECRET}: {held}")
         has_pages = reading.ocr is not None and file.data is None
         pages = partial(reading.pages, file.path) if has_pages else None

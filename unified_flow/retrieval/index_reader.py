@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from unified_flow.config.document_roots import Root, root_from
+from unified_flow.config.document_roots import Root, folders_of, root_from
 from unified_flow.errors import RetrievalError
 from unified_flow.lib.text import language_of, query_terms, share_in_question
 from unified_flow.lib.text.conversation import LOOKED_AT, heed, with_conversation
@@ -267,7 +267,8 @@ def remembered(connection: sqlite3.Connection) -> list[Root]:
 
 
 def scope_of(connection: sqlite3.Connection, roots: Sequence[Root] | None) -> Scope:
-    """Of all roots without any named. RetrievalError for one that the index does not have."""
+    """Of all roots without any named, with the files below them that are roots too. RetrievalError
+    for one that the index does not have."""
     known = {root_from(path): id for id, path in connection.execute("SELECT * FROM root")}
     if roots is None:
         roots = list(known)
@@ -278,6 +279,11 @@ def scope_of(connection: sqlite3.Connection, roots: Sequence[Root] | None) -> Sc
                 f"{shown} is not in the document index",
                 hint=f"Add it: unified-flow index {shlex.quote(shown)}",
             )
+    files = connection.execute("SELECT root.path FROM root JOIN file USING (path)")
+    folders = folders_of(roots)
+    below = [each for each in map(Path, (os.fsdecode(path) for (path,) in files))
+             if any(map(each.is_relative_to, folders))]  # fmt: skip
+    roots = list(dict.fromkeys([*roots, *below]))
     names = [root.name if isinstance(root, Path) else root for root in roots]
     clash = len(set(names)) < len(names)
     ids = ", ".join(str(known[root]) for root in roots)

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeGuard
 
-from unified_flow.config.document_roots import Root
+from unified_flow.config.document_roots import Root, folders_of
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
-from unified_flow.retrieval.discovery import Discovery, discover
+from unified_flow.retrieval.discovery import Discovery, discover, meant
 from unified_flow.retrieval.index_reader import remembered, scope_of, totals
 from unified_flow.retrieval.index_writer import (
     IndexWriter,
@@ -33,8 +34,7 @@ class UpdateRequest:
     """`roots` None: those that `own` names, else all that are remembered.
 
     `exclude` are files and folders to leave out. With another `reading` than before all is read
-    again; what was included once stays so until `rebuild`. `fetch` gets web pages, those that are
-    known too if `fetch_again`.
+    again. `fetch` gets web pages, those that are known too if `fetch_again`.
     """
 
     roots: Sequence[Root] | None
@@ -93,12 +93,12 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     started = time.perf_counter()
     is_new = store.is_new(connection)
     reading = request.reading
-    if not is_new and not request.rebuild:
-        reading = reading.with_included(store.stored(connection, "reading"))
     is_rebuilt = request.rebuild or _is_outdated(connection, reading)
     known = [] if is_new else remembered(connection)
     named = list(request.roots if request.roots is not None else (request.own or known))
-    everything = list(named)
+    folders = folders_of(named)
+    below = [root for root in known if _is_file(root) and any(map(root.is_relative_to, folders))]
+    everything = list(dict.fromkeys([*named, *below]))
     if not is_new and (gone := [root for root in named if not _is_there(root, connection)]):
         shown = [printable(str(root)) for root in gone]
         raise RetrievalError(
@@ -109,7 +109,8 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     if is_rebuilt:  # what the other roots held goes as well, so it has to come back
         others = [root for root in known if _is_there(root, connection)]
         everything = list(dict.fromkeys([*everything, *others]))
-    request = replace(request, reading=reading)
+    everything.sort(key=_is_file, reverse=True)  # who names a file means it, whatever it holds
+    request = replace(request, exclude=request.exclude | meant(everything))
     found = [(root, _find(connection, root, request)) for root in everything]
     counts = None if is_rebuilt else counts_if_current(connection, found)
     if counts is None:
@@ -142,8 +143,13 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
 
 def _find(connection: sqlite3.Connection, root: Root, request: UpdateRequest) -> Discovery:
     if isinstance(root, Path):
-        return discover(root, request.exclude, request.reading.include)
+        return discover(root, request.exclude)
     return page_as_file(connection, root, request.fetch, again=request.fetch_again)
+
+
+def _is_file(root: Root) -> TypeGuard[Path]:
+    """A file that is gone counts as long as its folder is there."""
+    return isinstance(root, Path) and root.parent.is_dir() and not root.is_dir()
 
 
 def _is_there(root: Root, connection: sqlite3.Connection) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from unified_flow.config.document_roots import Root
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.text import language_of_document
-from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
+from unified_flow.retrieval.discovery import SECRET, Discovery, FoundFile, Stamp
 from unified_flow.retrieval.file_reading import Changed, ReadFile, content_of, read_files
 from unified_flow.retrieval.formats.document import MAX_BYTES, can_be_read_now
 from unified_flow.retrieval.formats.encoding import decode
@@ -39,8 +39,10 @@ class StoredFile:
     unread: str | None
 
     def is_current(self, file: FoundFile) -> bool:
-        if self.skipped is not None and can_be_read_now(file.path, self.skipped):
-            return False
+        if self.skipped is not None:
+            is_meant = file.is_named and self.skipped.startswith(SECRET)
+            if is_meant or can_be_read_now(file.path, self.skipped):
+                return False
         return self.stamp == file.stamp
 
 
@@ -121,6 +123,9 @@ def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
             root_id = _root_id(connection, root)
             connection.execute("DELETE FROM member WHERE root_id = ?", (root_id,))
             connection.execute("DELETE FROM root WHERE id = ?", (root_id,))
+            # A file that was named may hold secrets: another root has to judge it anew.
+            again = "UPDATE file SET mtime_ns = 0, digest = x'' WHERE path = ?"
+            connection.execute(again, (os.fsencode(root),))
         return _remove_orphans(connection)
 
 
@@ -147,7 +152,7 @@ class IndexWriter:
             members: dict[int, str] = {}
             stored = (self._known.get(os.fsencode(file.path)) for file in discovery.files)
             changed: dict[str, Changed] = {
-                file.path: (file, known.digest if known else None)
+                file.path: (file, known.digest if known and not known.skipped else None)
                 for file, known in zip(discovery.files, stored, strict=True)
                 if file.path not in done and not (known and known.is_current(file))
             }

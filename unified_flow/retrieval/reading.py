@@ -10,9 +10,8 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Self
 
 from unified_flow.errors import InputError
 from unified_flow.lib.sandbox import UnusableError
@@ -26,14 +25,13 @@ _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "PATH", "TESSDATA_PREFIX", "TMPDIR")
 @dataclass(frozen=True)
 class Reading:
     """The language of what is no running text (None: that of most files), the command for pages
-    without text, the formats of files by patterns of their paths, as extensions without the dot,
-    and the files that are read though they may hold secrets."""
+    without text, and the formats of files by patterns of their paths, as extensions without the
+    dot."""
 
     language: str | None = None
     ocr: str | None = None
     ocr_timeout_s: float = 300.0
     formats: Mapping[str, str] = field(default_factory=dict)
-    include: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for extension in self.formats.values():
@@ -50,12 +48,7 @@ class Reading:
         return next(fitting, extension_of(path))
 
     def stored(self) -> str:
-        return json.dumps(asdict(self), default=sorted)
-
-    def with_included(self, stored: str) -> Self:
-        """Those that an index is `stored` to include, too."""
-        before = json.loads(stored)["include"] if stored else ()
-        return replace(self, include=self.include.union(before))
+        return json.dumps({"language": self.language, "ocr": self.ocr, "formats": {**self.formats}})
 
     def pages(self, path: str) -> list[str]:
         """What the command prints, in UTF-8, divided at form feeds as OCR programs do between

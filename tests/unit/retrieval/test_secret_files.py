@@ -14,7 +14,6 @@ from trustme import CA
 
 from unified_flow.errors import PathRefusedError, RetrievalError
 from unified_flow.retrieval.index import Index
-from unified_flow.retrieval.reading import Reading
 from unified_flow.retrieval.secret_files import is_secret, secret_in
 from unified_flow.tools.builtin.file_search import file_tools
 
@@ -136,22 +135,26 @@ def test_file_tools_keep_to_the_same_list(project: Path) -> None:
     assert found["skipped"] == {"may hold secrets": 3}
 
 
-def test_who_means_it_gets_it_until_all_is_built_anew(index: Index, project: Path) -> None:
+def test_a_file_that_is_named_is_meant(index: Index, project: Path) -> None:
     (project / ".gitignore").write_text("*.env\n")
-    (project / "prod.env").write_text("ZEPPELIN_PORT=4711\n")
-    (project / ".aws").mkdir()
-    (project / ".aws" / "config").write_text("region = walrus-north\n")
-    index.update([project])
-    assert index.search("zeppelin port") == []
+    (env := project / "prod.env").write_text("ZEPPELIN_PORT=4711\n")
+    (notes := project / "notes.txt").write_bytes(b"The walrus key.\n" + KEY)
+    assert index.update([project]).files == 2  # .gitignore is one
 
-    meant = frozenset({str(project / "prod.env"), str(project / ".aws" / "config")})
-    index.update([project], reading=Reading(include=meant))
-    assert index.search("zeppelin port")[0].path == "project/prod.env"
-    index.update([project])
-    assert index.search("walrus")[0].path == "project/.aws/config"
+    report = index.update([env, notes])
+    assert (report.files, report.skipped) == (2, ())
+    inside = index.within([project])
+    assert inside.search("zeppelin port")[0].text == "ZEPPELIN_PORT=4711"
+    assert inside.search("walrus")
+    env.write_text("ZEPPELIN_PORT=4712\n")
+    assert inside.update([project]).changed == 1
+    assert "4712" in inside.search("zeppelin port")[0].text
+    assert inside.update([project], rebuild=True).skipped == ()
+    assert inside.search("walrus")
 
-    index.update([project], rebuild=True)
-    assert index.search("zeppelin port") == []
+    inside.forget([env, notes])
+    assert inside.update([project]).files == 2
+    assert inside.search("zeppelin walrus") == []
 
 
 @pytest.mark.parametrize("paths", ["named", "remembered"])
