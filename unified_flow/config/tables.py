@@ -67,7 +67,6 @@ class DocumentSettings(Table):
         pattern=r"\{file\}",
         description="command that prints the text of the pages of {file} with form feeds between",
     )
-    ocr_timeout_s: float = Field(default=300.0, gt=0, description="seconds for one document")
     formats: dict[str, str] = Field(
         default={}, description='`{"*.txt" = "rst"}`: what is read as if it ended in .rst'
     )

@@ -18,6 +18,7 @@ from unified_flow.lib.sandbox import UnusableError
 from unified_flow.retrieval.formats.document import extension_of, is_readable
 
 MAX_BYTES = 32 * 1024 * 1024
+OCR_TIMEOUT_S = 300.0  # for one document
 # All that the command gets of the environment: no key or token of the flow.
 _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "PATH", "TESSDATA_PREFIX", "TMPDIR")
 
@@ -30,7 +31,6 @@ class Reading:
 
     language: str | None = None
     ocr: str | None = None
-    ocr_timeout_s: float = 300.0
     formats: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -62,7 +62,7 @@ class Reading:
                     words, stdin=nothing, stdout=printed, stderr=nothing, env=kept, process_group=0
                 )
                 try:
-                    status = process.wait(self.ocr_timeout_s)
+                    status = process.wait(OCR_TIMEOUT_S)
                 finally:
                     with suppress(ProcessLookupError):  # what it started ends with it
                         os.killpg(process.pid, signal.SIGKILL)
@@ -70,7 +70,7 @@ class Reading:
             except (OSError, ValueError) as exc:
                 raise UnusableError(f"OCR cannot be started: {exc}") from exc
             except subprocess.TimeoutExpired as exc:
-                raise UnusableError(f"OCR took more than {self.ocr_timeout_s:g} s") from exc
+                raise UnusableError(f"OCR took more than {OCR_TIMEOUT_S:g} s") from exc
             if status:
                 raise UnusableError(f"OCR ended with status {status}")
             printed.seek(0)

@@ -18,6 +18,7 @@ from fpdf import FPDF
 
 from tests.office import write_pdf, write_scan
 from unified_flow.lib.sandbox.parent import Converter
+from unified_flow.retrieval import reading
 from unified_flow.retrieval.collection import statistics
 from unified_flow.retrieval.formats import table
 from unified_flow.retrieval.formats.document import converter_of, lines_of
@@ -150,12 +151,17 @@ def test_ocr_reads_the_pages_without_text(
     ],
 )
 def test_ocr_that_fails_costs_its_pages_alone(
-    index: Index, shelf: Path, tmp_path: Path, code: str, why: str
+    index: Index,
+    shelf: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    code: str,
+    why: str,
 ) -> None:
     write_scan(shelf / "contract.pdf", 2, "The rent is nine crowns.")
-    timeout_s = 0.5 if "sleep" in code else 60
-    reading = Reading(ocr=ocr(tmp_path, code), ocr_timeout_s=timeout_s)
-    report = index.update([shelf], reading=reading)
+    if "sleep" in code:
+        monkeypatch.setattr(reading, "OCR_TIMEOUT_S", 0.5)
+    report = index.update([shelf], reading=Reading(ocr=ocr(tmp_path, code)))
     assert report.unread[0][1] == f"2 of 3 pages hold no text: scanned? ({why})"
     assert index.search("rent")[0].page == 3
     missing = Reading(ocr="no-such-program {file}")
