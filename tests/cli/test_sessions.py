@@ -15,7 +15,7 @@ from tests.answers import COMPLETE, scripted_flow
 from unified_flow.cli.app import app
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
-from unified_flow.tools.grants import grants_of
+from unified_flow.tools.grants import Grant, grants_of
 
 runner = CliRunner()
 FULL = """
@@ -131,7 +131,8 @@ def test_a_deleted_session_is_gone_but_for_what_an_open_intervention_needs(spoke
 def test_the_newest_session_is_deleted_whole_and_its_number_stays_taken(home: Path) -> None:
     async def ask(question: str) -> int:
         async with scripted_flow(home, planner=COMPLETE) as flow:
-            flow.services.gate.remember("time.now", "session", session_id="ros")
+            grant = Grant(tool="time.now", session_id="ros", by="ada")
+            flow.services.gate.grants.add(grant)
             return (await flow.process("ros", question)).turn_id
 
     assert asyncio.run(ask("What is the purple elephant?")) == 1
@@ -139,7 +140,7 @@ def test_the_newest_session_is_deleted_whole_and_its_number_stays_taken(home: Pa
     run(home, "show", "ros", code=3)
     left = [path for path in (home / "shared_state").rglob("*") if path.is_file()]
     assert not [path for path in left if b"purple elephant" in path.read_bytes()]
-    assert grants_of(home).of_session("ros") == {}, "a new session of that name inherits nothing"
+    assert grants_of(home).all() == (), "a new session of that name inherits nothing"
     run(home, "delete", "ros", "--yes", code=3)
     assert asyncio.run(ask("And now?")) == 2
 

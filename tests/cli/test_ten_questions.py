@@ -92,8 +92,9 @@ def test_ten_questions_with_a_failure_that_is_mended_and_resumed(
     says("What is 17% of 2300?", "391")
     # A tool of the server: asked for, refused, then allowed.
     says("use test.add a=20 b=22", r"\[n\]ot\?")
-    says("n", "may not run", "/allow lets it run")
-    says("/allow session", "42", "resolved, verified")
+    says("n", "test.add was not allowed to run")
+    says("use test.add a=20 b=22", r"\[n\]ot\?")
+    says("s", "42")
     # The model that words the answers fails, is mended, and the same turn goes on.
     settings(project, voice=failing_once)
     says("/reload", "settings read again")
@@ -117,5 +118,5 @@ def test_ten_questions_with_a_failure_that_is_mended_and_resumed(
         check=True,
     )
     told = json.loads(shown.stdout)
-    assert len(told["exchanges"]) == 10
+    assert len(told["exchanges"]) == 11, "a refusal is an answer, too"
     assert told["unanswered"] == []

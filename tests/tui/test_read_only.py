@@ -34,7 +34,9 @@ async def look(home):
             await pilot.press(key)
             print(type(app.screen).__name__)
             await pilot.press("escape")
-        await pilot.press("enter", "escape")
+        for key in ("enter", "escape"):
+            await pilot.press(key)
+            await pilot.pause()
         print(screen_text(app))
 
 first, *others = sys.argv[1:]
