@@ -74,11 +74,13 @@ def script(**over: Any) -> dict[str, Any]:
     }
 
 
-def scripted_flow(home: Path, docs: Path | None = None, **over: Any) -> UnifiedFlow:
+def scripted_flow(
+    home: Path, docs: Path | None = None, *, policy: str | None = None, **over: Any
+) -> UnifiedFlow:
     """A flow whose model answers from a script, in this process."""
     model = ScriptedModel(script(**over))
     folders = [docs] if docs else None
-    settings: dict[str, Any] = {"model": "scripted", "size": "large"}
+    settings: dict[str, Any] = {"model": "scripted", "size": "large", "policy": policy}
     return UnifiedFlow(wire(home, docs=folders, extra_models={"scripted": model}, **settings))
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from unified_flow import errors
-from unified_flow.errors import CircuitOpenError, PipelineTimeoutError
+from unified_flow.errors import (
+    CircuitOpenError,
+    DraftRejectedError,
+    PipelineTimeoutError,
+    wire_name,
+)
 from unified_flow.errors.classification import Classification, classify
-from unified_flow.errors.kinds import TIMEOUTS, kind_of, retry_after_s
+from unified_flow.errors.kinds import kind_of, retry_after_s
 
 if TYPE_CHECKING:
     # A phase loads this module, and little of the configuration.
@@ -36,6 +40,16 @@ class Bounds:
 UNBOUNDED = Bounds()
 
 
+def scope_of(error_type: str, stage: str) -> Scope:
+    """What is down or slow: the search, a model, the turn as a whole, or something else."""
+    if error_type == PipelineTimeoutError.__name__:
+        return "pipeline"
+    if stage == "retriever":
+        return "retrieval"
+    rejected = error_type == DraftRejectedError.__name__  # by a model that works
+    return "model" if stage == "llm" and not rejected else "other"
+
+
 @dataclass(frozen=True)
 class Failure:
     """One failed attempt of a phase, classified. `attempt` counts from 1 within the visit; `model`
@@ -56,17 +70,7 @@ class Failure:
 
     @property
     def scope(self) -> Scope:
-        """What is down or slow: the search, a model, the turn as a whole, or something else."""
-        if isinstance(self.error, errors.PipelineTimeoutError):
-            return "pipeline"
-        if self.meaning.stage == "retriever":
-            return "retrieval"
-        rejected = isinstance(self.error, errors.DraftRejectedError)  # by a model that works
-        return "model" if self.meaning.stage == "llm" and not rejected else "other"
-
-    @property
-    def timed_out(self) -> bool:
-        return isinstance(self.error, TIMEOUTS)
+        return scope_of(wire_name(self.error), self.meaning.stage)
 
     @property
     def retry_after_s(self) -> float | None:

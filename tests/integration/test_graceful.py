@@ -28,6 +28,7 @@ from tests.servers.model_server import ModelServer, answer, hang, status
 from unified_flow.engine.ephemeral_turns import EVERY_S, EphemeralTurns
 from unified_flow.engine.telemetry.query_log import log_path
 from unified_flow.engine.telemetry.tracing import trace
+from unified_flow.errors.kinds import TIMEOUTS
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases.errors import LoopLimitError, PhaseError
@@ -288,7 +289,8 @@ def test_a_store_that_hangs_holds_a_few_threads_and_no_turn(home: Path) -> None:
     store.let_go.set()
     for thread in hanging:
         thread.join(5)
-    assert {(error.scope, error.failure.timed_out) for error in errors} == {("retrieval", True)}
+    assert {error.scope for error in errors} == {"retrieval"}
+    assert all(isinstance(error.__cause__, TIMEOUTS) for error in errors)
     assert store.inside == len(hanging) == 4
 
 

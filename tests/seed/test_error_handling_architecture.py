@@ -336,6 +336,9 @@ class TestLoggingStandards:
         assert (named["service"], named["status_code"]) == ("llm", 403)
         assert named["request_id"]
         assert "HTTPStatusError: 403 Forbidden" in named["traceback"]
+        # As `logger.exception` says it: whoever handles the record has the exception itself.
+        assert record.exc_info is not None
+        assert record.exc_info[0] is httpx.HTTPStatusError
 
 
 class TestQueueBackpressure:

@@ -38,6 +38,7 @@ from tests.servers.model_server import (
 )
 from unified_flow.config.tables import GracefulSettings
 from unified_flow.errors import InputError
+from unified_flow.errors.kinds import TIMEOUTS
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.replay.recording import recorded
@@ -209,7 +210,7 @@ def test_the_table_under_graceful(
     error = failed(row, "graceful", home, docs, model_server)
 
     assert (error.scope, error.code, error.answer) == (row.scope, row.code, "degrade")
-    assert error.failure.timed_out == row.timed_out
+    assert isinstance(error.__cause__, TIMEOUTS) == row.timed_out
     assert re.search(row.says_why, str(error)), "behaviour 5: a time-out says which step"
     assert error.retry_after_s == row.retry_after_s
     texts = [passage.text for passage in error.retrieved]

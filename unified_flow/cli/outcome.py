@@ -166,8 +166,8 @@ def _show_card(turn: Turn, error: PhaseError, home: Path | None) -> None:
     body.append(" ".join(SYMBOL[step["status"]] for step in ribbon(turn, failed=error.phase)))
     body.append(f"   turn {error.turn_id}, request {clean(error.request_id)}\n\n", "dim")
     body.append(beginning(str(error), MESSAGE_CHARS), "bold")
-    if error.__cause__ is not None and turn.failure is not None and turn.failure.tool:
-        body.append(f"\ntool: {clean(turn.failure.tool)}")
+    if error.failure.tool:
+        body.append(f"\ntool: {clean(error.failure.tool)}")
     if error.hint:
         body.append("\nhint: ", "dim").append(clean(error.hint))
     for fix in _known_fixes(home, error.intervention_id):
@@ -205,10 +205,10 @@ def _next_commands(error: PhaseError) -> list[str]:
     if error.intervention_id is None:
         return [show_turn]
     short = short_id(error.intervention_id)
-    match error.__cause__:
-        case HumanNeededError():
+    match error.failure.error_type:
+        case HumanNeededError.__name__:
             resolution = '--note "the answer" --retry'
-        case ToolDeniedError():
+        case ToolDeniedError.__name__:
             resolution = '--note "it may run" --retry --grant once'
         case _:
             resolution = '--note "what you mended" --retry'

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -14,22 +15,23 @@ from time import perf_counter
 from interventions.secrets.redaction import redact_text
 from unified_flow.engine.failure_report import FailureReport, report_failure, severity_of
 from unified_flow.engine.live_context import LivePhaseContext
+from unified_flow.engine.outcome import phase_error
 from unified_flow.engine.phase_table import BY_NAME
-from unified_flow.engine.prefetch import Prefetch, retrieved_passages
+from unified_flow.engine.prefetch import Prefetch
 from unified_flow.engine.routing import Step
 from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import CallSite, TurnRun
 from unified_flow.errors import LimitReachedError, wire_name
 from unified_flow.errors.classification import classify
 from unified_flow.errors.kinds import kind_of
-from unified_flow.errors.safe_messages import safe_message
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.lib.threads import ended
-from unified_flow.phases.errors import LoopLimitError, PhaseError
+from unified_flow.phases.errors import PhaseError
 from unified_flow.policies import Action, Failure, Retry, Stop
 from unified_flow.turns.events import Limit, PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.passage import Passage, retrieved_passages
 
 logger = logging.getLogger(__name__)
 
@@ -142,31 +144,15 @@ class _Visit:
         """Report and record the failure; the error to raise."""
         assert self.first is not None
         failure, context = replace(self.first[0], attempt=self.attempt), self.first[1]
+        beside: list[Passage] = []
         try:
-            report = await self._report_once(failure, context)
-        except asyncio.CancelledError:
-            self._record(failure, self.report, action, took_ms)
-            raise
-        self._record(failure, report, action, took_ms)
-        turn = self.ledger.turn
-        retrieved = (
-            await retrieved_passages(turn, self.prefetch) if action.answer == "degrade" else []
-        )
-        limit = isinstance(failure.error, LimitReachedError)
-        error = LoopLimitError if limit else BY_NAME[failure.phase].ERROR
-        what = f"tool {failure.tool}" if failure.tool else failure.phase
-        return error(
-            f"{what} failed: {wire_name(failure.error)}: {redact_text(str(failure.error))}",
-            turn=turn,
-            failure=failure,
-            severity=severity_of(failure),
-            user_safe_message=safe_message(
-                failure.meaning.code,
-                notified=turn.failure is not None and turn.failure.notified,
-                language=self.services.settings.language,
-            ),
-            retrieved=retrieved,
-        )
+            await self._report_once(failure, context)
+            alone = action.answer == "degrade" and not retrieved_passages(self.ledger.turn)
+            if alone and self.prefetch is not None:
+                beside = await self.prefetch.passages()
+        finally:
+            self._record(failure, self.report, action, took_ms, beside)
+        return phase_error(self.ledger.turn, self.services.settings.language)
 
     async def _report_once(
         self, failure: Failure, context: LivePhaseContext | None
@@ -203,7 +189,12 @@ class _Visit:
             logger.critical("the journal in %s cannot be written: %s", self.ledger.folder, exc)
 
     def _record(
-        self, failure: Failure, report: FailureReport | None, action: Action, took_ms: float
+        self,
+        failure: Failure,
+        report: FailureReport | None,
+        action: Action,
+        took_ms: float,
+        beside: Sequence[Passage] = (),
     ) -> None:
         error = failure.error
         limit = None
@@ -219,6 +210,11 @@ class _Visit:
                 category=failure.meaning.category,
                 code=failure.meaning.code,
                 kind=kind_of(error),
+                stage=failure.meaning.stage,
+                severity=severity_of(failure),
+                hint=_redacted(getattr(error, "hint", None)),
+                cause=_redacted(_cause(error)),
+                retry_after_s=failure.retry_after_s,
                 limit=limit,
                 tool=failure.tool,
                 intervention_id=report.intervention_id if report else None,
@@ -226,5 +222,15 @@ class _Visit:
                 action="retry" if isinstance(action, Retry) else action.answer,
                 duration_ms=took_ms,
                 environment=report.environment if report else {},
+                retrieved=[passage.model_dump(mode="json") for passage in beside],
             )
         )
+
+
+def _cause(error: Exception) -> str | None:
+    behind = error.__cause__
+    return f"{type(behind).__name__}: {behind}" if behind is not None else None
+
+
+def _redacted(text: str | None) -> str | None:
+    return redact_text(text) if text is not None else None

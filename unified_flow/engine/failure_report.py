@@ -172,6 +172,7 @@ def _log(error: BaseException, request: InterventionRequest, *, service: str) ->
             "status_code": status,
             "traceback": redact_text(request.traceback or ""),
         },
+        exc_info=error,
     )
 
 

@@ -6,9 +6,20 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from unified_flow.engine.phase_table import BY_NAME
 from unified_flow.errors import InputError, NoTurnError, QueueFullError
-from unified_flow.phases.errors import PhaseError
+from unified_flow.errors.safe_messages import Language
+from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Failure, Policy
+from unified_flow.turns.turn import Turn
+
+
+def phase_error(turn: Turn, language: Language) -> PhaseError:
+    """With which a failed turn halts, in the process that ran it and in any other."""
+    assert turn.failure is not None
+    limit = turn.failure.limit is not None
+    error = LoopLimitError if limit else BY_NAME[turn.failure.phase].ERROR
+    return error(turn, language)
 
 
 @dataclass(frozen=True)

@@ -136,14 +136,3 @@ def _retrieve_exception(task: asyncio.Future[Any]) -> None:
     """asyncio warns of an exception that nobody retrieves."""
     if not task.cancelled():
         task.exception()
-
-
-async def retrieved_passages(turn: Turn, prefetch: Prefetch | None) -> list[Passage]:
-    """The passages found for the question, best first: by the turn's own searches, else by the
-    one beside its first phase."""
-    results = [*turn.sections.coordinator, *turn.tools_done.values()]
-    found = [passage for result in results for passage in passages_in(result.result)]
-    if not found and prefetch is not None:
-        found = await prefetch.passages()
-    once = {passage.chunk_id: passage for passage in found}
-    return sorted(once.values(), key=lambda passage: -passage.score)

@@ -36,6 +36,7 @@ CODE_OF_STAGE: dict[Stage, str] = {
     "retriever": "RETRIEVAL_ERROR",
     "answer_pipeline": "INTERNAL_ERROR",
 }
+STAGE_OF_CODE = {code: stage for stage, code in CODE_OF_STAGE.items()}
 
 
 @dataclass(frozen=True)
@@ -113,4 +114,4 @@ def _type_of(exc: BaseException, category: str) -> str:
 
 def _stage_of(code: str, stage: Stage) -> Stage:
     """A stage that fits the code, whatever was running when the exception came up."""
-    return next((known for known, own in CODE_OF_STAGE.items() if own == code), stage)
+    return STAGE_OF_CODE.get(code, stage)

@@ -218,7 +218,7 @@ def log_block(turn: Turn, stage: Stage, result: GuardrailResult) -> None:
 
 def log_failure(turn: Turn, error: PhaseError) -> None:
     if error.scope == "model" and error.attempts >= MAX_ATTEMPTS:
-        why = redact_text(str(error.__cause__))
+        why = error.failure.error_message
         logger.error(
             "[LLM ERROR] Max retries (%d) reached for user %s: %s", MAX_ATTEMPTS, turn.user_id, why
         )

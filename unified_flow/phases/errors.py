@@ -9,59 +9,57 @@ UnifiedFlowError
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from interventions.secrets.redaction import redact
 from unified_flow.errors import UnifiedFlowError
-from unified_flow.policies import Failure
-from unified_flow.turns.passage import Passage
+from unified_flow.errors.classification import STAGE_OF_CODE
+from unified_flow.errors.safe_messages import Language, safe_message
+from unified_flow.policies import scope_of
+from unified_flow.turns.passage import retrieved_passages
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
 
 
 class PhaseError(UnifiedFlowError):
-    """A phase failed and the turn has halted; the original exception is `__cause__`.
+    """A phase failed and the turn has halted; where it ran, the original exception is `__cause__`.
 
-    `turn` is as it stands in the journal, the failure included. `failure` is the first attempt's,
-    with the number of the last (`attempts`); its `scope` is the row of the policy's table, `code`
-    the client's (rag-error-model.md). `intervention_id` is None if the queue refused it, or has not
-    answered yet; `admission` says which ("pending" for the latter). `answer` (`halt`, `degrade` or
-    `silence`) is what the client's side makes of it. `retry_after_s`: seconds until asking again
-    makes sense, None if unknown. `retrieved` holds the passages for a degraded answer, best first.
+    Everything else is told by the turn, as it stands in the journal, so that another process tells
+    it word for word. `failure` is the recorded one: the first attempt's, with the number of the
+    last (`attempts`); its `scope` is the row of the policy's table, `code` the client's
+    (rag-error-model.md). `intervention_id` is None if the queue refused it, or has not answered
+    yet; `admission` says which ("pending" for the latter). `answer` (`halt`, `degrade` or
+    `silence`) is what the client's side makes of it. `retrieved` holds the passages for a degraded
+    answer, best first.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        turn: Turn,
-        failure: Failure,
-        severity: str,
-        user_safe_message: str,
-        retrieved: Sequence[Passage] = (),
-    ) -> None:
-        super().__init__(message, hint=getattr(failure.error, "hint", None))
-        recorded = turn.failure
-        assert recorded is not None
+    def __init__(self, turn: Turn, language: Language = "en") -> None:
+        failure = turn.failure
+        assert failure is not None
+        what = f"tool {failure.tool}" if failure.tool else failure.phase
+        said = f"{what} failed: {failure.error_type}: {failure.error_message}"
+        super().__init__(said, hint=failure.hint)
         self.turn = turn
         self.turn_id = turn.turn_id
         self.request_id = turn.request_id
         self.session_id = turn.session_id
         self.failure = failure
         self.phase = failure.phase
-        self.category = failure.meaning.category
-        self.code = failure.meaning.code
-        self.stage = failure.meaning.stage
-        self.scope = failure.scope
+        self.category = failure.category
+        self.code = failure.code or "INTERNAL_ERROR"
+        self.stage = failure.stage or STAGE_OF_CODE.get(self.code, "answer_pipeline")
+        self.scope = scope_of(failure.error_type, self.stage)
         self.attempts = failure.attempt
         self.retry_after_s = failure.retry_after_s
-        self.severity = severity
-        self.intervention_id = recorded.intervention_id
-        self.admission = recorded.admission
-        self.answer = recorded.action
-        self.user_safe_message = user_safe_message
-        self.retrieved = list(retrieved)
+        self.severity = failure.severity or "high"
+        self.intervention_id = failure.intervention_id
+        self.admission = failure.admission
+        self.answer = failure.action
+        self.user_safe_message = safe_message(
+            self.code, notified=failure.notified, language=language
+        )
+        self.retrieved = retrieved_passages(turn) if self.answer == "degrade" else []
 
     @property
     def partial(self) -> Mapping[str, Any]:

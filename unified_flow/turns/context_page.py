@@ -38,10 +38,14 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
             )
             return head + _body(redact(event.output, WHOLE) if clean else event.output)
         case PhaseFailed():
-            waits = f"\nintervention {event.intervention_id}" if event.intervention_id else ""
+            kind = ", ".join(filter(None, (event.category, event.severity)))
+            more = (("caused by", event.cause), ("hint:", event.hint))
+            told = [f"{name} {text}" for name, text in more if text]
+            told += [f"intervention {event.intervention_id}"] if event.intervention_id else []
             return (
-                f"\n## {NUMBER[event.phase]}. {event.phase} failed ({event.category})\n\n"
-                f"{_quoted(f'{event.error_type}: {event.error_message}')}\n{waits}\n"
+                f"\n## {NUMBER[event.phase]}. {event.phase} failed ({kind})\n\n"
+                f"{_quoted(f'{event.error_type}: {event.error_message}')}\n\n"
+                + "".join(f"{line}\n" for line in told)
             )
         case TurnResumed():
             head = f"\nResumed at {event.phase} by {event.by}, {event.at:%F %T} UTC\n"

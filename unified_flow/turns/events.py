@@ -207,9 +207,13 @@ class Limit(BaseModel):
 
 
 class PhaseFailed(Event):
-    """`error_message` is redacted, as everything that a person reads. `environment` is what the
+    """Tells all that anybody is told of the failure. `error_message`, `hint` and `cause` (the error
+    behind this one) are redacted, as everything that a person reads. `environment` is what the
     phase ran on (commit, versions, digests), to be compared when the turn is resumed. `kind` says
     whether it may pass (errors/kinds.py). `limit` is set if a loop's limit was the reason.
+    `retry_after_s`: seconds until asking again makes sense, None if unknown. `retrieved` holds the
+    passages that were found beside the turn, for a degraded answer. Older journals have no `stage`,
+    `severity` or `hint`.
     """
 
     event: Literal["phase_failed"] = "phase_failed"
@@ -221,6 +225,11 @@ class PhaseFailed(Event):
     category: str
     code: str | None = None
     kind: str | None = None
+    stage: str | None = None
+    severity: str | None = None
+    hint: str | None = None
+    cause: str | None = None
+    retry_after_s: float | None = None
     limit: Limit | None = None
     tool: str | None
     intervention_id: str | None
@@ -228,6 +237,7 @@ class PhaseFailed(Event):
     action: str
     duration_ms: float
     environment: dict[str, Any] = {}
+    retrieved: list[dict[str, Any]] = []
 
     @property
     def notified(self) -> bool:

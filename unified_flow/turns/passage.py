@@ -72,6 +72,17 @@ def searches(turn: Turn) -> Iterator[tuple[str, list[Passage], float]]:
             yield done.result["query"], passages_in(done.result), done.duration_ms
 
 
+def retrieved_passages(turn: Turn) -> list[Passage]:
+    """The passages found for the question, best first: by the turn's own searches, else by the one
+    beside its first phase."""
+    results = [*turn.sections.coordinator, *turn.tools_done.values()]
+    found = [passage for result in results for passage in passages_in(result.result)]
+    if not found and turn.failure is not None:
+        found = passages_in({"passages": turn.failure.retrieved})
+    once = {passage.chunk_id: passage for passage in found}
+    return sorted(once.values(), key=lambda passage: -passage.score)
+
+
 def title_of(heading: str, source: str) -> str:
     """What stands above a passage in an answer."""
     return f"{heading} ({source})" if heading else f"({source})"
