@@ -60,5 +60,5 @@ def test_a_turn_without_its_first_line_is_not_gone_on_with(folder: Path) -> None
     path = folder / NAME
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
     for look in (TurnArchive(TurnFolders(folder.parent)).load, lambda _: Ledger(folder)):
-        with pytest.raises(RetrievalError, match="its first line is missing"):
+        with pytest.raises(RetrievalError, match="line 1 is missing"):
             look(1)

@@ -19,11 +19,13 @@ from hypothesis import strategies as st
 
 from tests import forked
 from unified_flow.errors import RetrievalError
+from unified_flow.errors.turns import JournalVersionError
 from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.blobs import UNFINISHED
 from unified_flow.turns.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
-from unified_flow.turns.journal import NAME, POINTER, Journal, digest, read, with_sum
+from unified_flow.turns.journal import NAME, POINTER, Journal, digest, read
+from unified_flow.turns.lines import sealed
 
 STARTED = TurnStarted(
     turn_id=1,
@@ -121,7 +123,9 @@ def test_a_value_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
 def test_what_a_dead_process_had_not_finished_is_swept(tmp_path: Path) -> None:
     _write(tmp_path, STARTED)
     (tmp_path / f"abc{UNFINISHED}").write_bytes(b"half")
-    Journal(tmp_path, create=False).close()
+    journal = Journal(tmp_path, create=False)
+    journal.append(_reply("a"))
+    journal.close()
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
 
 
@@ -286,10 +290,50 @@ def test_no_flipped_bit_is_gone_on_with(data: st.DataObject) -> None:
         assert kept == ["turn_started", "model_called"], "only a last line may be taken for torn"
 
 
+def test_a_line_that_is_gone_doubled_or_moved_is_told_as_that(tmp_path: Path) -> None:
+    _write(tmp_path, STARTED, *map(_reply, "abcde"))
+    path = tmp_path / NAME
+    one, two, three, four, five, six = path.read_bytes().splitlines(keepends=True)
+    for lines, told in (
+        ([one, two, four, five, six], "jsonl:3: .*line 3 is missing"),
+        ([one, two, five, six], "jsonl:3: .*lines 3 to 4 are missing"),
+        ([two, three], "jsonl:1: .*line 1 is missing"),
+        ([one, two, three, three, four], "jsonl:4: .*line 3 stands there again"),
+        ([one, two, four, three, five], "jsonl:3: .*line 4 stands before line 3"),
+    ):
+        path.write_bytes(b"".join(lines))
+        with pytest.raises(RetrievalError, match=told):
+            list(read(tmp_path))
+
+
+def test_lines_are_numbered_on_over_whatever_stopped(tmp_path: Path) -> None:
+    _write(tmp_path, STARTED, _reply("a"))
+    with (tmp_path / NAME).open("ab") as torn:
+        torn.write(b'{"event":"mod')
+    journal = Journal(tmp_path, create=False)
+    journal.append(_reply("pending"))
+    journal.drop()
+    journal.append(_reply("b"))
+    journal.close()
+    lines = [json.loads(line) for line in (tmp_path / NAME).read_bytes().splitlines()]
+    assert [(line["seq"], line.get("reply")) for line in lines] == [(1, None), (2, "a"), (3, "b")]
+
+
+def test_opening_a_journal_changes_nothing(tmp_path: Path) -> None:
+    """It may be of a newer version, which only reading it shows."""
+    _write(tmp_path, STARTED)
+    with (tmp_path / NAME).open("ab") as torn:
+        torn.write(b'{"event":"mod')
+    (tmp_path / f"abc{UNFINISHED}").write_bytes(b"half")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    Journal(tmp_path, create=False).close()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_a_journal_from_before_the_checksums_is_read(tmp_path: Path) -> None:
     _write(tmp_path, STARTED.model_copy(update={"version": 2}))
     path = tmp_path / NAME
-    old = re.sub(rb',"crc32":"[0-9a-f]{8}"', b"", path.read_bytes())
+    old = re.sub(rb',"seq":1,"crc32":"[0-9a-f]{8}"', b"", path.read_bytes())
     path.write_bytes(old)
     (event,) = read(tmp_path)
     assert event == STARTED.model_copy(update={"version": 2})
@@ -304,8 +348,10 @@ def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_a_kind_of_event_that_is_not_known_is_no_damage(tmp_path: Path) -> None:
     _write(tmp_path, STARTED)
     with (tmp_path / NAME).open("ab") as file:
-        file.write(with_sum(b'{"event":"dreamt","at":"2031-01-01T00:00:00Z"}') + b"\n")
-    with pytest.raises(RetrievalError, match="does not know such an event") as raised:
+        file.write(sealed(b'{"event":"dreamt","at":"2031-01-01T00:00:00Z"}', 2) + b"\n")
+    with pytest.raises(
+        JournalVersionError, match=r"newer .*: there is no event 'dreamt' here"
+    ) as raised:
         list(read(tmp_path))
     assert raised.value.hint == "update unified-flow"
 

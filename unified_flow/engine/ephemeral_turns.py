@@ -12,13 +12,15 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 
 from interventions import InterventionQueue
 from interventions.entry import turns_needed
 from interventions.errors import QueueError
 from unified_flow.errors import RetrievalError
-from unified_flow.turns.archive import TurnFolders
+from unified_flow.errors.turns import JournalVersionError
+from unified_flow.turns.archive import TurnFolders, read_turn
 from unified_flow.turns.journal import NAME, begun
 from unified_flow.turns.lock import is_held
 
@@ -78,13 +80,23 @@ class EphemeralTurns:
             return 0
 
     def _remove(self, turn_id: int) -> bool:
-        """Not while somebody runs it: it has begun just now, or is being resumed."""
+        """Not while somebody runs it (it has begun just now, or is being resumed), nor what a newer
+        version has written."""
         folder = self._folders.path(turn_id)
         with suppress(FileNotFoundError):
-            if is_held(folder / NAME):
+            if is_held(folder / NAME) or _is_newer(folder):
                 return False
             shutil.rmtree(folder)
         return True
+
+
+def _is_newer(folder: Path) -> bool:
+    with suppress(RetrievalError):
+        try:
+            read_turn(folder)
+        except JournalVersionError:
+            return True
+    return False
 
 
 def ephemeral_ids(folders: TurnFolders) -> set[int]:

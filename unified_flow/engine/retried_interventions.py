@@ -15,7 +15,7 @@ from interventions.errors import QueueError
 from interventions.secrets.redaction import redact_text
 from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
-from unified_flow.errors.turns import NotResumableError
+from unified_flow.errors.turns import JournalVersionError, NotResumableError
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.turn import FINISHED, Turn
 
@@ -149,6 +149,8 @@ def other_waiting_turn(entry: Entry, turn: Turn, archive: TurnArchive) -> int | 
             continue
         try:
             other = archive.load(turn_id)
+        except JournalVersionError:
+            return turn_id  # the version that wrote it can go on with it
         except RetrievalError:
             continue  # nothing can go on with it
         if other is None or other.status in FINISHED or other.is_past(entry["phase"]):

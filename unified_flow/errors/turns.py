@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interventions.errors import ConflictError, NotFoundError, QueueError
+from unified_flow.errors import RetrievalError
 
 
 class NoSuchTurnError(NotFoundError):
@@ -15,3 +16,7 @@ class NotResumableError(QueueError):
 
 class TurnBusyError(ConflictError):
     """Somebody runs the turn now; the message says who and since when."""
+
+
+class JournalVersionError(RetrievalError):
+    """The journal is intact, and this version of the program cannot read it: nobody changes it."""

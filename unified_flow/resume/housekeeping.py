@@ -12,7 +12,7 @@ from interventions import InterventionQueue
 from interventions.home import make_private_folder
 from unified_flow.engine.retried_interventions import awaited_by_others
 from unified_flow.errors import RetrievalError
-from unified_flow.errors.turns import NotResumableError
+from unified_flow.errors.turns import JournalVersionError, NotResumableError
 from unified_flow.resume.resumption import begin_run, open_turn
 from unified_flow.turns.archive import TurnArchive, TurnFolders, read_turn
 from unified_flow.turns.events import TurnAbandoned, this_process
@@ -27,8 +27,8 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
     which no other turn waits.
 
     Given up again, or with an unreadable journal, the turn only has its interventions marked.
-    Raises NoSuchTurnError, TurnBusyError, NotResumableError for a finished turn, StorageError, and
-    RetrievalError for one that is unreadable and in no intervention.
+    Raises NoSuchTurnError, TurnBusyError, NotResumableError for a finished turn, StorageError,
+    JournalVersionError, and RetrievalError for one that is damaged and in no intervention.
     """
     by = this_process().user
     why = f"turn {turn_id} was abandoned by {by}" + (f": {reason}" if reason else "")
@@ -36,6 +36,8 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
     unreadable: RetrievalError | None = None
     try:
         turn = archive.require(turn_id)
+    except JournalVersionError:
+        raise  # another version can go on with it
     except RetrievalError as exc:
         turn, unreadable = Turn(turn_id=turn_id), exc
     again = turn.status == "abandoned"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,10 @@ from interventions.home import PRIVATE_FOLDER_MODE, find_home, make_private_fold
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NoSuchTurnError
 from unified_flow.turns.context_page import markdown
-from unified_flow.turns.events import AnyEvent, TurnStarted
-from unified_flow.turns.fold import JournalOrderError, fold
+from unified_flow.turns.events import AnyEvent, TurnResumed, TurnStarted
+from unified_flow.turns.fold import JournalOrderError, UnknownValueError, fold
 from unified_flow.turns.journal import NAME, begun, read
+from unified_flow.turns.lines import other_version
 from unified_flow.turns.lock import is_held
 from unified_flow.turns.turn import Turn
 
@@ -69,16 +70,19 @@ def read_turn(folder: Path) -> tuple[Turn, list[AnyEvent]]:
     events = list(read(folder))
     if events and not isinstance(events[0], TurnStarted):
         raise damaged(folder, "its first line is missing")
-    with named_damage(folder):
+    with named_damage(folder, events):
         return fold(events), events
 
 
 @contextmanager
-def named_damage(folder: Path) -> Iterator[None]:
+def named_damage(folder: Path, events: Sequence[AnyEvent]) -> Iterator[None]:
     """Lines that are whole, and that no turn can have written in this order, are damage, and the
-    folder is named."""
+    folder is named. Values that this program does not know are another version's."""
     try:
         yield
+    except UnknownValueError as exc:
+        wrote = [e.version for e in events if isinstance(e, TurnStarted | TurnResumed)]
+        raise other_version(folder / NAME, str(exc), wrote[-1]) from exc
     except JournalOrderError as exc:
         raise damaged(folder, str(exc)) from exc
 

@@ -1,8 +1,8 @@
-"""The records of a turn's journal, format version 3. A turn is a fold over them (fold.py).
+"""The records of a turn's journal, format version 4. A turn is a fold over them (fold.py).
 
 Times are UTC; durations are milliseconds. `visit` counts the runs of one phase in one turn
 from 1 (loops come back to a phase), `attempt` those within one visit (a policy may retry).
-Unknown fields of a newer version are kept.
+A field that this program does not know is kept (architecture/journal-versions.md).
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 # 2: model_failed, history_read; decisions about begun calls and human input (turn_resumed).
-# 3: each line ends with a checksum (journal.py).
-VERSION = 3
+# 3: each line ends with a checksum (lines.py).
+# 4: and with its number.
+VERSION = 4
 SUMMED = 3
+NUMBERED = 4
+BEGINNINGS = ("turn_started", "turn_resumed")  # they say which version writes from here on
 
 
 def now() -> datetime:

@@ -32,6 +32,7 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnStarted,
 )
+from unified_flow.turns.lines import unlike
 from unified_flow.turns.sections import changed
 from unified_flow.turns.turn import (
     Counters,
@@ -74,6 +75,10 @@ class JournalOrderError(Exception):
         self.turn = turn
 
 
+class UnknownValueError(JournalOrderError):
+    """An intact event with a phase or a value of another version of the program."""
+
+
 def fold(events: Iterable[AnyEvent]) -> Turn:
     """Raises JournalOrderError."""
     return reduce(apply, events, Turn())
@@ -81,6 +86,8 @@ def fold(events: Iterable[AnyEvent]) -> Turn:
 
 def apply(turn: Turn, event: Observed) -> Turn:
     """Raises JournalOrderError for an event that cannot come next, or whose values do not fit."""
+    if isinstance(event, PhaseStarted | PhaseCompleted | PhaseFailed) and event.phase not in OUTPUT:
+        raise UnknownValueError(event, turn, f"there is no phase {event.phase!r} here")
     match event:
         case TextArrived():
             return turn
@@ -164,15 +171,17 @@ def apply(turn: Turn, event: Observed) -> Turn:
 
 def _output(phase: str, value: Any, turn: Turn, event: Observed) -> Any:
     if phase not in OUTPUT:
-        raise JournalOrderError(event, turn, f"there is no phase {phase!r}")
-    return _valid(OUTPUT[phase], value, turn, event)
+        raise UnknownValueError(event, turn, f"there is no section {phase!r} here")
+    return _valid(OUTPUT[phase], value, turn, event, phase)
 
 
-def _valid(kind: TypeAdapter[Valid], value: Any, turn: Turn, event: Observed) -> Valid:
+def _valid(
+    kind: TypeAdapter[Valid], value: Any, turn: Turn, event: Observed, within: str = ""
+) -> Valid:
     try:
         return kind.validate_python(value)
     except ValidationError as exc:
-        raise JournalOrderError(event, turn, str(exc).splitlines()[0]) from exc
+        raise UnknownValueError(event, turn, unlike(exc, within=within)) from exc
 
 
 def _checked(turn: Turn, event: GuardrailChecked) -> Turn:

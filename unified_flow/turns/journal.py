@@ -13,15 +13,13 @@ import hashlib
 import json
 import logging
 import os
-import re
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
-from zlib import crc32
 
-from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from interventions.home import open_private, sync_folder
@@ -29,48 +27,23 @@ from unified_flow.errors import RetrievalError
 from unified_flow.turns import blobs
 from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.events import (
-    READER,
-    SUMMED,
-    VERSION,
     AnyEvent,
     PhaseCompleted,
     PhaseFailed,
     ToolStarted,
     TurnCompleted,
     TurnInterrupted,
-    TurnResumed,
     TurnStarted,
 )
-
-KEY = "crc32"
-_TAIL = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
-
-
-def with_sum(line: bytes) -> bytes:
-    """`line` is a JSON object with at least one field."""
-    return b'%s,"crc32":"%08x"}' % (line[:-1], crc32(line))
-
-
-def check_sum(line: bytes, *, needed: bool) -> None:
-    """Raises ValueError for a line that is not what was written, and, where each has a sum
-    (`needed`), for one without."""
-    found = _TAIL.search(line)
-    if found is None:
-        if needed:
-            raise ValueError("the line has no checksum")
-        return
-    if int(found[1], 16) != crc32(line[: found.start()] + b"}"):
-        raise ValueError("the line is not what was written: its checksum differs")
-
+from unified_flow.turns.lines import events_in, sealed
+from unified_flow.turns.upcasters import Record
 
 logger = logging.getLogger(__name__)
 
-BEGINNINGS = (TurnStarted, TurnResumed)
 MAX_INLINE_BYTES = 64 * 1024
 POINTER = "$file"
 POINTER_BYTES = b'{"$file":'
 NAME = "journal.jsonl"
-UPDATE = "update unified-flow"
 
 
 def encode(value: Any) -> bytes:
@@ -98,6 +71,8 @@ class Journal:
     def __init__(self, folder: Path, *, create: bool) -> None:
         self.folder = folder
         self._waiting = b""
+        self._end: int | None = None  # of its last whole line, once something is to follow it
+        self._lines = 0
         self._names_durable = False
         self._kept = True
         flags = os.O_RDWR | os.O_APPEND
@@ -105,9 +80,6 @@ class Journal:
         self._file = open_private(path, flags) if create else os.open(path, flags | os.O_CLOEXEC)
         try:
             turn_lock.take(self._file, path)
-            if not create:
-                blobs.sweep(folder)
-            self._end = _cut_torn_line(self._file)
         except OSError:
             os.close(self._file)
             raise
@@ -137,19 +109,22 @@ class Journal:
         A line that need not be durable waits for the next that must, or for `flush`: on a disk
         that is syncing, each write costs as much as the work of a small phase.
         """
+        if self._end is None:
+            self._mend()
         line = encode(event)
         if len(line) > MAX_INLINE_BYTES or POINTER_BYTES in line:
             line = encode(self._shorten(event))
-        line = with_sum(line)
+        line = sealed(line, self._lines + 1)
         if isinstance(event, TurnStarted):
             self._kept = event.persist
         if _durable(event, kept=self._kept):
             self._write(self._waiting + line + b"\n", durable=True)
             self._waiting = b""
-            if isinstance(event, ToolStarted):
-                self._make_names_durable()
         else:
             self._waiting += line + b"\n"
+        self._lines += 1
+        if isinstance(event, ToolStarted) and "writes" in event.access:
+            self._make_names_durable()
 
     def flush(self) -> None:
         """Write the pending lines, so that they survive this process and watchers see them."""
@@ -159,9 +134,27 @@ class Journal:
 
     def drop(self) -> None:
         """Discard the pending lines: nobody will read them, or they found no room."""
+        self._lines -= self._waiting.count(b"\n")
         self._waiting = b""
 
+    def _mend(self) -> None:
+        """Remove what a process that died had not finished: files, and a line that lacks its end,
+        which was never acknowledged and must not run into the next one.
+
+        Only before the first line of one's own: a program changes nothing in a journal that it
+        cannot read.
+        """
+        size = os.fstat(self._file).st_size
+        if size:
+            blobs.sweep(self.folder)
+        content = os.pread(self._file, size, 0)
+        self._end = content.rfind(b"\n") + 1
+        self._lines = content.count(b"\n")
+        if self._end < size:
+            os.ftruncate(self._file, self._end)
+
     def _write(self, data: bytes, *, durable: bool) -> None:
+        assert self._end is not None, "a line is appended before it is written"
         try:
             blobs.write_all(self._file, data)
             if durable:
@@ -217,33 +210,15 @@ def _leave_to_the_parent() -> None:
 os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
-def _cut_torn_line(descriptor: int) -> int:
-    """The size without it: a line that lacks its end was never acknowledged, and must not run into
-    the next one."""
-    size = os.fstat(descriptor).st_size
-    if not size or os.pread(descriptor, 1, size - 1) == b"\n":
-        return size
-    end, block = size, 64 * 1024
-    while end > 0:
-        begin = max(0, end - block)
-        found = os.pread(descriptor, end - begin, begin).rfind(b"\n")
-        if found >= 0:
-            os.ftruncate(descriptor, begin + found + 1)
-            return begin + found + 1
-        end = begin
-    os.ftruncate(descriptor, 0)
-    return 0
-
-
 def read(folder: Path) -> Iterator[AnyEvent]:
     """The events of the turn in `folder`, oldest first.
 
-    Raises FileNotFoundError without a journal, and RetrievalError (with file and line) for a
-    line that is damaged or was changed; only the last line may be torn.
+    Raises FileNotFoundError without a journal, and RetrievalError (with file and line) as
+    `lines.events_in` does; only the last line may be torn.
     """
     with _readable(folder / NAME) as journal:
         *lines, _torn = journal.read().split(b"\n")
-    return _events(folder, lines)
+    return events_in(lines, folder / NAME, partial(_whole, folder))
 
 
 def begun(folder: Path) -> TurnStarted | None:
@@ -251,7 +226,7 @@ def begun(folder: Path) -> TurnStarted | None:
     it tells of something else. Raises as `read` does."""
     with _readable(folder / NAME) as journal:
         *lines, _torn = journal.readline().split(b"\n")
-    event = next(_events(folder, lines), None)
+    event = next(events_in(lines, folder / NAME, partial(_whole, folder)), None)
     return event if isinstance(event, TurnStarted) else None
 
 
@@ -266,46 +241,8 @@ def _readable(path: Path) -> Iterator[BinaryIO]:
         raise RetrievalError(f"{path} cannot be read: {exc.strerror}") from exc
 
 
-def _events(folder: Path, lines: Iterable[bytes]) -> Iterator[AnyEvent]:
-    path, summed = folder / NAME, False
-    for number, line in enumerate(lines, 1):
-        try:
-            check_sum(line, needed=summed)
-            event = READER.validate_python(_whole(folder, json.loads(line)))
-            if isinstance(event, BEGINNINGS):
-                summed = event.version >= SUMMED
-                check_sum(line, needed=summed)
-        except (ValueError, RecursionError, OSError) as exc:
-            if _of_a_newer_program(exc):
-                raise RetrievalError(
-                    f"{path}:{number}: this program does not know such an event", hint=UPDATE
-                ) from exc
-            raise RetrievalError(
-                f"{path}:{number}: the journal is damaged: {first_line(exc)}",
-                hint="the turn cannot be read; ask its question again",
-            ) from exc
-        if isinstance(event, BEGINNINGS) and event.version > VERSION:
-            raise RetrievalError(
-                f"{path} is journal version {event.version}; this program reads up to {VERSION}",
-                hint=UPDATE,
-            )
-        yield event
-
-
-def _of_a_newer_program(exc: Exception) -> bool:
-    """An intact line of an unknown kind."""
-    return isinstance(exc, ValidationError) and exc.errors()[0]["type"] == "union_tag_invalid"
-
-
-def first_line(exc: Exception) -> str:
-    """The first line of the exception's message, or its name."""
-    return (str(exc).splitlines() or [type(exc).__name__])[0]
-
-
-def _whole(folder: Path, record: Any) -> Any:
-    if not isinstance(record, dict):
-        raise ValueError("a line is no JSON object")
-    record.pop(KEY, None)
+def _whole(folder: Path, record: Record) -> Record:
+    """The record with the values that lie in files of their own."""
     for key, value in record.items():
         if isinstance(value, dict) and set(value) == {POINTER}:
             record[key] = blobs.load(folder, value[POINTER])

@@ -117,7 +117,7 @@ def recorded(folder: Path) -> Recording:
     """The recording of the turn in `folder`. Raises FileNotFoundError, and RetrievalError for a
     journal that is damaged."""
     _, events = read_turn(folder)
-    with named_damage(folder):
+    with named_damage(folder, events):
         return record(events)
 
 

@@ -1,0 +1,208 @@
+"""Which versions of the program read which journals (architecture/journal-versions.md).
+
+`journals/vN` holds two journals as the program of journal version N wrote them: a turn whose voice
+failed, and one that went on after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from tests.answers import QUESTION, open_entries, scripted_flow
+from unified_flow.engine.ephemeral_turns import EphemeralTurns
+from unified_flow.errors.turns import JournalVersionError
+from unified_flow.phases.errors import SynthesisError
+from unified_flow.resume import housekeeping
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.replay.recording import recorded
+from unified_flow.resume.resumption import resume_turn
+from unified_flow.turns import fold, lines, results, upcasters
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import VERSION
+from unified_flow.turns.journal import NAME
+from unified_flow.turns.lines import sealed
+
+JOURNALS = Path(__file__).parent / "journals"
+WRITTEN = sorted(int(folder.name[1:]) for folder in JOURNALS.iterdir())
+ANSWERED, FAILED = 1, 2
+
+
+def home_of(version: int, home: Path) -> Path:
+    for turn_id, name in ((ANSWERED, "answered"), (FAILED, "failed")):
+        folder = home / f"shared_state/turns/turn_{turn_id:06d}"
+        folder.mkdir(parents=True)
+        shutil.copy(JOURNALS / f"v{version}" / f"{name}.jsonl", folder / NAME)
+    return home
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """The journal with other records, numbered and summed as a program would."""
+    records = [json.loads(line) for line in path.read_bytes().splitlines()]
+    changed = [change({k: v for k, v in r.items() if k not in ("seq", "crc32")}) for r in records]
+    written = (sealed(json.dumps(r).encode(), n) for n, r in enumerate(changed, 1))
+    path.write_bytes(b"".join(line + b"\n" for line in written))
+
+
+def test_every_version_so_far_has_a_step_and_journals() -> None:
+    assert list(upcasters.UPCASTERS) == list(range(1, VERSION))
+    assert list(range(1, VERSION)) == WRITTEN
+
+
+@pytest.mark.parametrize("version", WRITTEN)
+def test_a_journal_of_every_version_is_read_and_its_turn_goes_on(
+    version: int, home: Path, docs: Path
+) -> None:
+    archive = TurnArchive.of(home_of(version, home))
+    answered, failed = archive.require(ANSWERED), archive.require(FAILED)
+    assert (answered.status, answered.resumed) == ("answered", 1)
+    assert answered.response == "A topic is a named bus."
+    assert (failed.status, failed.failure and failed.failure.phase) == ("failed", "synthesis")
+    assert "synthesis failed" in archive.page(FAILED)
+    assert len(recorded(archive.folders.path(ANSWERED)).visits) == 9
+
+    resumed = asyncio.run(resume_turn(scripted_flow(home, docs), FAILED, ResumeRequest()))
+    assert resumed.turn.response == "A topic is a named bus."
+    assert archive.require(FAILED) == resumed.turn
+    old = (JOURNALS / f"v{version}" / "failed.jsonl").read_bytes()
+    assert archive.folders.path(FAILED).joinpath(NAME).read_bytes().startswith(old)
+
+
+# A simulated next version
+
+
+DOWN = RuntimeError("down")
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+async def _failed(home: Path, docs: Path) -> None:
+    with pytest.raises(SynthesisError):
+        await scripted_flow(home, docs, synthesis=DOWN).process("s", QUESTION)
+
+
+async def _answered(home: Path, docs: Path) -> None:
+    await scripted_flow(home, docs).process("s", QUESTION)
+
+
+def newer(record: dict[str, Any]) -> dict[str, Any]:
+    return record | {"version": VERSION + 1} if "version" in record else record
+
+
+def newer_once_resumed(record: dict[str, Any]) -> dict[str, Any]:
+    return newer(record) if record["event"] == "turn_resumed" else record
+
+
+def with_event(record: dict[str, Any]) -> dict[str, Any]:
+    return record | {"event": "dreamt"} if record["event"] == "model_failed" else record
+
+
+def with_phase(record: dict[str, Any]) -> dict[str, Any]:
+    return record | {"phase": "recall"} if record.get("phase") == "reflection" else record
+
+
+def with_value(record: dict[str, Any]) -> dict[str, Any]:
+    if record["event"] != "phase_completed" or record["phase"] != "planner":
+        return record
+    return record | {"output": record["output"] | {"decision": "POSTPONE"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (newer, rf"it is journal version {VERSION + 1}; this program reads up to {VERSION}"),
+        (newer_once_resumed, rf"it is journal version {VERSION + 1}; this program reads up to"),
+        (with_event, "there is no event 'dreamt' here"),
+        (with_phase, "there is no phase 'recall' here"),
+        (with_value, r"planner.decision: Input should be 'EXECUTE' or 'COMPLETE'"),
+    ],
+)
+def test_what_a_newer_version_wrote_is_told_as_such_and_left_alone(
+    change: Callable[[dict[str, Any]], dict[str, Any]], told: str, home: Path, docs: Path
+) -> None:
+    asyncio.run(_failed(home, docs))
+    (entry,) = open_entries(home)
+    archive = TurnArchive.of(home)
+    folder = archive.folders.path(1)
+    asyncio.run(resume_turn(scripted_flow(home, docs, synthesis=DOWN), 1, ResumeRequest()))
+    rewritten(folder / NAME, lambda r: change(r) | ({"persist": False} if "persist" in r else {}))
+    with (folder / NAME).open("ab") as journal:
+        journal.write(b'{"event":"mod')
+    (folder / "half.tmp").write_bytes(b"of another process")
+    asyncio.run(_answered(home, docs))  # the newest turn is never pruned
+
+    def state() -> dict[str, bytes]:
+        queue = home / "shared_state/intervention_queue.json"
+        return {str(path): path.read_bytes() for path in (*folder.iterdir(), queue)}
+
+    before = state()
+    flow = scripted_flow(home, docs)
+    queue = flow.services.queue
+    for use in (
+        lambda: archive.require(1),
+        lambda: recorded(folder),
+        lambda: asyncio.run(resume_turn(flow, 1, ResumeRequest(note="mended"))),
+        lambda: housekeeping.abandon(archive.folders, queue, 1, "given up"),
+    ):
+        with pytest.raises(JournalVersionError, match=f"written by a newer version.*{told}") as no:
+            use()
+        assert no.value.hint == "update unified-flow"
+    assert housekeeping.prunable(archive, set(), LATER) == []
+    assert housekeeping.prune(archive.folders, [1], before=LATER) == 0
+    assert state() == before
+    queue.dismiss(entry["id"], "n")
+    EphemeralTurns(archive.folders, queue, flow.services.reporting).remove_closed()
+    assert folder.joinpath(NAME).read_bytes() == before[str(folder / NAME)]
+
+
+def test_the_next_version_reads_today_s_by_its_step(
+    home: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renamed phase and a new required field: by the table, and told as what they are without."""
+
+    class UrgentPlan(results.Plan):
+        urgency: int
+
+    asyncio.run(_answered(home, docs))
+    archive = TurnArchive.of(home)
+    today = archive.require(1)
+    for module in (lines, upcasters):
+        monkeypatch.setattr(module, "VERSION", VERSION + 1, raising=False)
+    plan, asked = TypeAdapter(UrgentPlan), fold.OUTPUT["query_analyzer"]
+    monkeypatch.setitem(fold.OUTPUT, "planner", plan)
+    monkeypatch.setitem(upcasters.UPCASTERS, VERSION, lambda record: record)
+    older = rf"written by an older version .*\(journal version {VERSION}\).* should read and cannot"
+    with pytest.raises(JournalVersionError, match=f"{older}: .* it lacks planner.urgency"):
+        archive.require(1)
+
+    def step(record: dict[str, Any]) -> dict[str, Any]:
+        if record.get("phase") == "query_analyzer":
+            record |= {"phase": "analyst"}
+        if record.get("phase") == "planner" and "output" in record:
+            record["output"] |= {"urgency": 1}
+        return record
+
+    monkeypatch.delitem(fold.OUTPUT, "query_analyzer")
+    with pytest.raises(JournalVersionError, match=f"{older}: .* no phase 'query_analyzer' here"):
+        archive.require(1)
+    monkeypatch.setitem(fold.OUTPUT, "analyst", asked)
+    monkeypatch.setitem(upcasters.UPCASTERS, VERSION, step)
+    monkeypatch.setattr(fold, "changed", _without_analyst(fold.changed))
+    read = archive.require(1)
+    assert read.visits[0].phase == "analyst"
+    assert read.sections.planner == UrgentPlan(urgency=1, **vars(today.sections.planner))
+    assert read.response == today.response
+
+
+def _without_analyst(changed: Callable[..., Any]) -> Callable[..., Any]:
+    """The section of the renamed phase is still a field of that name."""
+    return lambda record, **changes: changed(
+        record, **{"query_analyzer" if k == "analyst" else k: v for k, v in changes.items()}
+    )

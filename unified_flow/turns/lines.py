@@ -1,0 +1,140 @@
+"""The lines of a journal: events as bytes, and back.
+
+A line is a JSON object that ends with its number, from 1, and with its checksum, so that a line
+which was changed, dropped, doubled or moved is told as such. An intact line that this program
+cannot read was written by another version, and is no damage.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from zlib import crc32
+
+from pydantic import ValidationError
+
+from unified_flow.errors import RetrievalError
+from unified_flow.errors.turns import JournalVersionError
+from unified_flow.turns.events import BEGINNINGS, NUMBERED, READER, SUMMED, VERSION, AnyEvent
+from unified_flow.turns.upcasters import Record, upcast
+
+UPDATE = "update unified-flow"
+_TAIL = re.compile(rb'(?:,"seq":([0-9]{1,15}))?(,"crc32":"([0-9a-f]{8})"\})$')
+_TAIL_FIELDS = ("seq", "crc32")
+
+
+def sealed(record: bytes, number: int) -> bytes:
+    """`record`, a JSON object with at least one field, as the line of that number."""
+    body = b'%s,"seq":%d' % (record[:-1], number)
+    return b'%s,"crc32":"%08x"}' % (body, crc32(body + b"}"))
+
+
+def events_in(
+    lines: Sequence[bytes], path: object, whole: Callable[[Any], Any]
+) -> Iterator[AnyEvent]:
+    """The events of a journal, from its first line on.
+
+    `whole` is given each record, and puts the values that lie elsewhere in their places; it raises
+    OSError and ValueError. Raises RetrievalError for a line that is damaged or out of place, and
+    JournalVersionError for one that another version wrote.
+    """
+    version = 1
+    for number, line in enumerate(lines, 1):
+        where = f"{path}:{number}"
+        try:
+            _check(lines, number, version)
+            record = _record(line)
+            if record.get("event") in BEGINNINGS:
+                version = _version(record, where)
+                _check(lines, number, version)
+            record = upcast(whole(record), version, to=VERSION)
+            yield READER.validate_python(record)
+        except (ValueError, RecursionError, OSError) as exc:
+            if isinstance(exc, ValidationError) and version >= SUMMED:
+                raise other_version(where, unlike(exc), version) from exc
+            raise damaged(where, first_line(exc)) from exc
+
+
+def damaged(where: object, reason: str) -> RetrievalError:
+    return RetrievalError(
+        f"{where}: the journal is damaged: {reason}",
+        hint="the turn cannot be read; ask its question again",
+    )
+
+
+def other_version(where: object, what: str, version: int) -> JournalVersionError:
+    """For an intact line, of a journal of `version`, that this program cannot read."""
+    if version < VERSION:
+        return JournalVersionError(
+            f"{where}: written by an older version of unified-flow (journal version {version}), "
+            f"which this one should read and cannot: {what}",
+            hint="read it with the version that wrote it, and report it",
+        )
+    return JournalVersionError(
+        f"{where}: written by a newer version of unified-flow: {what}", hint=UPDATE
+    )
+
+
+def unlike(exc: ValidationError, *, within: str = "") -> str:
+    """What a value lacks or has to be what this program knows; without the value."""
+    first = exc.errors(include_url=False, include_input=False)[0]
+    field = ".".join(filter(None, [within, *map(str, first["loc"])]))
+    if first["type"] == "union_tag_invalid":
+        return f"there is no event {first['ctx']['tag']!r} here"
+    if first["type"] == "missing":
+        return f"it lacks {field}, which this version needs"
+    return f"{field}: {first['msg']}"
+
+
+def first_line(exc: Exception) -> str:
+    """The first line of the exception's message, or its name."""
+    return (str(exc).splitlines() or [type(exc).__name__])[0]
+
+
+def _check(lines: Sequence[bytes], number: int, version: int) -> None:
+    """Raises ValueError if line `number` is not what was written there by journal `version`."""
+    line = lines[number - 1]
+    found = _TAIL.search(line)
+    if found is None:
+        if version >= SUMMED:
+            raise ValueError("the line has no checksum")
+        return
+    if int(found[3], 16) != crc32(line[: found.start(2)] + b"}"):
+        raise ValueError("the line is not what was written: its checksum differs")
+    if found[1] is not None and int(found[1]) != number:
+        raise ValueError(_misplaced(lines, number, int(found[1])))
+    if found[1] is None and version >= NUMBERED:
+        raise ValueError("the line has no number")
+
+
+def _misplaced(lines: Sequence[bytes], number: int, found: int) -> str:
+    """What became of the lines, where `found` stands and `number` belongs."""
+    if found < number:
+        return f"line {found} stands there again"
+    tails = (_TAIL.search(line) for line in lines[number:])
+    if any(tail is not None and tail[1] == b"%d" % number for tail in tails):
+        return f"line {found} stands before line {number}"
+    if found == number + 1:
+        return f"line {number} is missing"
+    return f"lines {number} to {found - 1} are missing"
+
+
+def _record(line: bytes) -> Record:
+    record = json.loads(line)
+    if not isinstance(record, dict):
+        raise ValueError("a line is no JSON object")
+    return {name: value for name, value in record.items() if name not in _TAIL_FIELDS}
+
+
+def _version(record: Record, where: str) -> int:
+    """Which journal version begins with this record. Raises JournalVersionError for a newer one."""
+    version = record.get("version", 1)
+    if not isinstance(version, int):
+        raise ValueError("its version is no number")
+    if version > VERSION:
+        raise other_version(
+            where, f"it is journal version {version}; this program reads up to {VERSION}", version
+        )
+    return version
