@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 from interventions import InterventionQueue
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
+from unified_flow.turns.journal import encode
+from unified_flow.turns.lines import sealed
 from unified_flow.turns.results import (
     Checks,
     Citation,
@@ -97,6 +99,13 @@ def open_entries(home: Path) -> list[Mapping[str, Any]]:
 def journal_lines(home: Path, turn_id: int = 1) -> list[dict[str, Any]]:
     path = home / f"shared_state/turns/turn_{turn_id:06d}/journal.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def renumbered(lines: Iterable[bytes]) -> bytes:
+    """A journal of these lines as if they had been written in this order."""
+    records = [json.loads(line) for line in lines]
+    bare = [{k: v for k, v in r.items() if k not in ("seq", "crc32")} for r in records]
+    return b"".join(sealed(encode(r), n) + b"\n" for n, r in enumerate(bare, 1))
 
 
 def started_phases(home: Path, turn_id: int = 1) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from tests.answers import QUESTION, open_entries, scripted_flow
+from tests.answers import QUESTION, open_entries, renumbered, scripted_flow
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.phases.errors import SynthesisError
@@ -29,7 +29,6 @@ from unified_flow.turns import fold, lines, results, upcasters
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import VERSION
 from unified_flow.turns.journal import NAME
-from unified_flow.turns.lines import sealed
 
 JOURNALS = Path(__file__).parent / "journals"
 WRITTEN = sorted(int(folder.name[1:]) for folder in JOURNALS.iterdir())
@@ -46,10 +45,8 @@ def home_of(version: int, home: Path) -> Path:
 
 def rewritten(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """The journal with other records, numbered and summed as a program would."""
-    records = [json.loads(line) for line in path.read_bytes().splitlines()]
-    changed = [change({k: v for k, v in r.items() if k not in ("seq", "crc32")}) for r in records]
-    written = (sealed(json.dumps(r).encode(), n) for n, r in enumerate(changed, 1))
-    path.write_bytes(b"".join(line + b"\n" for line in written))
+    records = map(json.loads, path.read_bytes().splitlines())
+    path.write_bytes(renumbered(json.dumps(change(record)).encode() for record in records))
 
 
 def test_every_version_so_far_has_a_step_and_journals() -> None:

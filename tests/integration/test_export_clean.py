@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from tests.answers import APPROVE, COMPLETE, DRAFT, QUESTION, SEARCH, every_phase_by_model
+from tests.answers import (
+    APPROVE,
+    COMPLETE,
+    DRAFT,
+    QUESTION,
+    SEARCH,
+    every_phase_by_model,
+    renumbered,
+)
 from tests.integration.test_replay import cli, ran, recording_of, run_alone
 from tests.integration.test_resume import BROKEN, ask, make, resume
 from unified_flow.errors import RetrievalError
@@ -158,11 +166,11 @@ def test_a_journal_with_a_line_missing_is_damaged(home: Path, docs: Path) -> Non
     path = home / "shared_state/turns/turn_000001" / NAME
     whole = path.read_bytes().splitlines(keepends=True)
     for missing in range(1, len(whole)):
-        path.write_bytes(b"".join(whole[:missing] + whole[missing + 1 :]))
+        path.write_bytes(renumbered(whole[:missing] + whole[missing + 1 :]))
         with suppress(RetrievalError):  # and nothing else: a mistake of ours is no damage
             recorded(path.parent)
     (started,) = [n for n, line in enumerate(whole) if b'"tool_started"' in line]
-    path.write_bytes(b"".join(whole[:started] + whole[started + 1 :]))
+    path.write_bytes(renumbered(whole[:started] + whole[started + 1 :]))
     done = cli(home, "unified_flow", "replay", "1")
     assert "Traceback" not in done.stderr
     assert "tool_completed of turn 1: its call had not begun" in done.stderr
@@ -179,4 +187,4 @@ def test_the_page_says_what_was_edited(home: Path, docs: Path) -> None:
     plan["tool_requests"][0]["args"]["query"] = "bus"
     back = make(home, docs, planner=COMPLETE, validation=APPROVE)
     resume(back, from_phase="coordinator", edited={"planner": plan}, edited_for="coordinator")
-    assert "Edited, planner is" in cli(home, "unified_flow", "turns", "show", "1").stdout
+    assert "Edited, planner is" in cli(home, "unified_flow", "turns", "show", "2").stdout

@@ -195,13 +195,6 @@ def test_nothing_left_to_do_is_said(home: Path, docs: Path) -> None:
     assert TurnArchive.of(home).folders.ids() == [1]
 
 
-def test_a_finished_turn_can_be_taken_up_from_a_named_phase(home: Path, docs: Path) -> None:
-    ask(make(home, docs))
-    better = DRAFT.model_copy(update={"response": "better"})
-    resumed = resume(make(home, docs, synthesis=better), from_phase="synthesis")
-    assert (resumed.turn.response, resumed.turn.saved) == ("better", True)
-
-
 def test_an_answer_that_could_not_be_saved_is_saved(home: Path, docs: Path) -> None:
     blocked = home / "shared_state" / "sessions.sqlite3"
 

@@ -72,6 +72,15 @@ def test_a_large_value_lies_whole_in_a_file_of_its_own(tmp_path: Path) -> None:
 BIG = "x" * 200_000
 
 
+def test_what_a_fork_copies_is_one_line_and_is_read_as_events(tmp_path: Path) -> None:
+    copied = [_reply("a").model_dump(mode="json"), _reply(BIG).model_dump(mode="json")]
+    _write(tmp_path, STARTED.model_copy(update={"copied": copied}), _reply("b"))
+    first, *replies = read(tmp_path)
+    assert first == STARTED
+    assert [event.reply for event in replies if isinstance(event, ModelCalled)] == ["a", BIG, "b"]
+    assert (tmp_path / NAME).read_bytes().count(b"\n") == 2
+
+
 @pytest.mark.parametrize("kept", [0, 5_000, 199_999])
 def test_half_a_value_is_not_taken_for_the_whole(kept: int, tmp_path: Path) -> None:
     """What a full disk or the death of the machine can leave under the right name."""

@@ -41,6 +41,7 @@ def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
         "error": error is not None,
         "session_id": turn.session_id,
         "turn_id": turn.turn_id,
+        "fork_of": turn.fork_of,
         "request_id": turn.request_id,
         "saved": turn.saved,
         "phases": turn.phases,

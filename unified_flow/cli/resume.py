@@ -34,6 +34,8 @@ def resume(
 ) -> None:
     """Let a turn go on from the phase that failed, or where it was interrupted.
 
+    With --from, an answered turn stays as it is, and a fork of it goes on: a new turn.
+
     Completed phases and tool calls are not run again. The rest runs with today's code and
     configuration, and with the options that the question was asked with; name them anew to
     change them. The intervention is resolved, verified, once its phase has completed.
@@ -93,11 +95,19 @@ async def _resume(ready: PreparedTurn, as_json: bool, home: Path | None) -> Code
     from unified_flow.cli.live import phases_shown
     from unified_flow.cli.outcome import exit_code, of_turn, show_resumed
     from unified_flow.resume.prepared_turn import resume_prepared
-    from unified_flow.turns.events import TurnResumed
+    from unified_flow.turns.events import TurnResumed, TurnStarted
+
+    turn_id = ready.turn_id
 
     def announce(event: Observed) -> None:
-        if isinstance(event, TurnResumed) and not as_json:
-            _announce(ready.turn_id, event)
+        nonlocal turn_id
+        if as_json:
+            return
+        if isinstance(event, TurnStarted):
+            note(f"turn {event.fork_of} stays as it is; turn {event.turn_id} is its fork")
+            turn_id = event.turn_id
+        elif isinstance(event, TurnResumed):
+            _announce(turn_id, event)
 
     with phases_shown(not as_json and on_terminal(), announce) as observer:
         resumed = await resume_prepared(ready, observer=observer)

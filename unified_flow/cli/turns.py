@@ -103,7 +103,7 @@ def _table(turns: list[Turn]) -> None:
         if turn.status == "interrupted" and turn.visits:
             where = f" in {turn.visits[-1].phase}"
         if turn.resumed:
-            where += ", resumed"
+            where += ", resumed" if turn.fork_of is None else f", fork of {turn.fork_of}"
         head = f"{turn.turn_id:>6}  {started}  {turn.status + where:<26} "
         say(head + beginning(redact_text(turn.question), max(20, columns - len(head))))
 

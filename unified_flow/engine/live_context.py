@@ -176,7 +176,10 @@ class LivePhaseContext:
         turn = self._ledger.turn
         if turn.history is None:
             found = await to_thread(
-                self._services.sessions.recent, turn.session_id, before=turn.turn_id, limit=most
+                self._services.sessions.recent,
+                turn.session_id,
+                before=turn.earlier_than or turn.turn_id,
+                limit=most,
             )
             self._ledger.record(HistoryRead(phase=self.phase, turns=found))
         return self._ledger.turn.history or ()
@@ -184,7 +187,8 @@ class LivePhaseContext:
     async def search_history(self, query: str, most: int) -> list[PriorTurn]:
         turn = self._ledger.turn
         search = self._services.sessions.search
-        return await to_thread(search, turn.session_id, query, before=turn.turn_id, limit=most)
+        before = turn.earlier_than or turn.turn_id
+        return await to_thread(search, turn.session_id, query, before=before, limit=most)
 
     async def save(self, turn: Turn) -> Saved:
         return await to_thread(self._services.sessions.save, turn)

@@ -28,6 +28,7 @@ from unified_flow.errors.turns import NotResumableError, TurnBusyError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.entry_phase import entry_phase
+from unified_flow.resume.fork import begin_fork
 from unified_flow.resume.human_input import ResumeRequest, human_input, input_of_phase
 from unified_flow.turns.archive import TurnArchive, TurnFolders
 from unified_flow.turns.events import PhaseFailed, TurnAbandoned, TurnResumed, this_process
@@ -56,7 +57,8 @@ async def resume_turn(
     observer: Observer | None = None,
     log: LogRequest | None = None,
 ) -> ResumeResult:
-    """Let the turn go on. A failure of the resumed turn is in the answer, not raised.
+    """Let the turn go on; one that is final, and that is to go back to a phase, stays as it is, and
+    a fork of it goes on. A failure of the resumed turn is in the answer, not raised.
 
     Raises NoSuchTurnError, NotResumableError, TurnBusyError, RetrievalError for a damaged journal,
     and ConfigError or RecipeError for wrong settings; nothing has happened then.
@@ -66,6 +68,7 @@ async def resume_turn(
     services = flow.services
     refused: NotResumableError | None = None
     error: PhaseError | None = None
+    fork: int | None = None
     with open_turn(services.folders, turn_id, observer) as ledger:
         before = ledger.turn
         try:
@@ -73,17 +76,36 @@ async def resume_turn(
         except NotResumableError as exc:
             refused = exc
         else:
-            begin_run(ledger, event)
-            try:
-                await flow.resume(ledger, log)
-            except PhaseError as exc:
-                error = exc
+            if _forks(before, request):
+                fork = begin_fork(ledger, event.phase, services, by=request.by, observer=observer)
+            else:
+                error = await _run(flow, ledger, event, log)
         turn = ledger.turn  # once its lock is free, another process may change the journal
     # In a thread: the queue's lock may take its time, and this loop may serve others.
     if refused is not None:
         await asyncio.to_thread(_resolve_late, services, before, request)
         raise refused
+    if fork is not None:
+        with open_turn(services.folders, fork, observer) as ledger:
+            error = await _run(flow, ledger, event, log)
+            turn = ledger.turn
     return await asyncio.to_thread(_resolved, services, request, before, event, turn, error)
+
+
+async def _run(
+    flow: UnifiedFlow, ledger: Ledger, event: TurnResumed, log: LogRequest | None
+) -> PhaseError | None:
+    """The run that begins with `event`, and the error with which it ended."""
+    begin_run(ledger, event)
+    try:
+        await flow.resume(ledger, log)
+    except PhaseError as exc:
+        return exc
+    return None
+
+
+def _forks(turn: Turn, request: ResumeRequest) -> bool:
+    return request.from_phase is not None and turn.is_final
 
 
 def open_turn(folders: TurnFolders, turn_id: int, observer: Observer | None = None) -> Ledger:
@@ -145,11 +167,13 @@ def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResume
     )
     unfinished = [write for write in turn.writes if not write.done]
     _must_be_what_the_person_saw(services, turn, request, phase)
-    retried = retried_intervention(turn, services.queue, request.intervention_id)
+    forks = _forks(turn, request)
+    # A failure of the fork is its own, and none of the turn of which it is one.
+    retried = None if forks else retried_intervention(turn, services.queue, request.intervention_id)
     runner = this_process(request.by)
     return TurnResumed(
         phase=phase,
-        rewound=request.from_phase is not None,
+        rewound=request.from_phase is not None and not forks,
         runner=runner,
         by=runner.user,
         via=request.via,
@@ -214,9 +238,11 @@ def _resolved(
     resumed = _result(before, event, turn, error)
     about = _retried_interventions(before, turn, request)
     outcome = turn.status if error is None else f"failed in {error.phase}"
+    # What a fork has passed, the turn of which it is one may count as passed.
+    judged = replace(turn, turn_id=before.turn_id, request_id=before.request_id)
     try:
         resolutions = resolve_passed(
-            turn, services, event.note, about=about, outcome=outcome, by=by, via=via
+            judged, services, event.note, about=about, outcome=outcome, by=by, via=via
         )
         if not resumed.failed and not turn.waits and not resolutions.waiting:
             why = f"turn {turn.turn_id} was resumed by {by} and is {turn.status}"

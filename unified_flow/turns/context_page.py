@@ -30,7 +30,7 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
             return (
                 f"# Turn {event.turn_id}\n\n{_quoted(event.question)}\n\n"
                 f"session {event.session_id}, request {event.request_id}, {event.at:%F %T} UTC\n"
-            )
+            ) + (f"\nFork of turn {event.fork_of}\n" if event.fork_of else "")
         case PhaseCompleted():
             again = f", visit {event.visit}" if event.visit > 1 else ""
             head = (

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 # 2: model_failed, history_read; decisions about begun calls and human input (turn_resumed).
 # 3: each line ends with a checksum (lines.py).
-# 4: and with its number.
+# 4: and with its number; forks (turn_started) and salvaged turns (turn_salvaged).
 VERSION = 4
 SUMMED = 3
 NUMBERED = 4
@@ -55,6 +55,10 @@ class TurnStarted(Event):
     the question (flags of the command line), which hold for the whole turn; no secrets.
     `environment` is what the turn runs on (engine/environment.py), known of a killed turn too.
     Without `persist` nothing of the turn outlives its answer, or its intervention.
+
+    `fork_of` is the turn of which this one is a fork, and `earlier_than` the turn before which an
+    earlier one of the session stands for this one too. `copied` are the other turn's events that
+    belong to this one, in the same line, so that there is all of a fork or nothing.
     """
 
     event: Literal["turn_started"] = "turn_started"
@@ -71,6 +75,9 @@ class TurnStarted(Event):
     asked_with: dict[str, Any] = {}
     environment: dict[str, Any] = {}
     persist: bool = True
+    fork_of: int | None = None
+    earlier_than: int | None = None
+    copied: list[dict[str, Any]] = []
 
 
 class HumanInput(BaseModel):

@@ -107,6 +107,8 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 runner=event.runner,
                 runs_since=event.at,
                 persist=event.persist,
+                fork_of=event.fork_of,
+                earlier_than=event.earlier_than,
             )
         case TurnResumed():
             return _resume(turn, event)

@@ -55,12 +55,12 @@ class Ledger:
         self.turn = Turn()
         self.folder = folder
         self._observer = observer
-        self._events: list[AnyEvent] = []
+        self.events: list[AnyEvent] = []
         with ExitStack() as opened:
             self._journal = Journal(folder, create=first is not None)
             opened.callback(self._journal.close)
             if first is None:
-                self.turn, self._events = read_turn(folder)
+                self.turn, self.events = read_turn(folder)
             else:
                 self.begin(first)
             self._opened = opened.pop_all()
@@ -87,6 +87,10 @@ class Ledger:
     ) -> None:
         if not self.turn.persist and not self.turn.waits:
             self._journal.drop()
+        self.close()
+
+    def close(self) -> None:
+        """Let others have the turn."""
         self._opened.close()
 
     def flush(self) -> None:
@@ -115,7 +119,7 @@ class Ledger:
 
     def _took(self, event: AnyEvent) -> None:
         self.turn = apply(self.turn, event)
-        self._events.append(event)
+        self.events.append(event)
         if isinstance(event, STOPS) and (self.turn.persist or self.turn.status == "failed"):
             self._write_page()
         self.show(event)
@@ -140,7 +144,7 @@ class Ledger:
         Not after every phase: another file's dirty pages make each fsync of the journal dearer,
         by two fifths of the floor in benchmarks/turn.py. `archive.page` needs no page at all.
         """
-        text = "".join(map(markdown, self._events)).encode("utf-8", "replace")
+        text = "".join(map(markdown, self.events)).encode("utf-8", "replace")
         try:
             descriptor = open_private(self.folder / PAGE, os.O_WRONLY | os.O_TRUNC)
             try:

@@ -49,8 +49,10 @@ def events_in(
             if record.get("event") in BEGINNINGS:
                 version = _version(record, where)
                 _check(lines, number, version)
-            record = upcast(whole(record), version, to=VERSION)
-            yield READER.validate_python(record)
+            record = whole(record)
+            copied = record.pop("copied", [])
+            for each in (record, *copied):
+                yield READER.validate_python(upcast(each, version, to=VERSION))
         except (ValueError, RecursionError, OSError) as exc:
             if isinstance(exc, ValidationError) and version >= SUMMED:
                 raise other_version(where, unlike(exc), version) from exc

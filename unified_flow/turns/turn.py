@@ -109,6 +109,8 @@ class Turn:
     writes: tuple[Write, ...] = ()
     given: HumanInput | None = None
     persist: bool = True
+    fork_of: int | None = None
+    earlier_than: int | None = None
     pre: GuardrailChecked | None = None
     post: GuardrailChecked | None = None
     retry_count: int = 0
@@ -188,9 +190,15 @@ class Turn:
             "duration_ms": self.duration_ms,
             "saved": self.saved,
             "resumed": self.resumed,
+            "fork_of": self.fork_of,
             "failed_phase": self.failure.phase if self.failure else None,
             "intervention_id": self.failure.intervention_id if self.failure else None,
         }
+
+    @property
+    def is_final(self) -> bool:
+        """The user has the reply, and nothing is left to do."""
+        return self.status == "clarify" or (self.status == "answered" and self.saved)
 
     @property
     def running(self) -> str | None:

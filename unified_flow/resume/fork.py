@@ -1,0 +1,84 @@
+"""A fork: a new turn that stands where an answered one stood before a phase. The old one stays."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+from unified_flow.engine.environment import recorded_environment
+from unified_flow.engine.services import Services
+from unified_flow.errors.turns import NotResumableError
+from unified_flow.turns.events import (
+    VERSION,
+    AnyEvent,
+    TurnResumed,
+    TurnStarted,
+    this_process,
+)
+from unified_flow.turns.fold import apply
+from unified_flow.turns.input_checks import new_request_id
+from unified_flow.turns.ledger import Ledger, Observer
+from unified_flow.turns.turn import Turn
+
+
+def begin_fork(
+    source: Ledger, phase: str, services: Services, *, by: str | None, observer: Observer | None
+) -> int:
+    """The number of a new turn, which has all that the turn of `source` had before `phase`. It asks
+    under a request id of its own and in the same session.
+
+    Raises NotResumableError if there is no room for it; there is no such turn then.
+    """
+    turn, folders = source.turn, services.folders
+    folder = None
+    try:
+        turn_id, folder = folders.create()
+        started = TurnStarted(
+            turn_id=turn_id,
+            session_id=turn.session_id,
+            request_id=new_request_id(),
+            user_id=turn.user_id,
+            channel=turn.channel,
+            question=_asked(source.events),
+            policy=services.policy.name,
+            config_digest=services.config_digest,
+            runner=this_process(by),
+            asked_with=services.asked_with,
+            environment=recorded_environment(services),
+            persist=turn.persist,
+            fork_of=turn.turn_id,
+            earlier_than=turn.earlier_than or turn.turn_id,
+            copied=copied_before(phase, turn, source.events),
+        )
+        Ledger(folder, observer, first=started).close()
+    except OSError as exc:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise NotResumableError(
+            f"there is no room for a fork of turn {turn.turn_id} in {folders.root}: "
+            f"{exc.strerror or exc}",
+            hint="make room there and make it writable; nothing has happened",
+        ) from exc
+    return turn_id
+
+
+def copied_before(phase: str, turn: Turn, events: Sequence[AnyEvent]) -> list[dict[str, Any]]:
+    """The events between the beginning of the turn and the first run of `phase` that counts."""
+    place = turn.first_visit(phase)
+    assert place is not None, "an answered turn goes back to a phase that it has run"
+    standing, copied = Turn(), list[dict[str, Any]]()
+    for event in events:
+        standing = apply(standing, event)
+        if len(standing.visits) > place:
+            break
+        copied.append(event.model_dump(mode="json"))
+        if isinstance(event, TurnResumed):
+            copied[-1]["version"] = VERSION  # it is read as one of today's, and is written as one
+    return copied[1:]
+
+
+def _asked(events: Sequence[AnyEvent]) -> str:
+    first = events[0]
+    assert isinstance(first, TurnStarted)
+    return first.question
