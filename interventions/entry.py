@@ -47,7 +47,8 @@ class Sample(TypedDict, total=False):
 
 
 class MergedFailure(TypedDict, total=False):
-    """A failure with a fingerprint of its own that is held by another's entry."""
+    """A failure with a fingerprint of its own that is held by another's entry; `turns` are those of
+    the entry's that failed with it."""
 
     fingerprint: str
     type: str
@@ -59,6 +60,7 @@ class MergedFailure(TypedDict, total=False):
     first_seen: str
     last_seen: str
     regression_of: str
+    turns: list[int]
     sample: Sample
 
 
@@ -161,6 +163,10 @@ _TEXTS = (
     "owner",
     "superseded",
 )
+_ROW_TEXTS = (
+    *("fingerprint", "type", "phase", "tool", "error_type", "severity"),
+    *("first_seen", "last_seen", "regression_of"),
+)
 _OBJECTS = ("context", "environment", "latest_sample")
 _MOST = 2**63
 
@@ -242,13 +248,16 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _merged(row: dict[str, Any]) -> dict[str, Any]:
-    converted: dict[str, Any] = {}
-    if not isinstance(row.get("fingerprint") or "", str):
-        converted["fingerprint"] = _text(row["fingerprint"])
+    converted: dict[str, Any] = {
+        name: _text(row[name]) for name in _ROW_TEXTS if row.get(name) is not None
+    }
     if not _is_number(row.get("count", 1)):
         converted["count"] = 1
     if not isinstance(row.get("sample") or {}, dict):
         converted["sample"] = _object(row["sample"])
+    turns = row.get("turns") or []
+    if not isinstance(turns, list) or not all(map(_is_number, turns)):
+        converted["turns"] = []
     return row | converted if converted else row
 
 
@@ -334,9 +343,9 @@ def severity_rank(severity: object) -> int:
 
 
 def worst_first(entries: Iterable[Entry]) -> list[Entry]:
-    """Severity, then priority, then the newest."""
-    newest = sorted(entries, key=lambda entry: from_text(entry["created_at"]), reverse=True)
-    return sorted(newest, key=lambda entry: (severity_rank(entry["severity"]), priority(entry)))
+    """Severity, then priority, then what happened last."""
+    latest = sorted(entries, key=lambda entry: from_text(entry["last_seen"]), reverse=True)
+    return sorted(latest, key=lambda entry: (severity_rank(entry["severity"]), priority(entry)))
 
 
 def latest_failure(entry: Entry) -> Entry | Sample:
@@ -352,17 +361,6 @@ def latest_failure(entry: Entry) -> Entry | Sample:
 
 def _as_sample(kind: str, sample: Sample | None) -> Sample:
     return {**sample, "type": kind} if isinstance(sample, dict) else {}
-
-
-def entry_view(entry: Entry, now: datetime) -> dict[str, Any]:
-    """As `--json` and the API give it: as stored, with what is derived first. Keys are stable."""
-    return {
-        "id": entry["id"],
-        "short_id": short_id(entry["id"]),
-        "state": state_of(entry, now),
-        "priority": f"P{priority(entry)}",
-        **entry,
-    }
 
 
 def short_id(intervention_id: str) -> str:

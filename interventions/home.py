@@ -51,6 +51,11 @@ def transitions_file(home: Path) -> Path:
     return home / STATE_FOLDER / "intervention_transitions.jsonl"
 
 
+def turns_folder(home: Path) -> Path:
+    """The turns of entries that do not fit the queue file, a file each."""
+    return home / STATE_FOLDER / "intervention_turns"
+
+
 def error_log_folder(home: Path) -> Path:
     return home / "logs" / "errors"
 

@@ -92,7 +92,7 @@ class InterventionQueue(QueueReader):
             log_emergency(self.home, failure, admission)
         log_admission(failure, admission, self.limits)
         if result.entry is not None and result.event:
-            notify(self.home, result.event, result.entry)
+            notify(self.home, result.event, result.entry, failure)
         return admission
 
     def put_back(self, failure: Entry, **options: Unpack[ActorOptions]) -> Admission:
@@ -141,10 +141,12 @@ class InterventionQueue(QueueReader):
         actor, now = Actor.current(**options), utc_now()
         clean = redact_text(why, MAX_MESSAGE)
         with self.store.transaction(self.lock_timeout_s) as work:
+            # As they are read: in a transaction an entry has only its latest turns.
+            about = {entry["id"] for entry in self.entries() if is_about(entry, turn_id)}
             mine = [
                 entry
                 for entry in work.state.entries
-                if is_open(entry) and is_about(entry, turn_id) and entry["id"] not in keep
+                if is_open(entry) and entry["id"] in about and entry["id"] not in keep
             ]
             return [
                 self._write(work, "supersede", entry, {"superseded": clean}, actor, now)

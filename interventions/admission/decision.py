@@ -28,7 +28,6 @@ from interventions.storage.store import AdmissionKind, Limits
 # Merged fingerprints that keep a sample, and those that keep at least their name and count.
 MERGED_WITH_SAMPLE = 10
 MERGED_ROWS = 100
-MAX_TURNS = 1000
 _MERGED_TEXT = 2_000
 
 
@@ -36,7 +35,7 @@ _MERGED_TEXT = 2_000
 class Decision:
     """`target` is the entry that takes the failure; `closes` the retried entry that got past it.
 
-    `known` says that the same failure is open already.
+    `known` says that the same failure is open already, as an entry or inside one.
     """
 
     kind: AdmissionKind
@@ -49,6 +48,11 @@ class Decision:
 def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: datetime) -> Decision:
     open_entries = open_ones(entries)
     same_failure = [e for e in open_entries if e["fingerprint"] == failure["fingerprint"]]
+    known = bool(same_failure) or any(
+        row.get("fingerprint") == failure["fingerprint"]
+        for e in open_entries
+        for row in e["merged"]
+    )
 
     snoozed = [entry for entry in same_failure if is_snoozed(entry, now)]
     if snoozed:
@@ -56,7 +60,7 @@ def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: dateti
 
     retried = _retried(open_entries, failure)
     if retried is not None and retried["phase"] == failure["phase"]:
-        return Decision(AdmissionKind.COUNTED, "retried", target=retried)
+        return Decision(AdmissionKind.COUNTED, "retried", target=retried, known=known)
     if retried is not None:
         open_entries = [entry for entry in open_entries if entry is not retried]
 
@@ -69,21 +73,21 @@ def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: dateti
             return Decision(AdmissionKind.COUNTED, "delivered", _newest(asked), retried, known=True)
         if _escalations_of(failure, open_entries) >= limits.max_escalations_per_session:
             return Decision(AdmissionKind.DROPPED, "session_escalations", closes=retried)
-        return Decision(AdmissionKind.ACCEPTED, closes=retried, known=bool(same_failure))
+        return Decision(AdmissionKind.ACCEPTED, closes=retried, known=known)
     open_entries = _failures(open_entries)
 
     same_session = [e for e in open_entries if e["session_id"] == failure["session_id"]]
     if len(same_session) >= limits.max_per_session:
         same_type = [entry for entry in same_session if entry["type"] == failure["type"]]
         target = _same_failure_or_newest(same_type or same_session, failure)
-        return Decision(AdmissionKind.MERGED, "session", target=target, closes=retried)
+        return Decision(AdmissionKind.MERGED, "session", target, retried, known=known)
 
     same_error = [e for e in open_entries if e["error_type"] == failure["error_type"]]
     if len(same_error) >= limits.max_per_error_type:
         target = _same_failure_or_newest(same_error, failure)
-        return Decision(AdmissionKind.COUNTED, "error_type", target=target, closes=retried)
+        return Decision(AdmissionKind.COUNTED, "error_type", target, retried, known=known)
 
-    return Decision(AdmissionKind.ACCEPTED, closes=retried, known=bool(same_failure))
+    return Decision(AdmissionKind.ACCEPTED, closes=retried, known=known)
 
 
 def limit_in_the_way(entries: Sequence[Entry], returning: Entry, limits: Limits) -> str:
@@ -149,16 +153,19 @@ def count_onto(entry: Entry, failure: Entry) -> Entry:
         "last_seen": max(entry["last_seen"], failure["last_seen"]),
         "severity": min(entry["severity"], failure["severity"], key=severity_rank),
     }
-    turn = failure["turn_id"]
-    if turn and turn != entry["turn_id"]:
-        # Which other turns wait for the same fix, the latest last.
-        others = [known for known in entry.get("turns") or [] if known != turn]
-        changed["turns"] = [*others, turn][-MAX_TURNS:]
+    turn = failure["turn_id"] if failure["turn_id"] != entry["turn_id"] else 0
+    if turn:
+        # Which other turns the entry blocks; the storage keeps them, however many there are.
+        changed["turns"] = _with_latest(entry.get("turns"), turn)
     if failure["fingerprint"] == entry["fingerprint"]:
         changed["latest_sample"] = sample_of(failure)
     else:
-        changed["merged"] = _merge(entry.get("merged") or [], failure)
+        changed["merged"] = _merge(entry.get("merged") or [], failure, turn)
     return changed
+
+
+def _with_latest(turns: list[int] | None, turn: int) -> list[int]:
+    return [*(known for known in turns or () if known != turn), turn]
 
 
 def sample_of(failure: Entry) -> Sample:
@@ -182,21 +189,19 @@ def _short(text: str) -> str:
     return text[:_MERGED_TEXT] + "[... whole in the error log]" if cut else text
 
 
-def _merge(rows: list[MergedFailure], failure: Entry) -> list[MergedFailure]:
-    seen, count = failure["last_seen"], failure["occurrences"]
+def _merge(rows: list[MergedFailure], failure: Entry, turn: int) -> list[MergedFailure]:
+    """`turn` is one that the entry did not begin with, or 0."""
     for number, row in enumerate(rows):
         if row.get("fingerprint") == failure["fingerprint"]:
-            again: MergedFailure = {**row, "count": row.get("count", 1) + count, "last_seen": seen}
+            again = _counted(row, failure, turn)
             if "sample" in row:
                 again["sample"] = _small_sample(failure)
             return [*rows[:number], again, *rows[number + 1 :]]
     if len(rows) >= MERGED_ROWS:
         # The last row counts all further ones; each is whole in the error log.
-        rest: MergedFailure = {**rows[-1], "last_seen": seen}
-        if rest.get("fingerprint"):
-            rest = {"fingerprint": "", "error_type": "(others)", "count": 0, "last_seen": seen}
-            rows = [*rows, rest]
-        return [*rows[:-1], {**rest, "count": rest.get("count", 0) + count}]
+        if rows[-1].get("fingerprint"):
+            rows = [*rows, {"fingerprint": "", "error_type": "(others)", "count": 0}]
+        return [*rows[:-1], _counted(rows[-1], failure, turn)]
     new: MergedFailure = {
         "fingerprint": failure["fingerprint"],
         "type": failure["type"],
@@ -204,12 +209,28 @@ def _merge(rows: list[MergedFailure], failure: Entry) -> list[MergedFailure]:
         "tool": failure.get("tool"),
         "error_type": failure["error_type"],
         "severity": failure["severity"],
-        "count": count,
+        "count": failure["occurrences"],
         "first_seen": failure["first_seen"],
-        "last_seen": seen,
+        "last_seen": failure["last_seen"],
     }
+    if turn:
+        new["turns"] = [turn]
     if regression_of := failure.get("regression_of"):
         new["regression_of"] = regression_of
     if len(rows) < MERGED_WITH_SAMPLE:
         new["sample"] = _small_sample(failure)
     return [*rows, new]
+
+
+def _counted(row: MergedFailure, failure: Entry, turn: int) -> MergedFailure:
+    """The row with one more occurrence; it takes the worse of both severities."""
+    severities = (row.get("severity", failure["severity"]), failure["severity"])
+    again: MergedFailure = {
+        **row,
+        "severity": min(severities, key=severity_rank),
+        "count": row.get("count", 1) + failure["occurrences"],
+        "last_seen": failure["last_seen"],
+    }
+    if turn:
+        again["turns"] = _with_latest(row.get("turns"), turn)
+    return again

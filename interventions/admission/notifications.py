@@ -24,7 +24,7 @@ from interventions.errors import QueueError
 from interventions.secrets.redaction import redact_text
 from interventions.settings import notification_settings
 from interventions.storage import jsonl
-from interventions.storage.store import Admission, AdmissionKind
+from interventions.storage.store import Admission
 from interventions.times import to_text, utc_now
 
 logger = logging.getLogger("interventions")
@@ -40,14 +40,15 @@ _FIELDS = (
 def event_of(failure: Entry, admission: Admission, entry: Entry, *, known: bool) -> str:
     """`new_critical`, `regression`, `occurrence_10`, `occurrence_100`, or empty: no news.
 
-    Of a failure that is open already (`known`) only the number of occurrences is news.
+    Of a failure that is open already (`known`), as an entry or inside one, only the number of
+    occurrences is news. One that another's entry takes is as new as one with its own.
     """
     if admission.reason == "snoozed":
         return ""
-    if admission.kind is AdmissionKind.ACCEPTED and not known:
-        if entry.get("regression_of"):
+    if not known:
+        if failure.get("regression_of"):
             return "regression"
-        if entry["severity"] == "critical":
+        if failure["severity"] == "critical":
             return "new_critical"
     for number in OCCURRENCES:
         if entry["occurrences"] - failure["occurrences"] < number <= entry["occurrences"]:
@@ -55,18 +56,22 @@ def event_of(failure: Entry, admission: Admission, entry: Entry, *, known: bool)
     return ""
 
 
-def message(event: str, entry: Entry) -> dict[str, Any]:
-    """What the command gets on stdin: all of it redacted, short enough for any channel."""
+def message(event: str, entry: Entry, failure: Entry) -> dict[str, Any]:
+    """What the command gets on stdin: all of it redacted, short enough for any channel.
+
+    `failure` may be another than the entry began with: then it is what is new."""
+    about = entry if event.startswith("occurrence") else failure
     return {
         "event": event,
         "id": entry["id"],
         "short_id": short_id(entry["id"]),
-        **{name: entry.get(name) for name in _FIELDS},
-        "error_message": entry["error_message"][:500],
+        **{name: about.get(name) for name in _FIELDS},
+        "error_message": about["error_message"][:500],
+        "occurrences": entry["occurrences"],
     }
 
 
-def notify(home: Path, event: str, entry: Entry) -> None:
+def notify(home: Path, event: str, entry: Entry, failure: Entry) -> None:
     """Start the process that delivers it, if the settings name a channel. Never raises."""
     try:
         settings = notification_settings(home)
@@ -77,7 +82,7 @@ def notify(home: Path, event: str, entry: Entry) -> None:
             "command": settings.command,
             "timeout_s": settings.timeout_s,
             "log": str(home / "logs" / "notifications.log"),
-            "message": message(event, entry),
+            "message": message(event, entry, failure),
         }
         subprocess.run(
             [sys.executable, "-m", "interventions.admission.notifications"],

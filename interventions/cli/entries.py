@@ -42,7 +42,6 @@ from interventions.cli.terminal import (
 from interventions.entry import (
     Entry,
     closed_at,
-    entry_view,
     is_open,
     latest_failure,
     short_id,
@@ -50,8 +49,9 @@ from interventions.entry import (
 )
 from interventions.home import PRIVATE_FILE_MODE, find_home, queue_file
 from interventions.plaintext import cells, clean, fit, home_flag, one_line
-from interventions.times import from_text, short_duration, utc_now
-from interventions.view.groups import SEVERITY_WORDS, Group, grouped, marks, single
+from interventions.times import utc_now
+from interventions.view.groups import Group, entry_view, grouped, marks, single
+from interventions.view.others import SEVERITY_WORDS, last_news
 
 _POLL_S = 0.25
 
@@ -70,18 +70,20 @@ def list_(
         bool, typer.Option("--exit-code", help="Exit with 1 if anything matched.")
     ] = False,
 ) -> None:
-    """Open interventions, the worst and newest first."""
+    """Open interventions, the worst and latest first."""
     wanted = query_of(query, session)
     now = utc_now()
     entries = read_entries(home)
-    found = worst_first(wanted.select(entries, now))[: limit or None]
+    matching = worst_first(wanted.select(entries, now))
+    found = matching[: limit or None]
     if not _as_data(found, now, as_json, as_jsonl):
         _as_table(found, now, flat=flat)
         total = sum(1 for entry in entries if is_open(entry))
         if not found:
             note(f"nothing matches; {total} open" if wanted.text else "no open interventions")
         else:
-            note(f"{len(found)} shown, {total} open")
+            left = f" of {len(matching)}" if len(matching) > len(found) else ""
+            note(f"{len(found)}{left} shown, {total} open")
     if exit_code and found:
         raise typer.Exit(Code.FAILED)
 
@@ -225,18 +227,18 @@ def watch(
         int, typer.Option("--limit", "-n", min=0, help="End after so many; 0: never.")
     ] = 0,
 ) -> None:
-    """Print new interventions as they come, until interrupted."""
+    """Print interventions that are new, or hold a new failure, as they come, until interrupted."""
     wanted = query_of(query, session)
     path = queue_file(find_home(home))
-    known = set() if everything else {entry["id"] for entry in read_entries(home)}
+    known = {} if everything else {entry["id"]: last_news(entry) for entry in read_entries(home)}
     printed = 0
     note(f"watching {path}")
     for _ in _changes(path):
         now = utc_now()
         for entry in wanted.select(read_entries(home), now):
-            if entry["id"] in known:
+            if known.get(entry["id"]) == last_news(entry):
                 continue
-            known.add(entry["id"])
+            known[entry["id"]] = last_news(entry)
             if as_json:
                 say_json(entry_view(entry, now), lines=True)
             else:
@@ -276,7 +278,7 @@ def table(groups: list[Group], width: int, now: datetime) -> list[str]:
     columns = [
         _Column("ID", lambda g: short_id(g.first["id"]), 8),
         _Column("SEV", lambda g: SEVERITY_WORDS.get(g.first["severity"], "?"), 4),
-        _Column("AGE", lambda g: _age(g.first, now), 4),
+        _Column("LAST", lambda g: g.ago(now), 4),
         _Column("N", lambda g: str(g.occurrences), 5),
         _Column("PHASE", lambda g: g.first["phase"], 16),
         _Column("TOOL", lambda g: latest_failure(g.first).get("tool") or "", 16, from_width=90),
@@ -294,22 +296,10 @@ def table(groups: list[Group], width: int, now: datetime) -> list[str]:
     for group, row in zip(groups, values, strict=True):
         fields = [fit(value, size) for value, size in zip(row, sizes, strict=True)]
         fields[1] = paint(fields[1], group.first["severity"])
-        lines.append("  ".join([*fields, fit(_error(group, now), rest).rstrip()]))
+        what = " ".join([*marks(group, now, new=group.is_new(now)), group.error])
+        lines.append("  ".join([*fields, fit(what, rest).rstrip()]))
         lines += [paint(fit(line, width).rstrip(), "dim") for line in _remarks(group)]
     return lines
-
-
-def _error(group: Group, now: datetime) -> str:
-    entry = group.first
-    others = group.entries[1:]
-    superseded = sum(bool(each.get("superseded")) and is_open(each) for each in group.entries)
-    # Of all of them it is a mark of the row.
-    some = 0 < superseded < len(group.entries)
-    given_up = f", {superseded} superseded" if some else ""
-    more = [f"[+{len(others)} alike{given_up}]"] if others else []
-    now_at = latest_failure(entry)
-    text = f"{now_at.get('error_type')}: {now_at.get('error_message')}"
-    return " ".join([*marks(group, now), *more, one_line(text)])
 
 
 def _remarks(group: Group) -> list[str]:
@@ -328,7 +318,3 @@ def _remarks(group: Group) -> list[str]:
         others = ", ".join(short_id(other["id"]) for other in group.entries[1:])
         lines.append(f"  also {others}")
     return lines
-
-
-def _age(entry: Entry, now: datetime) -> str:
-    return short_duration(now - from_text(entry["created_at"]))

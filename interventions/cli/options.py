@@ -79,13 +79,17 @@ Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so man
 
 def query_of(words: list[str] | None, session: str | None = None) -> Query:
     """The query of the command line, with `--session` as one more term. Raises QueryError."""
+    from interventions.cli.terminal import note
     from interventions.view.query import parse
 
     text = " ".join(words or [])
     if session is not None:
         escaped = session.replace("\\", r"\\").replace('"', r"\"")
         text = f'{text} session:"{escaped}"'.strip()
-    return parse(text)
+    query = parse(text)
+    for remark in query.remarks:
+        note(remark)
+    return query
 
 
 def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:

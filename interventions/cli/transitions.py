@@ -23,13 +23,14 @@ from interventions.cli.options import (
 )
 from interventions.cli.retry import say_result, say_retry_failed, with_person
 from interventions.cli.terminal import Code, UsageError, code_of, note, report, say, say_json
-from interventions.entry import Entry, entry_view, short_ids, worst_first
+from interventions.entry import Entry, short_ids, worst_first
 from interventions.errors import QueueError
 from interventions.plaintext import clean, one_line
 from interventions.retry.contract import RetryFailedError, RetryRequest, RetryResult, StillOpenError
 from interventions.retry.entry_points import find_resumer
 from interventions.retry.retries import retry_and_resolve
 from interventions.times import from_text, parse_duration, utc_now
+from interventions.view.groups import entry_view
 from interventions.view.query import parse
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from interventions.home import (
     queue_file,
     sync_folder,
     transitions_file,
+    turns_folder,
 )
 from interventions.storage.group_commit import Letter, answer_all
 from interventions.storage.history import Archive, Journal
@@ -31,6 +32,7 @@ from interventions.storage.queue_file import (
     storage_error,
 )
 from interventions.storage.store import Admit, Limits, PutResult, QueueState, Transaction
+from interventions.storage.turn_overflow import TurnOverflow
 from interventions.times import utc_now
 
 TEMPORARY_PREFIX = ".intervention_queue."
@@ -43,6 +45,7 @@ class FileStore:
         self._path = queue_file(home)
         self._journal = Journal(transitions_file(home))
         self._archive = Archive(archive_file(home))
+        self._turns = TurnOverflow(turns_folder(home))
         self._lock = FairLock(lock_file(home))
         self._cache = _FileCache()
         self._swept = False
@@ -88,9 +91,10 @@ class FileStore:
         yield work
         try:
             self._journal.append(work.to_journal)
-            self._archive.append(work.to_archive)
+            self._archive.append(self._turns.complete(work.to_archive))
             if work.state is not before:
-                self._write(work.state)
+                self._write(self._turns.move_out(work.state))
+            self._turns.remove(work.to_archive)
             self._journal.append(work.to_journal_after)
         except OSError as error:
             self._cache = _FileCache()

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from interventions.entry import Entry, complete
 from interventions.errors import CorruptQueueError, StorageError
+from interventions.home import turns_folder
 from interventions.storage import jsonl
 from interventions.storage.store import QueueState
+from interventions.storage.turn_overflow import TurnOverflow
 
 VERSION = 1
 _HEAD = b'{"version": 1, "interventions": ['
@@ -102,19 +105,23 @@ def _counts(value: object) -> dict[str, int]:
 
 
 def read_state(path: Path) -> QueueState:
-    """The queue as last committed. No lock, no cache; nothing is moved or changed."""
+    """The queue as last committed, each entry with all its turns. No lock, no cache; nothing is
+    moved or changed."""
     with reading(path):
         try:
             data = path.read_bytes()
         except FileNotFoundError:
             return QueueState()
     try:
-        return decode(data)[0]
+        state = decode(data)[0]
     except (ValueError, RecursionError) as error:
         raise CorruptQueueError(
             f"{path} does not parse: {error}",
             hint="run `interventions doctor`: it sets the file aside and rebuilds the queue",
         ) from error
+    overflow = TurnOverflow(turns_folder(path.parent.parent))
+    with reading(path):
+        return replace(state, entries=overflow.complete(state.entries))
 
 
 @contextmanager

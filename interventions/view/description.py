@@ -26,6 +26,7 @@ from interventions.entry import (
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact
 from interventions.times import from_text, short_duration
+from interventions.view.others import other_failures, other_line
 from interventions.view.ribbon import in_line, phases
 
 TURNS_SHOWN = 12
@@ -39,6 +40,7 @@ class Kind(StrEnum):
     SUPERSEDED = "superseded"
     PHASES = "phases"
     ERROR = "error"
+    OTHERS = "others"
     REGRESSION = "regression"
     RETRIED = "retried"
     KNOWN_FIXES = "known_fixes"
@@ -46,7 +48,6 @@ class Kind(StrEnum):
     TURN = "turn"
     CONTEXT = "context"
     SAMPLE = "sample"
-    MERGED = "merged"
     HISTORY = "history"
     ENVIRONMENT = "environment"
     COMMANDS = "commands"
@@ -74,11 +75,13 @@ def describe(
     turn = entry["context"].get("turn")
     turn = turn if isinstance(turn, dict) else {}
     context = {name: value for name, value in entry["context"].items() if name != "turn"}
+    others = other_failures([entry])
     sections: list[tuple[Kind, str, list[str]]] = [
         (Kind.HEAD, entry["id"], _head(entry, now)),
         (Kind.SUPERSEDED, "Superseded", [one_line(entry.get("superseded") or "")]),
         (Kind.PHASES, "Phases", [_phases(turn.get("ribbon"))]),
         (Kind.ERROR, "Error", _error(entry)),
+        (Kind.OTHERS, f"Other failures that it holds ({len(others)})", list(map(_other, others))),
         (Kind.REGRESSION, "Regression", _regression(entry)),
         (Kind.RETRIED, "Retried", _retried(entry)),
         (Kind.KNOWN_FIXES, "Known fixes", [_past(other) for other in past]),
@@ -86,7 +89,6 @@ def describe(
         *((Kind.TURN, title, lines) for title, lines in _turn(turn)),
         (Kind.CONTEXT, "Context", _fields(context)),
         (Kind.SAMPLE, "Latest occurrence", _sample(entry)),
-        (Kind.MERGED, "Merged into it", [_merged(row) for row in entry["merged"]]),
         (Kind.HISTORY, "History", [_transition(line) for line in journal]),
         (Kind.ENVIRONMENT, "Environment", _fields(entry.get("environment") or {})),
         (Kind.COMMANDS, "Go on with", _commands(entry, home_flag, resumer)),
@@ -117,7 +119,7 @@ def _head(entry: Entry, now: datetime) -> list[str]:
     if entry["occurrences"] > 1:
         lines.append(f"{entry['occurrences']} occurrences, the latest {entry['last_seen']}")
     if entry.get("turns"):
-        lines.append(_blocked(entry["turns"]))
+        lines.append(f"it blocks turns {_spans(entry['turns'])} too")
     if entry.get("snoozed_until"):
         lines.append(f"snoozed until {entry['snoozed_until']}")
     if entry.get("snoozed_until_occurrences"):
@@ -125,12 +127,6 @@ def _head(entry: Entry, now: datetime) -> list[str]:
     if entry.get("resolution"):
         lines.append(f"{state_of(entry, now)}: {entry['resolution']}")
     return [one_line(line) for line in lines]
-
-
-def _blocked(turns: list[int]) -> str:
-    shown = ", ".join(map(str, turns[:TURNS_SHOWN]))
-    more = len(turns) - TURNS_SHOWN
-    return f"it blocks turns {shown}" + (f" and {more} more" if more > 0 else "") + " too"
 
 
 def _error(entry: Entry) -> list[str]:
@@ -207,11 +203,25 @@ def _sample(entry: Entry) -> list[str]:
     return _fields({key: value for key, value in sample.items() if key != "traceback"})
 
 
-def _merged(row: MergedFailure) -> str:
-    sample = row.get("sample") or {}
-    again = " REGRESSION" if row.get("regression_of") else ""
-    what = f"{row.get('phase', '')} {row.get('error_type', '')}: {sample.get('error_message', '')}"
-    return one_line(f"{row.get('count', 1)} x {row.get('fingerprint', '')}{again} {what}")
+def _other(row: MergedFailure) -> str:
+    turns = f", turns {_spans(row['turns'])}" if row.get("turns") else ""
+    known_as = f"fingerprint {row['fingerprint']}, " if row.get("fingerprint") else ""
+    return f"{other_line(row)} ({known_as}last seen {row.get('last_seen', '?')}{turns})"
+
+
+def _spans(turns: list[int]) -> str:
+    """`5, 7 to 90 and 12 more`: turns that follow each other are one span."""
+    spans: list[list[int]] = []
+    for turn in sorted(turns):
+        if spans and turn == spans[-1][-1] + 1:
+            spans[-1].append(turn)
+        else:
+            spans.append([turn])
+    shown, rest = spans[:TURNS_SHOWN], sum(map(len, spans[TURNS_SHOWN:]))
+    words = [
+        f"{span[0]} to {span[-1]}" if len(span) > 2 else ", ".join(map(str, span)) for span in shown
+    ]
+    return ", ".join(words) + (f" and {rest} more" if rest else "")
 
 
 def _past(entry: Entry) -> str:

@@ -1,14 +1,26 @@
-"""Failures that are alike as one row, and the short words of a row. Pure."""
+"""Entries as they are shown in short: those that are alike as one row, the words of a row, and an
+entry as JSON. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from interventions.entry import Entry, is_open, is_snoozed, state_of
-
-SEVERITY_WORDS: dict[str, str] = {"critical": "crit", "high": "high", "medium": "med"}
+from interventions.entry import (
+    Entry,
+    MergedFailure,
+    is_open,
+    is_snoozed,
+    latest_failure,
+    priority,
+    short_id,
+    state_of,
+)
+from interventions.plaintext import one_line
+from interventions.times import from_text, short_duration
+from interventions.view.others import is_new, other_failures, others_mark, worst_severity
 
 
 @dataclass(frozen=True)
@@ -26,6 +38,26 @@ class Group:
     def occurrences(self) -> int:
         return sum(entry["occurrences"] for entry in self.entries)
 
+    @property
+    def others(self) -> list[MergedFailure]:
+        return other_failures(self.entries)
+
+    def is_new(self, now: datetime) -> bool:
+        return any(is_open(entry) and is_new(entry, now) for entry in self.entries)
+
+    @property
+    def last_seen(self) -> datetime:
+        return max(from_text(entry["last_seen"]) for entry in self.entries)
+
+    def ago(self, now: datetime) -> str:
+        return short_duration(now - self.last_seen)
+
+    @property
+    def error(self) -> str:
+        """What the first failed with last."""
+        failure = latest_failure(self.first)
+        return one_line(f"{failure.get('error_type')}: {failure.get('error_message')}"[:500])
+
 
 def grouped(entries: Iterable[Entry]) -> list[Group]:
     """By fingerprint, in the order of each group's first entry."""
@@ -40,17 +72,38 @@ def single(entries: Iterable[Entry]) -> list[Group]:
     return [Group(entry["id"], (entry,)) for entry in entries]
 
 
-def marks(group: Group, now: datetime) -> list[str]:
-    """What a person must see at once: that any of them came back, that all of them are snoozed or
-    superseded, and what became of the first."""
-    found = []
-    if any(entry.get("regression_of") for entry in group.entries):
-        found.append("REGRESSION")
-    if all(is_snoozed(entry, now) for entry in group.entries):
-        found.append("SNOOZED")
-    if all(entry.get("superseded") and is_open(entry) for entry in group.entries):
-        found.append("SUPERSEDED")
+def marks(group: Group, now: datetime, *, new: bool = False) -> list[str]:
+    """What a person must see at once: that any of them came back or has news, that all of them are
+    snoozed or superseded, what became of the first, how many are alike, and what else they hold."""
+    entries = group.entries
+    superseded = sum(bool(entry.get("superseded")) and is_open(entry) for entry in entries)
     state = state_of(group.first, now)
-    if state in ("resolved", "dismissed"):
-        found.append(state.upper())
-    return found
+    found = {
+        "REGRESSION": any(entry.get("regression_of") for entry in entries),
+        "NEW": new,
+        "SNOOZED": all(is_snoozed(entry, now) for entry in entries),
+        "SUPERSEDED": superseded == len(entries),
+        "RESOLVED": state == "resolved",
+        "DISMISSED": state == "dismissed",
+    }
+    words = [word for word, applies in found.items() if applies]
+    if len(entries) > 1:
+        some = f", {superseded} superseded" if 0 < superseded < len(entries) else ""
+        words.append(f"[+{len(entries) - 1} alike{some}]")
+    if others := others_mark(group.others):
+        words.append(f"[{others}]")
+    return words
+
+
+def entry_view(entry: Entry, now: datetime) -> dict[str, Any]:
+    """As `--json` and the API give it: as stored, with what is derived first. Keys are stable."""
+    others = other_failures([entry])
+    return {
+        "id": entry["id"],
+        "short_id": short_id(entry["id"]),
+        "state": state_of(entry, now),
+        "priority": f"P{priority(entry)}",
+        "others": len(others),
+        "worst_of_others": worst_severity(others),
+        **entry,
+    }

@@ -3,17 +3,18 @@
     sev:critical phase:planner tool:x type:captcha is:open age:>1h session:abc "some text"
 
 Terms are joined by "and"; `-` before a term means not; several values are joined by a comma. Text
-that is no term is looked for in the message and the other things that are shown.
+that is no term is looked for in the message and the other things that are shown. What a term says
+of a failure may be true of any that the entry holds: its own, or one merged into it.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from difflib import get_close_matches
+from typing import Any, cast
 
 from interventions.entry import (
     SEVERITIES,
@@ -24,6 +25,7 @@ from interventions.entry import (
     is_snoozed,
     priority,
     short_id,
+    turns_of,
 )
 from interventions.errors import QueryError
 from interventions.times import from_text, parse_duration
@@ -79,7 +81,7 @@ _STATES: dict[str, Test] = {
     "resolved": lambda entry, now: bool(entry.get("resolved_at")),
     "dismissed": lambda entry, now: bool(entry.get("dismissed_at")),
     "snoozed": is_snoozed,
-    "regression": lambda entry, now: bool(entry.get("regression_of")),
+    "regression": lambda entry, now: any(one.get("regression_of") for one in _failures(entry)),
     "merged": lambda entry, now: bool(entry["merged"]),
     "assigned": lambda entry, now: bool(entry.get("owner")),
     "superseded": lambda entry, now: bool(entry.get("superseded")),
@@ -92,11 +94,13 @@ STATELESS = ("regression", "merged", "assigned", "superseded")
 
 @dataclass(frozen=True)
 class Query:
-    """`matches` is pure; `names_state` says whether an `is:` term chose which states are meant."""
+    """`matches` is pure; `names_state` says whether an `is:` term chose which states are meant.
+    `remarks` say what was taken for text and may be meant otherwise."""
 
     text: str
     tests: tuple[Test, ...]
     names_state: bool
+    remarks: tuple[str, ...] = ()
 
     def matches(self, entry: Entry, now: datetime) -> bool:
         return all(test(entry, now) for test in self.tests)
@@ -112,7 +116,7 @@ class Query:
 
 def parse(text: str) -> Query:
     """Raises QueryError for a term that cannot be meant, such as `sev:purple` or `age:>soon`."""
-    tests = []
+    tests, remarks = [], []
     names_state = False
     position = 0
     while position < len(text):
@@ -124,21 +128,29 @@ def parse(text: str) -> Query:
             position += 1
             continue
         position = found.end()
-        test, states = _test(found)
+        test, states, remark = _test(found)
         names_state = names_state or states
+        remarks += [remark] if remark else []
         if test is not None:
             tests.append(test)
-    return Query(text, tuple(tests), names_state)
+    return Query(text, tuple(tests), names_state, tuple(remarks))
 
 
-def _test(found: re.Match[str]) -> tuple[Test | None, bool]:
+def _test(found: re.Match[str]) -> tuple[Test | None, bool, str]:
+    """The test, whether it says which states are meant, and a remark."""
     negated, name, value = bool(found[1]), found[2], found[3]
     key = _ALIASES.get(name.lower(), name.lower()) if name else ""
     if key not in KEYS:
         _refuse_near_miss(name, value)
+        if negated and value.startswith("-"):
+            raise QueryError(
+                f"-{value} is an option, not a term", hint=f'to look for it as text: "-{value}"'
+            )
         plain = _unquoted(value)
         text = f"{name}:{plain}" if name else plain
-        return (_not_if(negated, _contains(text)) if text else None), False
+        is_odd = name and value and not value.startswith("/")
+        remark = f"{name}: is no term, so {text!r} is looked for as text" if is_odd else ""
+        return (_not_if(negated, _contains(text)) if text else None), False, remark
     values = [_unquoted(value)] if value.startswith('"') else value.split(",")
     values = [one for one in values if one]
     if not values:
@@ -151,7 +163,7 @@ def _test(found: re.Match[str]) -> tuple[Test | None, bool]:
         return any(test(entry, now) for test in alternatives)
 
     states = key == "is" and any(one not in STATELESS for one in values)
-    return _not_if(negated, any_of), states and not negated
+    return _not_if(negated, any_of), states and not negated, ""
 
 
 _EXAMPLES = {"age": "age:>1h", "is": "is:snoozed", "sev": "sev:critical", "count": "count:>10"}
@@ -178,8 +190,28 @@ def _term(key: str, value: str) -> Test:
         return lambda entry, now: any(own.startswith(value) for own in fingerprints(entry))
     wanted, field = value.lower(), _FIELDS[key]
     if key == "turn":
-        return lambda entry, now: str(entry.get(field)) == wanted
-    return lambda entry, now: wanted in str(entry.get(field) or "").lower()
+        return _turn(wanted)
+    return lambda entry, now: any(_has(one, field, wanted) for one in _failures(entry))
+
+
+def _failures(entry: Entry) -> list[Mapping[str, Any]]:
+    """The entry as its own failure, then as far as they are known: the latest, and the others."""
+    rows = entry["merged"]
+    samples = (entry.get("latest_sample"), *(row.get("sample") for row in rows))
+    return cast(list[Mapping[str, Any]], [entry, *rows, *filter(None, samples)])
+
+
+def _has(failure: Mapping[str, Any], field: str, wanted: str) -> bool:
+    return wanted in str(failure.get(field) or "").lower()
+
+
+def _turn(value: str) -> Test:
+    if not value.isdecimal() or len(value) > 19:
+        raise QueryError(f"turn:{value} is no turn", hint="for example turn:7")
+    number = int(value)
+    return lambda entry, now: (
+        number in turns_of(entry) or any(one.get("turn_id") == number for one in _failures(entry))
+    )
 
 
 def _is_one_of(field: str, value: str, allowed: tuple[str, ...]) -> Test:
@@ -187,7 +219,7 @@ def _is_one_of(field: str, value: str, allowed: tuple[str, ...]) -> Test:
     wanted = [name for name in allowed if name.startswith(value.lower())]
     if not wanted:
         raise QueryError(f"{value!r} is no {field}", hint=f"one of: {', '.join(allowed)}")
-    return lambda entry, now: entry.get(field) in wanted
+    return lambda entry, now: any(one.get(field) in wanted for one in _failures(entry))
 
 
 def _state(value: str) -> Test:
@@ -226,7 +258,9 @@ def _compared(value: str) -> tuple[str, str]:
 
 def _contains(text: str) -> Test:
     wanted = text.lower()
-    return lambda entry, now: any(wanted in str(entry.get(name) or "").lower() for name in _SHOWN)
+    return lambda entry, now: any(
+        _has(failure, name, wanted) for failure in _failures(entry) for name in _SHOWN
+    )
 
 
 def _not_if(negated: bool, test: Test) -> Test:
@@ -243,6 +277,8 @@ def _unquoted(value: str) -> str:
 def _refuse_near_miss(name: str | None, value: str) -> None:
     """`sevv:critical` would silently find nothing; `TypeError:` and `https://x` are text."""
     if name and value and not value.startswith("/"):
+        from difflib import get_close_matches  # late: most queries have no such name
+
         near = get_close_matches(name.lower(), (*KEYS, *_ALIASES), n=1, cutoff=0.75)
         if near:
             raise QueryError(

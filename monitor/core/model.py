@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from interventions.entry import Entry, is_open, worst_first
 from interventions.errors import QueryError
-from interventions.times import from_text
 from interventions.view.groups import Group, grouped, single
+from interventions.view.others import critical_failures, is_new, last_news
 from interventions.view.query import Query, parse
 from monitor.core.snapshot import Snapshot
-
-NEW_FOR = timedelta(minutes=10)
 
 
 class Sort(StrEnum):
@@ -42,7 +40,7 @@ def select(entries: Iterable[Entry], view: View, now: datetime) -> list[Group]:
     found = worst_first(view.query.select(list(entries), now))
     groups = grouped(found) if view.folded else single(found)
     if view.sort is Sort.AGE:
-        groups.sort(key=lambda group: from_text(group.first["created_at"]))
+        groups.sort(key=lambda group: group.last_seen, reverse=True)
     elif view.sort is Sort.COUNT:
         groups.sort(key=lambda group: group.occurrences, reverse=True)
     return groups[::-1] if view.reverse else groups
@@ -50,8 +48,8 @@ def select(entries: Iterable[Entry], view: View, now: datetime) -> list[Group]:
 
 @dataclass
 class TriageModel:
-    """`new` are the ids of entries that came lately and were not looked at yet; `pending` is the
-    latest snapshot that came while paused."""
+    """`new` are the ids of entries that came lately, or took another failure lately, and were not
+    looked at yet; `pending` is the latest snapshot that came while paused."""
 
     snapshot: Snapshot
     view: View = field(default_factory=lambda: View(parse("")))
@@ -59,16 +57,22 @@ class TriageModel:
     new: set[str] = field(default_factory=set)
     pending: Snapshot | None = None
     paused: bool = False
-    _known: set[str] = field(default_factory=set)
+    # The last news of each entry, by its id.
+    _known: dict[str, str] = field(default_factory=dict)
+    _critical: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        now = self.snapshot.taken_at
-        self.new = {
-            entry["id"]
-            for entry in self.snapshot.open_entries
-            if now - from_text(entry["created_at"]) < NEW_FOR
-        }
-        self._known = {entry["id"] for entry in self.snapshot.entries}
+        now, entries = self.snapshot.taken_at, self.snapshot.open_entries
+        self.new = {entry["id"] for entry in entries if is_new(entry, now)}
+        self._known = _news(self.snapshot)
+        self._critical = critical_failures(entries)
+
+    def has_new_critical(self, snapshot: Snapshot) -> bool:
+        """Whether a critical failure came since the last call, be it inside an old entry."""
+        if snapshot.trouble is not None:
+            return False
+        before, self._critical = self._critical, critical_failures(snapshot.open_entries)
+        return not self._critical <= before
 
     def update(self, snapshot: Snapshot) -> None:
         """The queue as it is now; while paused it is only counted."""
@@ -81,9 +85,9 @@ class TriageModel:
             snapshot = replace(snapshot, entries=self.snapshot.entries, health=self.snapshot.health)
         self.snapshot = snapshot
         still_open = {entry["id"] for entry in snapshot.open_entries}
-        self.new = (self.new | (still_open - self._known)) & still_open
+        self.new = (self.new | self._with_news(snapshot)) & still_open
         self.marked &= still_open
-        self._known = {entry["id"] for entry in snapshot.entries}
+        self._known = _news(snapshot)
 
     def apply_changes(self, entries: Sequence[Entry]) -> None:
         """What was changed from here is shown at once, even while the list is held still."""
@@ -102,8 +106,12 @@ class TriageModel:
         """How many came since the pause; None when nothing is held."""
         if not self.paused:
             return None
-        later = self.pending.open_entries if self.pending is not None else []
-        return len({entry["id"] for entry in later} - self._known)
+        return len(self._with_news(self.pending)) if self.pending is not None else 0
+
+    def _with_news(self, snapshot: Snapshot) -> set[str]:
+        """The open entries that are not known, or not what they hold now."""
+        known, entries = self._known, snapshot.open_entries
+        return {entry["id"] for entry in entries if known.get(entry["id"]) != last_news(entry)}
 
     def groups(self, now: datetime) -> list[Group]:
         view = self.view
@@ -143,3 +151,7 @@ class TriageModel:
                 self.view = replace(self.view, query=parse(text.rpartition(" ")[0]))
             raise
         self.view = replace(self.view, query=query)
+
+
+def _news(snapshot: Snapshot) -> dict[str, str]:
+    return {entry["id"]: last_news(entry) for entry in snapshot.entries}

@@ -7,17 +7,21 @@ from datetime import datetime
 
 from textual.content import Content
 
-from interventions.entry import Entry, closed_at, latest_failure, severity_rank, short_id, state_of
+from interventions.entry import Entry, closed_at, short_id
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
-from interventions.view.groups import SEVERITY_WORDS, Group, marks
+from interventions.view.groups import Group, marks, single
+from interventions.view.others import SEVERITY_WORDS, worst_severity
 from monitor.core.model import Sort, TriageModel
 from monitor.core.rows import Cell, Column, Row, RowCache, short_number
 from monitor.screens.tab import Tab, message
 
 MOST_HISTORY = 500
-SORT_COLUMN = {Sort.SEVERITY: "SEV", Sort.AGE: "AGE", Sort.COUNT: "N"}
-_BADGE_STYLES = {"REGRESSION": "regression", "RESOLVED": "good", "DISMISSED": "good"}
+SORT_COLUMN = {Sort.SEVERITY: "SEV", Sort.AGE: "LAST", Sort.COUNT: "N"}
+_BADGE_STYLES = {
+    **{"REGRESSION": "regression", "NEW": "new", "RESOLVED": "good", "DISMISSED": "good"},
+    **{"SNOOZED": "snoozed", "SUPERSEDED": "snoozed"},
+}
 
 
 class EntryTab(Tab):
@@ -65,7 +69,7 @@ class OpenTab(EntryTab):
     columns = (
         Column("", 1),
         Column("SEV", 4),
-        Column("AGE", 4, right=True),
+        Column("LAST", 5, right=True),
         Column("N", 4, right=True),
         Column("PHASE", 16, least=10),
         Column("TOOL", 14, least=8, from_width=58),
@@ -95,7 +99,7 @@ class OpenTab(EntryTab):
         self._groups = self.model.groups(now)
         new, marked = self.model.new, self.model.marked
         rows = [open_row(group, now, new=new, marked=marked) for group in self._groups]
-        return rows, [from_text(group.first["created_at"]) for group in self._groups]
+        return rows, [group.last_seen for group in self._groups]
 
     def unfiltered(self) -> Sequence[Entry]:
         return self.model.snapshot.entries
@@ -132,36 +136,33 @@ def open_row(
     cells = (
         Cell(mark, "mark"),
         _severity(entry),
-        Cell(short_duration(now - from_text(entry["created_at"]))),
+        Cell(group.ago(now)),
         Cell(short_number(group.occurrences)),
         Cell(one_line(entry["phase"])),
         Cell(one_line(entry.get("tool") or ""), "dim"),
-        Cell(_error(entry), badges=_badges(group, now, new)),
+        Cell(group.error, badges=_badges(group, now, new)),
         Cell(one_line(entry["session_id"]), "dim"),
     )
     return Row(group.key, cells)
 
 
 def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[str, str], ...]:
-    found = [(mark, _BADGE_STYLES.get(mark, "snoozed")) for mark in marks(group, now)]
-    if any(entry["id"] in new for entry in group.entries):
-        found.insert(1 if found and found[0][0] == "REGRESSION" else 0, ("NEW", "new"))
-    if len(group.entries) > 1:
-        found.append((f"[{len(group.entries)} alike]", "dim"))
+    is_new = any(entry["id"] in new for entry in group.entries)
+    found = [(mark, _BADGE_STYLES.get(mark, "dim")) for mark in marks(group, now, new=is_new)]
+    if others := group.others:
+        found[-1] = (found[-1][0], severity_style(worst_severity(others)))
     if owner := group.first.get("owner"):
         found.append((f"@{one_line(owner)}", "owner"))
     return tuple(found)
 
 
-def _error(entry: Entry) -> str:
-    now = latest_failure(entry)
-    return one_line(f"{now.get('error_type')}: {now.get('error_message')}"[:500])
-
-
 def _severity(entry: Entry) -> Cell:
     severity = entry["severity"]
-    known = severity_rank(severity) < len(SEVERITY_WORDS)
-    return Cell(SEVERITY_WORDS.get(severity, "?"), severity if known else "dim")
+    return Cell(SEVERITY_WORDS.get(severity, "?"), severity_style(severity))
+
+
+def severity_style(severity: str | None) -> str:
+    return severity if severity in SEVERITY_WORDS else "dim"
 
 
 class HistoryTab(EntryTab):
@@ -228,14 +229,14 @@ class HistoryTab(EntryTab):
 
 def _history_row(entry: Entry, ago: str, now: datetime, *, marked: bool) -> Row:
     """`ago`: since when it is closed."""
-    state = (state_of(entry, now).upper(), "good" if entry.get("resolved_at") else "dim")
+    (group,) = single([entry])
     cells = (
         Cell("✓" if marked else "", "mark"),
         Cell(ago),
         Cell(one_line(short_id(entry["id"])), "dim"),
         _severity(entry),
         Cell(one_line(entry["phase"])),
-        Cell(_error(entry), badges=(state,)),
+        Cell(group.error, badges=_badges(group, now, ())),
         Cell(one_line(entry.get("resolution") or ""), "dim"),
     )
     return Row(entry["id"], cells)

@@ -11,7 +11,7 @@ from textual.content import Content
 
 from interventions.entry import complete, short_id
 from interventions.plaintext import clean, one_line
-from interventions.view.groups import SEVERITY_WORDS
+from interventions.view.others import SEVERITY_WORDS
 from interventions.view.query import Query
 from monitor.core.feeds import MOST_LINES
 from monitor.core.model import TriageModel

@@ -71,6 +71,8 @@ class TriageScreen(ReaderScreen):
 
     def on_queue_read(self, message: QueueRead) -> None:
         before = self.current()
+        if self.model.has_new_critical(message.snapshot):
+            self.app.bell()
         self.model.update(message.snapshot)
         self.read_only = message.snapshot.read_only
         self.show()

@@ -20,7 +20,7 @@ from monitor.widgets.turn_text import ribbon_line, ribbon_names, titled
 
 # What one looks for first comes before the traceback; the ribbon is in the header, too.
 _AFTER_THE_TRACEBACK = {
-    *(Kind.PHASES, Kind.TURN, Kind.CONTEXT, Kind.SAMPLE, Kind.MERGED),
+    *(Kind.PHASES, Kind.TURN, Kind.CONTEXT, Kind.SAMPLE),
     *(Kind.HISTORY, Kind.ENVIRONMENT),
 }
 _SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}

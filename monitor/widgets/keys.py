@@ -80,7 +80,7 @@ TRIAGE = (
     key("left_square_bracket", "tab(-1)", "Left", "The tab before", id="tab.previous", group=TABS),
     key("right_square_bracket", "tab(1)", "Right", "The next tab", id="tab.next", group=TABS),
     key("S", "sort('severity')", "By severity", "The worst first", id="sort.severity", group=SORT),
-    key("A", "sort('age')", "By age", "The oldest first", id="sort.age", group=SORT),
+    key("A", "sort('age')", "By age", "The latest first", id="sort.age", group=SORT),
     key("O", "sort('count')", "By count", "The most frequent first", id="sort.count", group=SORT),
     key("n", "next_match(1)", "Next match", "The next that matches", id="list.next", group=MATCH),
     key("N", "next_match(-1)", "Match before", "The one before", id="list.previous", group=MATCH),

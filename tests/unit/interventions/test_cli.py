@@ -56,7 +56,7 @@ def test_list_is_worst_and_newest_first(queue: InterventionQueue, make, run: Run
         )
     }
     lines = run("list").stdout.splitlines()
-    assert lines[0].split() == ["ID", "SEV", "AGE", "N", "PHASE", "TOOL", "ERROR"]
+    assert lines[0].split() == ["ID", "SEV", "LAST", "N", "PHASE", "TOOL", "ERROR"]
     shown = [line.split()[0] for line in lines[1:]]
     expected = ["critical", "waits", "newer", "older", "medium"]
     assert shown == [names[key] for key in expected]
@@ -105,7 +105,7 @@ def test_a_regression_is_marked_with_the_earlier_note(queue, make, run: Run) -> 
     queue.resolve(name, "raised the time-out")
     queue.put(make(error_type="E", error_message="again"))
     out = run("list").stdout
-    assert "REGRESSION E: again" in out
+    assert "REGRESSION NEW E: again" in out
     assert f"was resolved in {short(name)}: raised the time-out" in out
     assert "REGRESSION" in run("list", columns=60).stdout
 

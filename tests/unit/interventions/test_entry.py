@@ -11,9 +11,9 @@ import pytest
 
 import interventions
 from interventions.cli.entries import table
-from interventions.entry import Entry, Sample, complete, entry_view
+from interventions.entry import Entry, Sample, complete
 from interventions.view.description import describe
-from interventions.view.groups import grouped
+from interventions.view.groups import entry_view, grouped
 from interventions.view.query import parse
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)

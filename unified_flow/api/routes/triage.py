@@ -11,11 +11,12 @@ from typing import Annotated, Any, Self
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from interventions.entry import Entry, entry_view, worst_first
+from interventions.entry import Entry, worst_first
 from interventions.queue import InterventionQueue
 from interventions.retry.retries import entry_to_retry
 from interventions.secrets.redaction import WHOLE, redact
 from interventions.times import parse_duration, utc_now
+from interventions.view.groups import entry_view
 from interventions.view.query import parse
 from unified_flow.api import problems
 from unified_flow.api.dependencies import AppState, ExchangeDep, StateDep, require_triage_token

@@ -10,12 +10,13 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from interventions import InterventionQueue
-from interventions.entry import Entry, entry_view
+from interventions.entry import Entry
 from interventions.errors import NotFoundError
 from interventions.home import find_home
 from interventions.queue import queue_at
 from interventions.secrets.redaction import redact_text
 from interventions.times import utc_now
+from interventions.view.groups import entry_view
 from unified_flow.engine.telemetry.query_log import PhaseLine, RequestLine, log_path
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.wire.agents import PHASES_OF
